@@ -25,6 +25,7 @@ const PULL_REQUESTS: readonly Claims[] = [
   { event_name: "pull_request_review" },
   { event_name: "*request*" },
   { sub: "repo:acme/app:pull_request" },
+  { sub: "repo:acme/app:environment:prod:event_name:pull_request" },
   { sub: "repo:acme/app:pull*" },
   { sub: "repo:acme/app:**pull_request" },
   { sub: "repo:acme/app:event_name:pull_*" },
