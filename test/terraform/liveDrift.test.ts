@@ -1,4 +1,4 @@
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { inventoryOf } from "../../provider/estate/liveObjects.ts";
@@ -177,6 +177,18 @@ describe("drift of a Terraform plan", () => {
     expect(review.code).toBe(0);
     await open(fingerprint, ben.state.name as string);
     expect(await drift()).toMatchObject({ code: 2, same: 1, drifted: [`${ben.address} update username`] });
+  });
+
+  it("notes no partial plan if the state contains a data source", async () => {
+    await createKey(fleet.client, "ana", "^ana$");
+    write(await resourcesOf("PublicKey"));
+    const file = join(folder, "plan.json");
+    const plan = JSON.parse(readFileSync(file, "utf8"));
+    plan.prior_state.values.root_module.resources.push({
+      ...{ address: "data.gatehouse_tag.a", mode: "data", type: "gatehouse_tag", values: { name: "a" } },
+    });
+    writeFileSync(file, JSON.stringify(plan));
+    expect(await drift()).toMatchObject({ code: 0, same: 1, report: { notes: [] } });
   });
 
   it("depends on the live objects, not on the time of the refresh", async () => {

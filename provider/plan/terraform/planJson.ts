@@ -185,8 +185,9 @@ export function omittedResources({
     },
   }));
   for (const { address } of drifted) listed.add(address);
+  // A plan does not list a data source that it has read.
   const same = resourcesIn(state?.values?.root_module)
-    .filter(({ address }) => !listed.has(address))
+    .filter(({ address, mode }) => mode === "managed" && !listed.has(address))
     .map(({ values, ...resource }) => ({
       ...resource,
       change: { ...NO_CHANGE, before: values, after: values },

@@ -266,7 +266,9 @@ export class PlanReader {
 
   /** The paths of the inputs whose changes the configuration ignores (`ignore_changes`). */
   #ignored(address: string, type: string): string[] {
-    const paths = this.#origin.ignoredChanges?.(withoutKeys(address)) ?? [];
+    const block = withoutKeys(address);
+    // A file that the plan did not read can declare a resource whose block was removed.
+    const paths = (this.#configured.has(block) && this.#origin.ignoredChanges?.(block)) || [];
     return paths.flatMap((path) => {
       if (path === "all") return ["*"];
       // An entry with an index is no path of a field, so the change of the field counts.

@@ -16,7 +16,7 @@ export const isUrlAlone = (folder: string, key: string, variable: string): boole
 /** Like {@link isUrlAlone}, for an argument with this name. */
 export function isSettingAlone(folder: string, key: string, setting: string, variable: string): boolean {
   const values = configurationFiles(folder, HCL)
-    .flatMap(blocksOf)
+    .flatMap(({ text }) => blocksOf(text))
     .filter((block) => providerKey(block) === key)
     .flatMap(({ given }) => given.get(setting) ?? []);
   return values.length > 0 && values.every((value) => value === `var.${variable}`);
@@ -31,10 +31,10 @@ export function isSettingAlone(folder: string, key: string, setting: string, var
 export function isInPlan(folder: string, variable: string): boolean {
   const declarations = [
     ...configurationFiles(folder, HCL)
-      .flatMap(blocksOf)
+      .flatMap(({ text }) => blocksOf(text))
       .filter(({ head }) => labelOf(head, "variable") === variable)
       .map(({ given }) => given.get("ephemeral")),
-    ...configurationFiles(folder, JSON_FILES).flatMap((text) => ephemeralInJson(text, variable)),
+    ...configurationFiles(folder, JSON_FILES).flatMap(({ text }) => ephemeralInJson(text, variable)),
   ];
   return declarations.length > 0 && declarations.every((ephemeral) => String(ephemeral ?? false) === "false");
 }
@@ -44,15 +44,22 @@ export const HCL = /^[^.].*\.(?:tf|tofu)$/;
 /** The names of configuration files in JSON. */
 export const JSON_FILES = /^[^.].*\.(?:tf|tofu)\.json$/;
 
+/** A file of a root module. */
+export interface ConfigurationFile {
+  /** The name of the file, without the folder. */
+  readonly name: string;
+  readonly text: string;
+}
+
 /**
- * Returns the contents of the configuration files whose names match a pattern. Terraform and OpenTofu ignore files that
- * begin with a dot.
+ * Returns the configuration files whose names match a pattern. Terraform and OpenTofu ignore files that begin with a
+ * dot.
  */
-export function configurationFiles(folder: string, name: RegExp): string[] {
+export function configurationFiles(folder: string, pattern: RegExp): ConfigurationFile[] {
   try {
     return readdirSync(folder)
-      .filter((file) => name.test(file))
-      .map((file) => readFileSync(join(folder, file), "utf8"));
+      .filter((name) => pattern.test(name))
+      .map((name) => ({ name, text: readFileSync(join(folder, name), "utf8") }));
   } catch (cause) {
     const { path = folder } = cause as NodeJS.ErrnoException;
     return fileError("plan_file", "read", path)(cause);
