@@ -78,6 +78,8 @@ export class ProviderBlocks {
   readonly #keys: readonly string[];
   /** The key of the root module's block without an alias; undefined if the module has no such block, or several. */
   readonly #default: string | undefined;
+  /** The keys of this provider's blocks that the configuration contains. */
+  readonly #written: readonly string[];
   readonly #settings = new Map<string, Settings>();
 
   /**
@@ -97,11 +99,12 @@ export class ProviderBlocks {
     const used = own.flatMap(({ provider_config_key: key }) => key ?? []).toSorted();
     // The JSON of a plan has a block for each local name of the provider in any module, even if the configuration has
     // no such block. A block without expressions therefore counts only if a resource uses the block.
-    const defaults = Object.entries(json.configuration.provider_config).flatMap(
-      ([key, { alias, expressions }]) => {
-        const isRoot = !key.includes(":") && alias === undefined && isOwnBlock(json, key);
-        return isRoot && (used.includes(key) || Object.keys(expressions).length > 0) ? [key] : [];
-      },
+    const blocks = json.configuration.provider_config;
+    this.#written = Object.entries(blocks).flatMap(([key, { expressions }]) =>
+      isOwnBlock(json, key) && (used.includes(key) || Object.keys(expressions).length > 0) ? [key] : [],
+    );
+    const defaults = this.#written.filter(
+      (key) => !key.includes(":") && blockOf(json, key)?.alias === undefined,
     );
     this.#keys = [...new Set([...defaults, ...used])];
     this.#default = defaults.length === 1 ? defaults[0] : undefined;
@@ -147,17 +150,28 @@ export class ProviderBlocks {
   /**
    * The address of the service of a resource's block: undefined if the block has none, and the mark {@link UNKNOWN} if
    * the plan does not contain it.
+   * @param resource undefined for a resource whose block was removed. The plan does not contain its provider block, so
+   * the address is known only if all provider blocks have the same address.
    */
   serviceOf(resource: ConfiguredResource | undefined): string | undefined {
+    if (!resource && this.#hasServices()) return UNKNOWN;
     const { url } = this.#of(this.#keyOf(resource));
     return typeof url === "string" ? url : undefined;
+  }
+
+  /** True if the provider blocks have different addresses. */
+  #hasServices(): boolean {
+    const keys = new Set([...this.#written, ...this.#keys]);
+    return new Set([...keys].map((key) => this.#of(key).url)).size > 1;
   }
 
   /**
    * The settings of a resource's block: the known address of the service, the known namespace, and a mark if the block
    * has its own credential.
+   * @param resource undefined for a resource whose block was removed. If its service is unknown, the address is a mark.
    */
   settingsOf(resource: ConfiguredResource | undefined): ResourceValues["provider"] {
+    if (!resource && this.#hasServices()) return { url: "[unknown]" };
     const key = this.#keyOf(resource);
     const { url, tenant } = this.#of(key);
     const block = blockOf(this.#json, key);
