@@ -243,6 +243,44 @@ describe("drift of a Terraform plan", () => {
     expect(await drift()).toMatchObject({ code: 2 });
   });
 
+  it("keeps a manual change of an argument that is null as drift", async () => {
+    const fingerprint = await createKey(fleet.client, "ana", "^ana$");
+    const [ana] = await resourcesOf("PublicKey");
+    if (!ana) throw new Error("the key is missing");
+    const expiresAt = "2090-01-01T00:00:00Z";
+    await fleet.client.updatePublicKey({
+      params: { fingerprint },
+      body: { name: "ana", username: "^ana$", filter: { hostname: ".*" }, expiresAt },
+    });
+    const [ended] = await resourcesOf("PublicKey");
+    if (!ended) throw new Error("the key is missing");
+    const file = join(folder, "plan.json");
+    const driftWith = async (expression: object, end: unknown) => {
+      write([{ ...ana, refreshed: ended.state }]);
+      const plan = JSON.parse(readFileSync(file, "utf8"));
+      plan.configuration.root_module.resources[0].expressions.expires_at = expression;
+      plan.variables = { end: { value: end } };
+      writeFileSync(file, JSON.stringify(plan));
+      return (await drift()).drifted;
+    };
+    writeFileSync(join(folder, "main.tf"), 'variable "end" {\n  default = null\n}\n');
+    const found = [`${ana.address} update expiresAt expiryStatus`];
+    const variable = { references: ["var.end"] };
+    const template = { constant_value: `\${var.end}`, ...variable };
+    const end = ended.state.expires_at;
+    expect(await driftWith(variable, null)).toEqual(found);
+    expect(await driftWith(template, null)).toEqual(found);
+    expect(await driftWith({ constant_value: null }, null)).toEqual(found);
+    // A condition such as `var.end == "never" ? null : var.end`.
+    expect(await driftWith(variable, "never")).toEqual(found);
+    // A call such as `length(var.end) > 0 ? null : var.end[0]`.
+    expect(await driftWith(variable, [end])).toEqual(found);
+    expect(await driftWith({ references: ["local.end"] }, end)).toEqual(found);
+    expect(await driftWith(variable, end)).toEqual([]);
+    expect(await driftWith(template, end)).toEqual([]);
+    expect(await driftWith({ constant_value: end }, null)).toEqual([]);
+  });
+
   it("does not evaluate objects on another service, and does not read them on this one", async () => {
     await createKey(fleet.client, "ana", "^ana$");
     write(await resourcesOf("PublicKey"), { url: "http://127.0.0.1:1" });

@@ -34,6 +34,7 @@ import {
 } from "./planJson.ts";
 import {
   type ConfigurationFacts,
+  expressionValue,
   isOwnBlock,
   ProviderBlocks,
   type ResourceTenant,
@@ -77,11 +78,13 @@ export class PlanReader {
   readonly #origin: PlanOrigin;
   /** The manual changes that the refresh of the plan found. */
   readonly #drift: ReadonlyMap<string, ResourceChange>;
+  readonly #variables: PlanJson["variables"];
   readonly blocks: ProviderBlocks;
 
   constructor(json: PlanJson, changes: readonly ResourceChange[], origin: PlanOrigin) {
     this.#configured = configuredResources(json);
     this.#origin = origin;
+    this.#variables = json.variables;
     this.#drift = new Map(json.resource_drift.map((change) => [objectKey(change), change]));
     const own = [...this.#configured.values()].filter(
       ({ type, provider_config_key: key }) => kinds.has(type) && (key === undefined || isOwnBlock(json, key)),
@@ -290,11 +293,33 @@ export class PlanReader {
     const values = this.#values(address, type, markedRow(planned), true);
     const wanted = fieldDiff(propsOf(live).inputs, propsOf(values).inputs);
     const paths = new Set(wanted.map(({ path }) => path));
-    // For an argument that the configuration omits, a plan contains no declared value. A manual change of such an
-    // argument counts as drift.
-    const declared = this.#configured.get(withoutKeys(address))?.expressions ?? {};
-    const isDeclared = (path: string) => terraformName(path.split(".", 1)[0] ?? "") in declared;
-    return ({ path, outputOnly }) => outputOnly === true || paths.has(path) || !isDeclared(path);
+    return ({ path, outputOnly }) =>
+      outputOnly === true || paths.has(path) || !this.#isDeclared(resource, planned, path);
+  }
+
+  /**
+   * True if the configuration declares the planned value of the field at a path. For an argument that the configuration
+   * omits or sets to null, the planned value is the one after the refresh of the plan. It is then no declared value, and
+   * a manual change of the argument counts as drift.
+   */
+  #isDeclared({ address, type }: ResourceChange, planned: ResourceChange["change"], path: string): boolean {
+    const name = terraformName(path.split(".", 1)[0] ?? "");
+    const { expressions = {} } = this.#configured.get(withoutKeys(address)) ?? {};
+    if (!(name in expressions)) return false;
+    const attribute = kinds.get(type)?.attributes.find((one) => one.name === name);
+    if (attribute?.role !== "input") return true;
+    const { field, type: valueType } = attribute;
+    const canBeNull = !field.required || field.default !== undefined;
+    const row = markedRow(planned);
+    if (!canBeNull || !isDeepStrictEqual(row[name], planned.before?.[name])) return true;
+    // A plan contains only the values of the root module's variables.
+    const isInModule = address.startsWith("module.");
+    const variableOf = (variable: string) =>
+      !isInModule && this.#origin.isInPlan(variable) ? this.#variables[variable] : undefined;
+    // An expression with more text than the variable has another value, which the comparison shows.
+    const written = expressionValue(expressions[name], variableOf, () => true);
+    if (written === undefined || written === null || !hasType(valueType, written)) return false;
+    return sameValue(field, fromTerraform(valueType, written), fromTerraform(valueType, row[name]));
   }
 
   /**
@@ -405,6 +430,29 @@ function withValuesOf(
     outputs: { ...values.outputs, ...picked(others.outputs) },
   };
 }
+
+/** True if a value in Terraform's form, or null, has a type. */
+function hasType(type: Type, value: unknown): boolean {
+  if (value === null || value === undefined) return true;
+  switch (type.kind) {
+    case "set":
+    case "list":
+      return Array.isArray(value) && value.every((item) => hasType(type.of, item));
+    case "map":
+      return isRow(value) && Object.values(value).every((member) => hasType(type.of, member));
+    case "object":
+      return isRow(value) && type.members.every((member) => hasType(member.type, value[member.name]));
+    case "bool":
+      return typeof value === "boolean";
+    case "string":
+      return typeof value === "string" || (type.orBool === true && typeof value === "boolean");
+    case "number":
+      return typeof value === "number";
+  }
+}
+
+const isRow = (value: unknown): value is Row =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
 
 /** True if two values of an output are equal. The order of a set has no meaning. */
 function isSameOutput(type: Type, left: unknown, right: unknown): boolean {

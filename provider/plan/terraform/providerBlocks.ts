@@ -267,7 +267,7 @@ function commonTenant(resources: readonly ResourceTenant[]): string | typeof NON
  * @param isAlone called for an expression that refers only to this variable. Returns true if the expression has no
  * other text: `var.url`, but not `"${var.url}/other"`.
  */
-function expressionValue(
+export function expressionValue(
   written: unknown,
   variableOf: (variable: string) => PlanJson["variables"][string] | undefined,
   isAlone: (variable: string) => boolean,
