@@ -6,7 +6,7 @@ import { EngineError, fileError, openStack, writeDurably } from "../engine/index
 import type { OwnResource } from "../estate/coverage.ts";
 import type { Estate } from "../estate/namespaceState.ts";
 import type { Connection } from "../service/connection.ts";
-import { counted, printable } from "../words.ts";
+import { printable } from "../words.ts";
 import {
   addConfigurationFlags,
   addTerraformFlag,
@@ -18,6 +18,7 @@ import {
   type TerraformFlags,
 } from "./flags.ts";
 import { addHelp } from "./help.ts";
+import { namespaceTexts, resourcesOutside } from "./otherNamespaces.ts";
 import { type ActionOf, BLOCKED, type Io, type Outcome } from "./outcome.ts";
 import { planOrConfiguration } from "./planFiles.ts";
 import { configuredResources, resourcesOf, withConnection } from "./service.ts";
@@ -110,7 +111,8 @@ async function access(io: Io, { json, csv, ...flags }: Flags): Promise<Outcome> 
     const { plannedNamespace } = await import("../review/testedNamespace.ts");
     const { after, others } = await plannedNamespace(connection, terraform.plan);
     const notEvaluated = [...terraform.notEvaluated, ...after.notEvaluated];
-    const unknown = [...after.unknown, ...(await notCovered(connection, others, "plan"))];
+    const omitted = await notCovered(connection, others, "plan");
+    const unknown = [...terraform.notes, ...after.unknown, ...omitted];
     return accessAnswer({ ...after, notEvaluated, unknown }, inquiry);
   };
   const { refused, notEvaluated, remarks, output } = await withConnection(
@@ -129,10 +131,7 @@ async function withOtherNamespaces(
   estate: Estate,
   own: readonly OwnResource[],
 ): Promise<Estate> {
-  if (own.length === 0) return estate;
-  const { namespacesUsedBy } = await import("../estate/coverage.ts");
-  const others = new Map(namespacesUsedBy(own));
-  others.delete(estate.tenant);
+  const others = await resourcesOutside(estate.tenant, own);
   return { ...estate, unknown: [...estate.unknown, ...(await notCovered(connection, others, "stack"))] };
 }
 
@@ -142,15 +141,8 @@ async function notCovered(
   others: ReadonlyMap<string, number>,
   owner: "stack" | "plan",
 ): Promise<string[]> {
-  const { nameOfNamespace } = await import("../review/namespaceSearch.ts");
-  const { namespaceText } = await import("../policyTests/testCoverage.ts");
-  const sentences: string[] = [];
-  for (const [tenant, resources] of others) {
-    const where = namespaceText(await nameOfNamespace(connection, tenant));
-    const are = `${counted(resources, "resource")} of the ${owner} ${resources === 1 ? "is" : "are"}`;
-    sentences.push(`the access in ${where}, in which ${are}; set GATEHOUSE_TENANT to this namespace`);
-  }
-  return sentences;
+  const texts = await namespaceTexts(connection, others, owner);
+  return texts.map((text) => `the access in ${text}; set GATEHOUSE_TENANT to this namespace`);
 }
 
 /** Writes the evidence of the live access to a file. */

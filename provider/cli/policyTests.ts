@@ -97,8 +97,15 @@ export async function hasPolicyTests(
 
 /** The state of the namespaces that policy tests check: after a plan, or live. */
 export interface TestedState {
-  /** The plan, and the parts of the plan that could not be checked. Without a plan, live namespaces are tested. */
-  readonly planned?: { readonly plan: Plan; readonly notEvaluated?: readonly string[] };
+  /**
+   * The plan, the parts of the plan that could not be checked, and the facts that limit the plan. Without a plan, live
+   * namespaces are tested.
+   */
+  readonly planned?: {
+    readonly plan: Plan;
+    readonly notEvaluated?: readonly string[];
+    readonly notes?: readonly string[];
+  };
   /**
    * Returns the resources of the stack. Tests must check the live namespaces of these resources.
    * @default no resources
@@ -123,7 +130,7 @@ export async function runPolicyTests(
   // Imported here because programs without policy tests do not need this module, and the import would slow down their
   // commands.
   const { testLive, testPlan } = await import("../review/testedNamespace.ts");
-  const result = await withConnection(
+  const tested = await withConnection(
     io,
     configuration,
     async (connection) =>
@@ -132,6 +139,7 @@ export async function runPolicyTests(
         : testLive(connection, folder, await own?.(connection)),
     frontEnd,
   );
+  const result = { ...tested, unknown: [...(planned?.notes ?? []), ...tested.unknown] };
   const { ok, untested, notEvaluated, unknown } = result;
   const c = colors(io.stdout, io.env);
   return {

@@ -1,6 +1,8 @@
 import type { Command } from "commander";
 import { queryTime } from "../access/queryTime.ts";
 import { EngineError } from "../engine/index.ts";
+import type { OwnResource } from "../estate/coverage.ts";
+import type { Connection } from "../service/connection.ts";
 import type { ComparedSessions, LoginDifference, Verification } from "../verify/verification.ts";
 import { counted, instantText, printable } from "../words.ts";
 import {
@@ -14,10 +16,11 @@ import {
   type TerraformFlags,
 } from "./flags.ts";
 import { addHelp } from "./help.ts";
+import { namespaceTexts, resourcesOutside, terraformResources } from "./otherNamespaces.ts";
 import { type ActionOf, BLOCKED, type Io, type Outcome } from "./outcome.ts";
 import { planOrConfiguration } from "./planFiles.ts";
 import { colors } from "./render.ts";
-import { withConnection } from "./service.ts";
+import { configuredResources, withConnection } from "./service.ts";
 
 interface Flags extends ConfigurationFlags, TerraformFlags {
   readonly since?: string;
@@ -34,7 +37,8 @@ live policy. It needs a credential that may read the audit trail (role
 administrator), or --since. It changes nothing.
 
 Exit codes: 0 = the policy allows all compared logins; 1 = error; ${BLOCKED} = the service
-admitted a login that the policy refuses, or a session could not be compared`;
+admitted a login that the policy refuses, or a session or a namespace of the
+stack could not be compared`;
 
 export function addVerifyCommand(program: Command, action: ActionOf): void {
   const command = addConfigurationFlags(program.command("verify").argument("[folder]", FOLDER, "."))
@@ -67,12 +71,50 @@ async function verify(io: Io, folder: string, flags: Flags): Promise<Outcome<Ver
   const result = await withConnection(
     io,
     configuration,
-    (connection) => verifyNamespace(connection, { since, maxSessions: flags.maxSessions }),
+    async (connection) => {
+      const verification = await verifyNamespace(connection, { since, maxSessions: flags.maxSessions });
+      const own = () =>
+        terraform
+          ? terraformResources(terraform, connection.client.url)
+          : configuredResources(io, folder, flags, connection);
+      const omitted = await notCompared(
+        connection,
+        verification.namespace,
+        own,
+        terraform ? "plan" : "stack",
+      );
+      return { ...verification, notEvaluated: [...omitted, ...verification.notEvaluated] };
+    },
     terraform && "terraform",
   );
   const isIncomplete = result.notEvaluated.length > 0 && !flags.allowIncomplete;
   const isBlocked = result.differences.length > 0 || isIncomplete;
   return { result, text: () => textOf(io, result), exitCode: isBlocked ? BLOCKED : 0 };
+}
+
+/**
+ * Returns a sentence for each namespace with resources of the stack that the command does not compare.
+ * @param compared id of the compared namespace
+ * @param own returns the resources of the stack
+ */
+async function notCompared(
+  connection: Connection,
+  compared: string,
+  own: () => Promise<readonly OwnResource[]>,
+  owner: "stack" | "plan",
+): Promise<string[]> {
+  let resources: readonly OwnResource[];
+  try {
+    resources = await own();
+  } catch (error) {
+    if (!(error instanceof EngineError)) throw error;
+    return [
+      `other namespaces were not compared, because the resources of the ${owner} could not be read: ${error.message}`,
+    ];
+  }
+  const others = await resourcesOutside(compared, resources);
+  const texts = await namespaceTexts(connection, others, owner);
+  return texts.map((text) => `${text}, was not compared; set GATEHOUSE_TENANT to compare it`);
 }
 
 const refuseTime = (detail: string) => new EngineError("usage", detail, { field: ["--since"] });

@@ -25,6 +25,9 @@ export type Session = Omit<ListedSession, "device"> & { readonly device?: { read
 
 const deviceNameOf = ({ device, deviceUid }: Session): string => device?.name ?? deviceUid;
 
+/** Returns the start of a session in UTC. A server may return the time with another offset. */
+const startOf = ({ startedAt }: Session): string => new Date(startedAt).toISOString();
+
 /**
  * Maximum time between the decision about a login and the start of its session, in milliseconds. The service decides
  * first, and stores the session afterwards. The clocks of several instances may differ too.
@@ -36,6 +39,8 @@ export interface ComparisonInput {
   readonly estate: Pick<Estate, "policy" | "devices" | "accessUnknown">;
   /** Devices that the list of devices does not contain, such as containers. */
   readonly otherDevices: readonly Device[];
+  /** The reasons why other devices could not be read, by the uid of the device. */
+  readonly unreadDevices: ReadonlyMap<string, string>;
   /** The sessions that began since the last change of the policy, latest first. */
   readonly sessions: readonly Session[];
   /** The time of the last change of the policy; undefined if it is not known. */
@@ -109,13 +114,14 @@ export function compareSessions(input: ComparisonInput): Comparison {
 
 /** Returns a function that predicts the login of a session. */
 function predictor(input: ComparisonInput): (session: Session, of: LoginBasis) => Prediction {
-  const { estate, sessions, lastChange } = input;
+  const { estate, sessions, lastChange, unreadDevices } = input;
   const findDevice = deviceFinder(input);
   const evaluate = evaluator(estate, sessions);
   return (session, of) => {
     if (estate.accessUnknown !== undefined) return unknown(estate.accessUnknown);
     const device = findDevice(session.deviceUid);
-    if (device === undefined) return unknown("the device no longer exists");
+    if (device === undefined)
+      return unknown(unreadDevices.get(session.deviceUid) ?? "the device no longer exists");
     const address = normalAddress(session.ipAddress);
     if (address === undefined) return unknown("the address of the client is not an IP address");
     const predictAt = (at: Date) =>
@@ -245,9 +251,12 @@ function evaluator(
   }
 
   function byAnyPrincipal(login: Login, identity: IdentityRules): Prediction {
-    const predictions = identity.principals.map((principal) => byPrincipal(login, identity, principal));
-    if (predictions.some(({ decision }) => decision === "allow")) return ALLOWED;
-    const open = predictions.find(({ decision }) => decision === "unknown");
+    let open: Prediction | undefined;
+    for (const principal of identity.principals) {
+      const prediction = byPrincipal(login, identity, principal);
+      if (prediction.decision === "allow") return prediction;
+      if (prediction.decision === "unknown") open ??= prediction;
+    }
     return open ?? denied("no user and no service account may log in");
   }
 }
@@ -343,7 +352,7 @@ function differenceOf(
   const user = policy.identity?.principals.find(({ id }) => id === subject);
   return {
     session: session.uid,
-    startedAt: session.startedAt,
+    startedAt: startOf(session),
     login: session.username,
     address: session.ipAddress,
     device: { uid: session.deviceUid, name: deviceNameOf(session) },
@@ -359,6 +368,6 @@ function notComparedSentence([latest, ...others]: readonly Session[], why: strin
     others.length === 0
       ? `The session ${latest.uid}`
       : `${counted(others.length + 1, "session")}, of which the latest is ${latest.uid}`;
-  const { username, ipAddress, startedAt } = latest;
-  return `${which} (${username} on ${deviceNameOf(latest)} from ${ipAddress}, ${instantText(startedAt)}), could not be compared: ${why}`;
+  const { username, ipAddress } = latest;
+  return `${which} (${username} on ${deviceNameOf(latest)} from ${ipAddress}, ${instantText(startOf(latest))}), could not be compared: ${why}`;
 }

@@ -68,8 +68,8 @@ export interface Verification {
   readonly unauthenticated: number;
   /** The logins that the service admitted and the policy refuses, latest first. */
   readonly differences: readonly LoginDifference[];
-  /** The sessions and the parts of the namespace that could not be compared, as sentences. */
+  /** The sessions, the parts of the namespace and the other namespaces of the stack that were not compared, as sentences. */
   readonly notEvaluated: readonly string[];
-  /** Remarks about the compared period, as sentences. */
+  /** Remarks about the compared period, and facts about the namespace that are not known, as sentences. */
   readonly notes: readonly string[];
 }

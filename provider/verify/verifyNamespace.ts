@@ -1,6 +1,7 @@
-import type { Client } from "@gatehouse-access/sdk";
+import { type Client, GatehouseError, TransportError } from "@gatehouse-access/sdk";
 import { EngineError } from "../engine/index.ts";
-import { type Estate, readEstate } from "../estate/namespaceState.ts";
+import { readEstate } from "../estate/namespaceState.ts";
+import { inParallel } from "../parallel.ts";
 import { lastPolicyChange, type PolicyChange } from "../service/auditTrail.ts";
 import type { Connection, TenantClient } from "../service/connection.ts";
 import { type Device, isUnreadable } from "../service/listings.ts";
@@ -15,6 +16,9 @@ export interface VerificationOptions {
   /** Maximum number of compared sessions. */
   readonly maxSessions: number;
 }
+
+/** Maximum number of devices that are read at the same time. */
+const PARALLEL = 16;
 
 /** Maximum number of attempts to read the policy while other clients change it. */
 const ATTEMPTS = 3;
@@ -44,7 +48,7 @@ export async function verifyNamespace(
     const period = periodOf(trail, since);
     const estate = await readEstate(connection, tenant);
     const { sessions, notEvaluated } = await readSessions(client, period.since, maxSessions);
-    const others = await otherDevices(opened, estate, sessions);
+    const others = await otherDevices(opened.devices, estate.devices, sessions);
     const { lastChange } = trail;
     // A change during the check can be newer than the policy that the command has read.
     const isChanged = (await readTrail(client, tenant, isOwn, since)).lastChange?.entry !== lastChange?.entry;
@@ -52,7 +56,8 @@ export async function verifyNamespace(
     const comparison = compareSessions({
       estate,
       sessions: isChanged ? [] : sessions,
-      otherDevices: others,
+      otherDevices: others.devices,
+      unreadDevices: others.unread,
       storesKeys: isOwn === true,
       lastChange: lastChange && new Date(lastChange.at),
     });
@@ -64,7 +69,7 @@ export async function verifyNamespace(
         ...(isChanged ? [`the policy changed during the check, ${ATTEMPTS} times in a row`] : []),
         ...[...estate.notEvaluated, ...notEvaluated, ...comparison.notEvaluated],
       ],
-      notes: period.notes,
+      notes: [...period.notes, ...estate.unknown.map((sentence) => `Not known: ${sentence}`)],
     };
   }
 }
@@ -159,21 +164,27 @@ async function readSessions(client: Client, since: Date, most: number) {
   return { sessions: [...sessions.values()].slice(0, most), notEvaluated };
 }
 
-/** Reads the devices of sessions that the list of devices does not contain. Containers have a list of their own. */
-async function otherDevices(
-  { devices }: TenantClient,
-  estate: Estate,
-  sessions: readonly Session[],
-): Promise<Device[]> {
-  const listed = new Set(estate.devices.map(({ uid }) => uid));
-  const others = new Set(sessions.map(({ deviceUid }) => deviceUid).filter((uid) => !listed.has(uid)));
-  const found = await Promise.all(
-    [...others].map((uid) =>
-      devices.find(uid).catch((error: unknown) => {
-        if (!isUnreadable(error)) throw error;
-        return undefined;
-      }),
-    ),
+/**
+ * Reads the devices of sessions that the list of devices does not contain. Containers have a list of their own.
+ * @returns the devices that exist, and in `unread` the reason for each device that could not be read, by uid
+ * @throws TransportError if the service does not respond
+ */
+export async function otherDevices(
+  devices: Pick<TenantClient["devices"], "find">,
+  listed: readonly Pick<Device, "uid">[],
+  sessions: readonly Pick<Session, "deviceUid">[],
+): Promise<{ readonly devices: Device[]; readonly unread: ReadonlyMap<string, string> }> {
+  const known = new Set(listed.map(({ uid }) => uid));
+  const others = new Set(sessions.map(({ deviceUid }) => deviceUid).filter((uid) => !known.has(uid)));
+  const unread = new Map<string, string>();
+  const found = await inParallel([...others], PARALLEL, (uid) =>
+    devices.find(uid).catch((error: unknown) => {
+      // The service did not respond at all, so the rest of the comparison would fail too.
+      if (!(error instanceof GatehouseError) || error instanceof TransportError) throw error;
+      // The other parts of the message differ for each device. Sessions with the same reason share a sentence.
+      unread.set(uid, `the device could not be read: ${error.detail}`);
+      return undefined;
+    }),
   );
-  return found.filter((device) => device !== undefined);
+  return { devices: found.filter((device) => device !== undefined), unread };
 }

@@ -48,7 +48,7 @@ function compare(sessions: readonly Session[], world: World = {}) {
   return compareSessions({
     estate: { policy, devices, accessUnknown } as unknown as ComparisonInput["estate"],
     otherDevices: others as unknown as ComparisonInput["otherDevices"],
-    ...{ sessions, lastChange: undefined, storesKeys: true },
+    ...{ sessions, lastChange: undefined, storesKeys: true, unreadDevices: new Map() },
     ...more,
   });
 }
@@ -193,6 +193,14 @@ describe("a session that cannot be compared", () => {
     ]);
   });
 
+  it("is listed with the reason why its device could not be read", () => {
+    const unreadDevices = new Map([["gone", "the device could not be read: permission denied"]]);
+    const { notEvaluated } = compare([session({ deviceUid: "gone" })], { unreadDevices });
+    expect(notEvaluated).toEqual([
+      expect.stringMatching(/could not be compared: the device could not be read: permission denied$/),
+    ]);
+  });
+
   it("is listed if the server returns no device", () => {
     const { notEvaluated } = compare([session({ deviceUid: "gone", device: null })]);
     expect(notEvaluated).toEqual([expect.stringContaining("root on gone")]);
@@ -220,6 +228,14 @@ describe("a device that the list of devices does not contain", () => {
 it("compares an IPv4-mapped address as the firewall does", () => {
   const world = { policy: { rules: [rule("deny", { sourceIp: "^192\\.0\\.2\\.7$" })] } };
   expect(verdict(session({ ipAddress: "::ffff:192.0.2.7" }), world)).toContain("denies");
+});
+
+it("reports the start of a session in UTC, whatever offset the server returns", () => {
+  const startedAt = "2026-12-01T14:00:00+02:00";
+  const { differences } = compare([session({ startedAt })], { policy: { rules: [rule("deny")] } });
+  expect(differences).toMatchObject([{ startedAt: START }]);
+  const { notEvaluated } = compare([session({ startedAt, deviceUid: "gone" })]);
+  expect(notEvaluated).toEqual([expect.stringContaining("2026-12-01 12:00 UTC")]);
 });
 
 describe("in identity mode", () => {
@@ -281,6 +297,32 @@ describe("in identity mode", () => {
     const { compared, differences } = compare([session()], world([other, principal()]));
     expect([compared.weakly, differences]).toEqual([1, []]);
     expect(verdict(session(), world([other]))).toBe("no user and no service account may log in");
+  });
+
+  it("evaluates no further user after one whose login the policies allow", () => {
+    let evaluated = 0;
+    const counted = (id: string): Principal => ({
+      ...principal({ id }),
+      get keys() {
+        evaluated += 1;
+        return [sshKey()];
+      },
+    });
+    const list = [policy(), policy({ subject: { type: "user", value: "w" } })];
+    /** Compares a session that is not evaluated, to count the reads of the preparation. */
+    compare([session({ deviceUid: "gone" })], world([principal(), counted("w")], list));
+    const prepared = evaluated;
+    expect(verdict(session(), world([principal(), counted("w")], list))).toBe("holds");
+    expect(evaluated).toBe(2 * prepared);
+    expect(verdict(session(), world([principal({ id: "v" }), counted("w")], list))).toBe("holds");
+    expect(evaluated).toBeGreaterThan(3 * prepared);
+  });
+
+  it("does not evaluate a session without a user if no login is allowed and one is not known", () => {
+    const unknown = principal({ keys: [] });
+    const other = principal({ id: "v" });
+    expect(verdict(session(), world([unknown, other]))).toContain("may have been deleted");
+    expect(verdict(session(), world([other, unknown]))).toContain("may have been deleted");
   });
 });
 

@@ -1,11 +1,20 @@
-import { rmSync, writeFileSync } from "node:fs";
+import { readdirSync, rmSync, writeFileSync } from "node:fs";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { setImmediate } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, test, vi } from "vitest";
+import type { Device } from "../../provider/service/listings.ts";
+import { SOURCE } from "../../provider/terraform/source.ts";
+import { otherDevices } from "../../provider/verify/verifyNamespace.ts";
+import { PermissionError, TransportError } from "../../sdk/index.ts";
 import { makeDataDir } from "../support/dataFolder.ts";
-import { gatehouse } from "../support/gatehouse.ts";
+import { gatehouse, type Stack } from "../support/gatehouse.ts";
+import { policyEnv, publicKey } from "../support/policy.ts";
+import { PolicyProgram } from "../support/policyProgram.ts";
 import { startLossyProxy } from "../support/proxy.ts";
 import { labelsOf, type RecordedService, startRecordedService } from "../support/recordedService.ts";
 import { schemaFaults } from "../support/schemas.ts";
+import { sharedFleet } from "../support/shared.ts";
 import { startSparseService } from "../support/sparseService.ts";
 import { admitLogin, beginSession, type PolicyWorld, startPolicyWorld } from "./support.ts";
 
@@ -256,6 +265,170 @@ describe("on this project's server", () => {
   });
 });
 
+describe("the devices of sessions that the list of devices does not contain", () => {
+  const sessions = Array.from({ length: 100 }, (_, index) => ({ deviceUid: `d${index}` }));
+
+  it("are read once each, at most 16 at the same time", async () => {
+    let running = 0;
+    let most = 0;
+    const find = vi.fn(async (uid: string) => {
+      running += 1;
+      most = Math.max(most, running);
+      await setImmediate();
+      running -= 1;
+      return { uid } as Device;
+    });
+    const { devices } = await otherDevices({ find }, [{ uid: "d0" }], [...sessions, ...sessions]);
+    expect(devices.map(({ uid }) => uid)).toEqual(sessions.slice(1).map(({ deviceUid }) => deviceUid));
+    expect([find.mock.calls.length, most]).toEqual([99, 16]);
+  });
+
+  const details = { operation: "getDevice", method: "GET", path: "/api/devices/d1", attempts: 1 };
+  const failing = (error: Error) => ({
+    find: vi.fn(async (uid: string) => {
+      if (uid === "d1") throw error;
+      return undefined;
+    }),
+  });
+
+  it("are reported with the error if they could not be read, and not as deleted", async () => {
+    const error = new PermissionError("permission denied", { ...details, outcome: "none", status: 403 });
+    const { devices, unread } = await otherDevices(failing(error), [], sessions);
+    expect(devices).toEqual([]);
+    expect([...unread]).toEqual([["d1", "the device could not be read: permission denied"]]);
+  });
+
+  it("end the command if the service does not respond, without further requests", async () => {
+    const error = new TransportError("connection refused", { ...details, outcome: "none" });
+    const devices = failing(error);
+    await expect(otherDevices(devices, [], sessions)).rejects.toBe(error);
+    await setImmediate();
+    expect(devices.find.mock.calls.length).toBeLessThan(40);
+  });
+});
+
+describe("with resources in another namespace", { timeout: 60_000 }, () => {
+  const fleet = sharedFleet();
+  let other: string;
+  let folder: string;
+  const without = (owner: string) =>
+    `the namespace other-fleet (${other}), in which 1 resource of the ${owner} is, was not compared; set GATEHOUSE_TENANT to compare it`;
+
+  beforeAll(async () => {
+    other = (await fleet.client.createNamespace({ body: { name: "other-fleet" } })).tenantId;
+    await fleet.client.editNamespace({
+      params: { tenant: fleet.tenant },
+      body: { settings: { connectionAnnouncement: "hello" } },
+    });
+    folder = await makeDataDir();
+  });
+  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+  describe("in a stack", () => {
+    let program: PolicyProgram;
+    let stack: Stack;
+
+    beforeAll(async () => {
+      program = new PolicyProgram();
+      stack = program.stack({ env: fleet.env });
+      const policy = {
+        a: publicKey("a"),
+        b: publicKey("b", "^root$", { hostname: ".*" }, { tenant: other }),
+      };
+      const { code, stderr } = await stack.run(["up", "--yes"], policyEnv(policy));
+      expect(code, stderr).toBe(0);
+    });
+    afterAll(() => program?.remove());
+
+    const verify = async (...args: readonly string[]) => {
+      const { code, stdout, stderr } = await stack.run(["verify", "--json", ...args]);
+      expect(code, stderr).not.toBe(1);
+      return { code, notEvaluated: JSON.parse(stdout).notEvaluated };
+    };
+
+    it("exits with 2 and reports the namespace, unless --allow-incomplete is set", async () => {
+      expect(await verify()).toEqual({ code: 2, notEvaluated: [without("stack")] });
+      expect((await verify("--allow-incomplete")).code).toBe(0);
+    });
+
+    it("exits with 2 if the resources of the stack cannot be read", async () => {
+      const states = join(program.states, ".pulumi", "stacks");
+      const file = readdirSync(states, { recursive: true, encoding: "utf8" }).find((name) =>
+        name.endsWith(`${stack.name}.json`),
+      );
+      const proxy = await startLossyProxy(fleet.service.url);
+      // The command reads the settings from the state before its first request, and the resources later.
+      proxy.before(() => writeFile(join(states, file ?? ""), "{"));
+      try {
+        const { code, stdout } = await stack.run(["verify", "--json"], { GATEHOUSE_URL: proxy.url });
+        expect([code, JSON.parse(stdout).notEvaluated]).toEqual([
+          2,
+          [expect.stringContaining("the resources of the stack could not be read: ")],
+        ]);
+      } finally {
+        await proxy.stop();
+      }
+    });
+  });
+
+  describe("in a Terraform plan", () => {
+    /** Writes a plan that covers only a part of the configuration, with one tag in each namespace. */
+    const writePlan = (elsewhere?: string) => {
+      const resources = [fleet.tenant, other].map((tenant, index) => ({
+        ...{ address: `gatehouse_tag.t${index}`, type: "gatehouse_tag", mode: "managed" },
+        ...{ values: { id: `${tenant}/prod`, name: "prod", tenant }, key: index === 0 ? "gatehouse" : "b" },
+      }));
+      const source = `registry.terraform.io/${SOURCE}`;
+      const expressions = { url: { constant_value: elsewhere ?? fleet.service.url } };
+      const plan = {
+        ...{ format_version: "1.2", planned_values: {}, complete: false },
+        resource_changes: resources.map(({ address, type, mode, values }) => ({
+          ...{ address, type, mode, provider_name: source },
+          change: { actions: ["no-op"], before: values, after: values, after_unknown: {} },
+        })),
+        configuration: {
+          provider_config: {
+            gatehouse: { full_name: source, expressions: {} },
+            b: { full_name: source, alias: "b", expressions },
+          },
+          root_module: {
+            resources: resources.map(({ address, type, key }) => ({
+              ...{ address, type, provider_config_key: key, expressions: { name: {}, tenant: {} } },
+            })),
+          },
+        },
+      };
+      writeFileSync(join(folder, "plan.json"), JSON.stringify(plan));
+    };
+    const run = (command: string, ...args: readonly string[]) =>
+      gatehouse([command, "--json", ...args, "--terraform", join(folder, "plan.json")], fleet.env);
+
+    it("exits with 2 and reports the namespace", async () => {
+      writePlan();
+      const { code, stdout, stderr } = await run("verify", folder);
+      expect(code, stderr).toBe(2);
+      expect(JSON.parse(stdout).notEvaluated).toEqual([without("plan")]);
+    });
+
+    it("exits with 0 if the other namespace is on another service", async () => {
+      writePlan("https://elsewhere.example.org");
+      const { code, stdout, stderr } = await run("verify", folder);
+      expect([code, JSON.parse(stdout).notEvaluated], stderr).toEqual([0, []]);
+    });
+
+    const PARTIAL = expect.stringContaining("covers only a part of the configuration");
+
+    it("access and test report that the plan covers only a part of the configuration", async () => {
+      writePlan();
+      const access = await run("access", "--folder", folder);
+      expect(JSON.parse(access.stdout).unknown, access.stderr).toContainEqual(PARTIAL);
+      writeFileSync(join(folder, "empty.policy.ts"), "export {};\n");
+      const test = await run("test", folder);
+      expect(JSON.parse(test.stdout).unknown, test.stderr).toContainEqual(PARTIAL);
+    });
+  });
+});
+
 // The recorded responses of a server of version 0.27, with sessions of its users.
 describe("on a server of version 0.27", () => {
   const SINCE = ["--since", "2026-11-28T10:40Z"];
@@ -270,14 +443,18 @@ describe("on a server of version 0.27", () => {
     await service?.stop();
   });
 
-  async function verify(sessions: string, args: readonly string[] = SINCE, unread: readonly string[] = []) {
+  /** @param unread labels of answers that replace recorded ones, by the end of the recorded label */
+  async function verify(
+    sessions: string,
+    args: readonly string[] = SINCE,
+    unread: Readonly<Record<string, string>> = {},
+  ) {
     const labels = labelsOf("identity user: ").map((label) =>
       label.endsWith("GET /api/sessions") ? sessions : label,
     );
+    const replaced = Object.entries(unread);
     service = await startRecordedService(
-      labels.map((label) =>
-        unread.some((path) => label.endsWith(path)) ? "access policies are not shown" : label,
-      ),
+      labels.map((label) => replaced.find(([end]) => label.endsWith(end))?.[1] ?? label),
     );
     const env = {
       ...{ ...CREDENTIAL, GATEHOUSE_URL: service.url, GATEHOUSE_TENANT: TENANT },
@@ -316,12 +493,21 @@ describe("on a server of version 0.27", () => {
   });
 
   it("exits with 2 if the policies could not be read", async () => {
-    const { code, stdout } = await verify("sessions of users", SINCE, ["GET /api/access-policies"]);
+    const { code, stdout } = await verify("sessions of users", SINCE, {
+      "GET /api/access-policies": "access policies are not shown",
+    });
     expect([code, stdout]).toEqual([
       2,
       expect.stringMatching(/Not evaluated: 2[\s\S]*3 sessions.*the access policies could not be read/),
     ]);
     expect(stdout).not.toContain("allows");
+  });
+
+  it("has a note for each other list that could not be read", async () => {
+    const { code, stdout } = await verify("sessions of users", SINCE, {
+      "GET /api/namespaces/api-key": "API keys are not shown",
+    });
+    expect([code, stdout]).toEqual([0, expect.stringMatching(/^Not known: API keys could not be read: /m)]);
   });
 
   it("exits with 2 if the server does not list the latest sessions first", async () => {

@@ -56,6 +56,8 @@ const derived: Readonly<Record<string, () => Exchange>> = {
   "an action of a later version": () => laterPolicies({ action: "audit" }),
   "access policies are not shown": () =>
     answering("identity user: GET /api/access-policies", 403, () => ({ message: "forbidden" })),
+  "API keys are not shown": () =>
+    answering("identity user: GET /api/namespaces/api-key", 403, () => ({ message: "forbidden" })),
   "members without addresses": () =>
     answering("legacy user: GET /api/namespaces/{tenant}/members", 200, (members) =>
       (members as object[]).map((member) => ({ ...member, email: "" })),

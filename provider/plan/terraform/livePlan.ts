@@ -1,5 +1,6 @@
 import type { StateResource, Step } from "../../engine/index.ts";
 import { UNKNOWN } from "../../engineMarks.ts";
+import { inParallel } from "../../parallel.ts";
 import type { ResourceDefinition } from "../../resources/definition.ts";
 import { isSameService } from "../../service/connection.ts";
 import type { Row } from "../../terraform/types.ts";
@@ -51,12 +52,7 @@ export async function compareWithLive(
   service: string,
   read: ReadLive,
 ): Promise<ComparedPlan> {
-  const compared: Compared[] = [];
-  const left = changes.entries();
-  const work = async () => {
-    for (const [index, change] of left) compared[index] = await compare(reader, change, service, read);
-  };
-  await Promise.all(Array.from({ length: PARALLEL }, work));
+  const compared = await inParallel(changes, PARALLEL, (change) => compare(reader, change, service, read));
   const unread = new Map<string, string[]>();
   for (const [index, { problem }] of compared.entries()) {
     if (problem === undefined) continue;

@@ -1,0 +1,55 @@
+import type { StateResource } from "../engine/index.ts";
+import { UNKNOWN } from "../engineMarks.ts";
+import type { OwnResource } from "../estate/coverage.ts";
+import type { TerraformPlan } from "../plan/terraform/readTerraformPlan.ts";
+import { type Connection, isSameService } from "../service/connection.ts";
+import { counted } from "../words.ts";
+
+/**
+ * Returns each namespace with the number of its resources, for sentences about namespaces that a command omits: `the
+ * namespace prod (3f…), in which 3 resources of the stack are`.
+ * @param resources number of resources in each namespace, by the id of the namespace
+ */
+export async function namespaceTexts(
+  connection: Connection,
+  resources: ReadonlyMap<string, number>,
+  owner: "stack" | "plan",
+): Promise<string[]> {
+  const { nameOfNamespace } = await import("../review/namespaceSearch.ts");
+  const { namespaceText } = await import("../policyTests/testCoverage.ts");
+  const texts: string[] = [];
+  for (const [tenant, count] of resources) {
+    const where = namespaceText(await nameOfNamespace(connection, tenant));
+    texts.push(
+      `${where}, in which ${counted(count, "resource")} of the ${owner} ${count === 1 ? "is" : "are"}`,
+    );
+  }
+  return texts;
+}
+
+/** Returns the number of resources in each namespace except one, by the id of the namespace. */
+export async function resourcesOutside(
+  tenant: string,
+  own: readonly OwnResource[],
+): Promise<ReadonlyMap<string, number>> {
+  if (own.length === 0) return new Map();
+  const { namespacesUsedBy } = await import("../estate/coverage.ts");
+  const others = new Map(namespacesUsedBy(own));
+  others.delete(tenant);
+  return others;
+}
+
+/** Returns the resources in the state of a Terraform plan, without the resources on services other than `service`. */
+export async function terraformResources(
+  { plan, resources }: Pick<TerraformPlan, "plan" | "resources">,
+  service: string,
+): Promise<OwnResource[]> {
+  const { ownResources } = await import("../estate/coverage.ts");
+  const urls = new Map(plan.steps.map(({ urn, before, after }) => [urn, (before ?? after)?.provider?.url]));
+  const isHere = ({ urn }: StateResource) => {
+    const url = urls.get(urn);
+    // An unknown service may be this one.
+    return typeof url !== "string" || url === UNKNOWN || isSameService(url, service);
+  };
+  return ownResources(resources.filter(isHere), service);
+}
