@@ -62,12 +62,19 @@ export async function verifyNamespace(
       lastChange: lastChange && new Date(lastChange.at),
     });
     return {
-      ...{ version: 1, service: client.url, namespace: tenant, name: estate.name },
-      ...{ since: period.since.toISOString(), until, lastChange: lastChange?.note ?? null },
+      version: 1,
+      service: client.url,
+      namespace: tenant,
+      name: estate.name,
+      since: period.since.toISOString(),
+      until,
+      lastChange: lastChange?.note ?? null,
       ...comparison,
       notEvaluated: [
         ...(isChanged ? [`the policy changed during the check, ${ATTEMPTS} times in a row`] : []),
-        ...[...estate.notEvaluated, ...notEvaluated, ...comparison.notEvaluated],
+        ...estate.notEvaluated,
+        ...notEvaluated,
+        ...comparison.notEvaluated,
       ],
       notes: [...period.notes, ...estate.unknown.map((sentence) => `Not known: ${sentence}`)],
     };

@@ -48,7 +48,10 @@ function compare(sessions: readonly Session[], world: World = {}) {
   return compareSessions({
     estate: { policy, devices, accessUnknown } as unknown as ComparisonInput["estate"],
     otherDevices: others as unknown as ComparisonInput["otherDevices"],
-    ...{ sessions, lastChange: undefined, storesKeys: true, unreadDevices: new Map() },
+    sessions,
+    lastChange: undefined,
+    storesKeys: true,
+    unreadDevices: new Map(),
     ...more,
   });
 }
@@ -309,7 +312,7 @@ describe("in identity mode", () => {
       },
     });
     const list = [policy(), policy({ subject: { type: "user", value: "w" } })];
-    /** Compares a session that is not evaluated, to count the reads of the preparation. */
+    // This session is not evaluated, so that only the reads of the preparation count.
     compare([session({ deviceUid: "gone" })], world([principal(), counted("w")], list));
     const prepared = evaluated;
     expect(verdict(session(), world([principal(), counted("w")], list))).toBe("holds");

@@ -299,7 +299,12 @@ describe("the devices of sessions that the list of devices does not contain", ()
   });
 
   it("end the command if the service does not respond, without further requests", async () => {
-    const error = new TransportError("connection refused", { ...details, outcome: "none" });
+    const error = new TransportError(
+      "connection refused",
+      { ...details, outcome: "none" },
+      "unreachable",
+      undefined,
+    );
     const devices = failing(error);
     await expect(otherDevices(devices, [], sessions)).rejects.toBe(error);
     await setImmediate();
@@ -375,15 +380,23 @@ describe("with resources in another namespace", { timeout: 60_000 }, () => {
     /** Writes a plan that covers only a part of the configuration, with one tag in each namespace. */
     const writePlan = (elsewhere?: string) => {
       const resources = [fleet.tenant, other].map((tenant, index) => ({
-        ...{ address: `gatehouse_tag.t${index}`, type: "gatehouse_tag", mode: "managed" },
-        ...{ values: { id: `${tenant}/prod`, name: "prod", tenant }, key: index === 0 ? "gatehouse" : "b" },
+        address: `gatehouse_tag.t${index}`,
+        type: "gatehouse_tag",
+        mode: "managed",
+        values: { id: `${tenant}/prod`, name: "prod", tenant },
+        key: index === 0 ? "gatehouse" : "b",
       }));
       const source = `registry.terraform.io/${SOURCE}`;
       const expressions = { url: { constant_value: elsewhere ?? fleet.service.url } };
       const plan = {
-        ...{ format_version: "1.2", planned_values: {}, complete: false },
+        format_version: "1.2",
+        planned_values: {},
+        complete: false,
         resource_changes: resources.map(({ address, type, mode, values }) => ({
-          ...{ address, type, mode, provider_name: source },
+          address,
+          type,
+          mode,
+          provider_name: source,
           change: { actions: ["no-op"], before: values, after: values, after_unknown: {} },
         })),
         configuration: {
@@ -393,7 +406,10 @@ describe("with resources in another namespace", { timeout: 60_000 }, () => {
           },
           root_module: {
             resources: resources.map(({ address, type, key }) => ({
-              ...{ address, type, provider_config_key: key, expressions: { name: {}, tenant: {} } },
+              address,
+              type,
+              provider_config_key: key,
+              expressions: { name: {}, tenant: {} },
             })),
           },
         },
