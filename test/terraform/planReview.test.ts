@@ -69,7 +69,9 @@ describe.runIf(hasTerraform)(`a plan of ${LABEL}`, () => {
     gatehouse([...args, "--terraform", planFile], { ...fleet.env, GATEHOUSE_NOTIFY_URL: hook.url });
 
   it("shows changed settings with both values, and blocks if a protection is weaker", async () => {
-    const { name } = await fleet.client.getNamespace({ params: { tenant: fleet.tenant } });
+    const params = { tenant: fleet.tenant };
+    const { name } = await fleet.client.getNamespace({ params });
+    await fleet.client.editNamespace({ params, body: { name, settings: { sessionRecord: true } } });
     const settings = { session_record: false, ssh_forwarding: [{ login: "^deploy$", target: ".*" }] };
     await plan({ resource: { gatehouse_namespace: { home: { name, adopt: "overwrite", settings } } } });
     const review = await run("review", root.folder);
