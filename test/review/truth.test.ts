@@ -7,7 +7,7 @@ import { TruthWorld } from "./support/truth/TruthWorld.ts";
 // service decides on its own data, and the test asks it as an SSH gateway does. So the test never compares the product
 // with itself.
 
-const { rounds, seed } = roundsOf(50);
+const { rounds, seed } = roundsOf(25);
 
 let world: TruthWorld;
 beforeAll(async () => {
