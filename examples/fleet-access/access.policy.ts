@@ -1,5 +1,7 @@
 // Tests of the access policy. Run them with: `gatehouse test examples/fleet-access`.
-import { expect, policyTest } from "@gatehouse-access/provider/policy";
+import { expect, policyTest, untested } from "@gatehouse-access/provider/policy";
+
+untested("fleet-staging", "a namespace for experiments, without production devices");
 
 policyTest("contractors stay out of production", ({ access }) => {
   expect(access).not.toAllow({ key: "Contractor*", device: { tag: "prod" } });
