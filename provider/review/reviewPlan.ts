@@ -84,7 +84,9 @@ export async function reviewPlan(
     namespaces.push(
       await reviewNamespace(estate, head, {
         ...options,
-        ...{ protect, home, policyTests: tests.testsOf(estate.tenant) },
+        protect,
+        home,
+        policyTests: tests.testsOf(estate.tenant),
         ...(base && { base }),
         actor: actorOf(own, estate),
         runningId: own.workloadId ?? identity.userId,
@@ -104,7 +106,13 @@ export async function reviewPlan(
     connection,
     plan,
     namespaces,
-    { preflightFailures, notEvaluated, unknown, ...(testedElsewhere.length > 0 && { testedElsewhere }) },
+    {
+      preflightFailures,
+      notEvaluated,
+      unknown,
+      newNamespaces: newNamespacesOf(head),
+      ...(testedElsewhere.length > 0 && { testedElsewhere }),
+    },
     baseline,
   );
   return { review, namespaces, home, estates };
@@ -133,7 +141,7 @@ function reviewOf(
   { client }: Connection,
   plan: Plan,
   namespaces: readonly ReviewedNamespace[],
-  lists: Pick<Review, "preflightFailures" | "notEvaluated" | "unknown" | "testedElsewhere">,
+  lists: Pick<Review, "preflightFailures" | "notEvaluated" | "unknown" | "newNamespaces" | "testedElsewhere">,
   baseline: Baseline | undefined,
 ): Review {
   const { project, stack, engine } = plan;
@@ -146,7 +154,6 @@ function reviewOf(
     ...lists,
     notEvaluated: [...lists.notEvaluated, ...changes.notEvaluated],
     namespaces: namespaces.map(({ review }) => review),
-    newNamespaces: newNamespacesOf(plan),
     duplicateDeclarations: namespaces.flatMap(({ planned }) =>
       planned.duplicates
         .map(({ object, urns }) => ({ object, urns: urns.toSorted(byText) }))

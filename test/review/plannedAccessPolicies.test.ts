@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { Shown } from "../../provider/engine/index.ts";
 import { withAdoptedNamespaces } from "../../provider/plan/adoptedNamespaces.ts";
-import { plannedEstate } from "../../provider/plan/planned/plannedEstate.ts";
+import { newNamespacesOf, plannedEstate } from "../../provider/plan/planned/plannedEstate.ts";
 import type { Connection } from "../../provider/service/connection.ts";
 import { parseSshPublicKey, sha256Fingerprint } from "../../sdk/contract/index.ts";
 import type { AccessPolicy } from "../../sdk/policy/index.ts";
@@ -190,5 +190,7 @@ describe("the adoption of a Namespace", () => {
     const { policy, notes } = plannedEstate(legacy, plan);
     expect(policy.identity?.policies.map(({ logins }) => logins)).toEqual([["*"], ["root"]]);
     expect(notes).toEqual([]);
+    expect(newNamespacesOf(plan)).toEqual({ namespaces: 0, resources: 0 });
+    expect(newNamespacesOf(planOf(adopting("identity"), inside))).toEqual({ namespaces: 1, resources: 1 });
   });
 });
