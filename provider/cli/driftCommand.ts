@@ -135,7 +135,12 @@ async function drift(io: Io, folder: string, flags: Flags): Promise<Outcome> {
       const { plan, drift, resources } = live;
       const own = ownResources(resources, url);
       const found = await findDrift({
-        ...{ connection, targets: {}, unmanaged: flags.unmanaged, language: "terraform", provider, notes },
+        connection,
+        targets: {},
+        unmanaged: flags.unmanaged,
+        language: "terraform",
+        provider,
+        notes,
         notEvaluated: [...terraform.notEvaluated, ...live.notEvaluated],
         // Without a project, two folders of one name look like one stack.
         declarer: isProjectNamed ? plan : undefined,

@@ -3,7 +3,6 @@ import { UNKNOWN } from "../engineMarks.ts";
 import type { OwnResource } from "../estate/coverage.ts";
 import type { TerraformPlan } from "../plan/terraform/readTerraformPlan.ts";
 import { type Connection, isSameService } from "../service/connection.ts";
-import { counted } from "../words.ts";
 
 /**
  * Returns each namespace with the number of its resources, for sentences about namespaces that a command omits: `the
@@ -16,13 +15,11 @@ export async function namespaceTexts(
   owner: "stack" | "plan",
 ): Promise<string[]> {
   const { nameOfNamespace } = await import("../review/namespaceSearch.ts");
-  const { namespaceText } = await import("../policyTests/testCoverage.ts");
+  const { namespaceText, usedBy } = await import("../policyTests/testCoverage.ts");
   const texts: string[] = [];
   for (const [tenant, count] of resources) {
     const where = namespaceText(await nameOfNamespace(connection, tenant));
-    texts.push(
-      `${where}, in which ${counted(count, "resource")} of the ${owner} ${count === 1 ? "is" : "are"}`,
-    );
+    texts.push(`${where}, ${usedBy(count, owner)}`);
   }
   return texts;
 }

@@ -19,7 +19,7 @@ import { withConnection } from "./service.ts";
  */
 export async function readTerraform(io: Io, folder: string, file: string): Promise<TerraformPlan> {
   const { readTerraformPlan } = await import("../plan/terraform/readTerraformPlan.ts");
-  const { isInPlan, isSettingAlone, isUrlAlone } = await import("../plan/terraform/providerUrls.ts");
+  const { isInPlan, isSettingAlone } = await import("../plan/terraform/providerUrls.ts");
   const { ignoredChangesIn } = await import("../plan/terraform/ignoredChanges.ts");
   const { namedProject, workspaceIn } = await import("../terraform/workspace.ts");
   // If the folder does not exist, later steps would find neither policy tests nor access.ignore, and would continue
@@ -33,9 +33,7 @@ export async function readTerraform(io: Io, folder: string, file: string): Promi
     name: isStdin ? "the standard input" : file,
     workspace: workspaceIn(folder, io.env),
     isProjectNamed: namedProject(undefined, io.env) !== undefined,
-    isProjectAlone: (key, variable) => isSettingAlone(folder, key, "project", variable),
-    isTenantAlone: (key, variable) => isSettingAlone(folder, key, "tenant", variable),
-    isUrlAlone: (key, variable) => isUrlAlone(folder, key, variable),
+    isSettingAlone: (key, setting, variable) => isSettingAlone(folder, key, setting, variable),
     ignoredChanges: ignoredChangesIn(folder),
     isInPlan: (variable) => isInPlan(folder, variable),
   });

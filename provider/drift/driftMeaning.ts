@@ -5,8 +5,8 @@ import { type Estate, inOrder, type NamespaceState, withoutObjects } from "../es
 import { plannedEstate } from "../plan/planned/plannedEstate.ts";
 import { settingChanges } from "../resources/namespace.ts";
 import { idWithin } from "../resources/values.ts";
-import { accesses, accessLines, firstSentences, sentencesByKey } from "../review/accessLines.ts";
-import { laterAccess } from "../review/laterAccess.ts";
+import { accessEffect } from "../review/accessEffect.ts";
+import { accesses, firstSentences, sentencesByKey } from "../review/accessLines.ts";
 import {
   accessSentence,
   apiKeySentence,
@@ -67,16 +67,13 @@ export function driftMeaning(drift: NamespaceDrift): DriftMeaning {
   const declared = without(drifted, unmanaged);
   const { before, after } = accesses(declared.policy, live.policy, estate);
   const isKnown = estate.accessUnknown === undefined;
-  const later = laterAccess(before, after);
-  const access = isKnown ? [...accessLines(before, after), ...later.lines] : null;
+  const effect = accessEffect(before, after);
+  const access = isKnown ? effect.lines : null;
   const byKey = sentencesByKey(access ?? []);
   const reachOfPart = (part: NamespaceState) => {
     if (!isKnown) return [EFFECT_UNKNOWN];
     const compared = accesses(part.policy, live.policy, estate);
-    const lines = [
-      ...accessLines(compared.before, compared.after),
-      ...laterAccess(compared.before, compared.after).lines,
-    ];
+    const { lines } = accessEffect(compared.before, compared.after);
     return firstSentences(lines.map((line) => accessSentence(line, PLAIN)));
   };
   const ofPart = (part: NamespaceState) => {
@@ -144,7 +141,7 @@ export function driftMeaning(drift: NamespaceDrift): DriftMeaning {
     accessUnknown: estate.accessUnknown,
     ofResources: new Map(ofResources),
     ofObjects: new Map(ofObjects),
-    notEvaluated: [...estate.notEvaluated, ...declared.notEvaluated, ...later.notEvaluated],
+    notEvaluated: [...estate.notEvaluated, ...declared.notEvaluated, ...effect.notEvaluated],
     unknown: [...estate.unknown, ...declared.unknown],
   };
 }

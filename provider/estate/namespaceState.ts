@@ -13,6 +13,7 @@ import {
   type AccessRule,
   type EvaluatedLogins,
   type EvaluationOptions,
+  hasExpired,
   loginsToEvaluate,
   type NamespacePolicy,
 } from "@gatehouse-access/sdk/policy";
@@ -339,7 +340,10 @@ function accessRule(rule: FirewallRule): AccessRule {
 function accessKey(key: PublicKey, isOwnServer: boolean): AccessKey {
   const { fingerprint, name, username, filter, expiresAt, owner } = key;
   return {
-    ...{ fingerprint, name, username, filter },
+    fingerprint,
+    name,
+    username,
+    filter,
     ...refusedTypeOf(lineOf(key), isOwnServer),
     ...endOf(expiresAt),
     ...(owner !== undefined && { owner }),
@@ -374,6 +378,10 @@ export const policyMember = ({ id, email, status, accessExpiresAt }: Member): Ac
 /** Returns the end of an object as a policy contains it. Policies are compared, so each time has only one form. */
 export const endOf = (time: string | undefined): { readonly expiresAt?: string } =>
   time === undefined ? {} : { expiresAt: new Date(time).toISOString() };
+
+/** True if a membership has an end that has passed. */
+export const hasMembershipEnded = ({ accessExpiresAt }: Pick<Member, "accessExpiresAt">, at: Date): boolean =>
+  hasExpired(endOf(accessExpiresAt), at);
 
 /** Returns a policy in which invited users count as members, since they can accept at any time without a review. */
 export const countingInvited = <T extends NamespacePolicy>(policy: T): T =>

@@ -1,7 +1,15 @@
 import { inspect } from "node:util";
 import { Access, type EvaluatedLogins, type NamespacePolicy } from "@gatehouse-access/sdk/policy";
 import { queryTime } from "../access/queryTime.ts";
-import { countingInvited, type NamespaceState } from "../estate/namespaceState.ts";
+import {
+  countingInvited,
+  type Estate,
+  evaluatedFor,
+  inOrder,
+  type NamespaceState,
+  readEstate,
+} from "../estate/namespaceState.ts";
+import type { Connection } from "../service/connection.ts";
 import { matchers } from "./matchers.ts";
 import { endedWithin, lineIn, TimeLimitError } from "./policyFiles.ts";
 import type { PolicyFile, PolicySuite } from "./policySuite.ts";
@@ -22,6 +30,15 @@ export interface PolicyTestFacts extends NamespaceState {
    * queries.
    */
   readonly evaluated: EvaluatedLogins;
+}
+
+/**
+ * Reads a live namespace for policy tests.
+ * @throws RequestError if the devices, public keys or firewall rules cannot be read
+ */
+export async function liveFacts(connection: Connection, tenant: string): Promise<PolicyTestFacts & Estate> {
+  const estate = inOrder(await readEstate(connection, tenant));
+  return { ...estate, evaluated: evaluatedFor(estate, [estate.policy]) };
 }
 
 /** The part of a suite that runs on one namespace. */

@@ -13,6 +13,10 @@ export interface RequiredNamespace extends NamespaceName {
 /** The reason to require a test of a namespace that the plan changes. */
 export const CHANGED = "which the plan changes";
 
+/** The reason to require a test of a namespace with resources, as in `in which 3 resources of the stack are`. */
+export const usedBy = (resources: number, owner: "stack" | "plan"): string =>
+  `in which ${counted(resources, "resource")} of the ${owner} ${resources === 1 ? "is" : "are"}`;
+
 /** The namespaces of a run. */
 export interface RunNamespaces {
   /** Id of the namespace that tests without the option `namespaces` check; undefined if there is none. */

@@ -44,8 +44,8 @@ const everyDevice = (before: NamespacePolicy, after: NamespacePolicy) =>
 
 /**
  * Returns the access that a change gives, removes and alters. Logins and subjects with the same change share one line.
- * If the access mode changes, a line about an SSH key contains both the public key and its principal.
- * Lines about lost access come first, then lines about altered access. Lines with more devices come before lines with fewer devices.
+ * If the access mode changes, a line about an SSH key contains both the public key and its principal. Lines about lost
+ * access come first, then lines about altered access. Lines with more devices come before lines with fewer devices.
  * @param before access before the change
  * @param after access after the change, with the same evaluated login names, addresses and uids as `before`
  */

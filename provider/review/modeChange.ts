@@ -40,7 +40,10 @@ interface Deciding {
 function decidingObjects({ policy, keys, rules }: Access): Deciding[] {
   if (policy.identity) {
     return policy.identity.policies.map((one) => ({
-      ...{ kind: "accessPolicy", id: one.id, filter: one.filter, isDenial: one.action === "deny" },
+      kind: "accessPolicy",
+      id: one.id,
+      filter: one.filter,
+      isDenial: one.action === "deny",
       applies: (subject) => isPrincipal(subject) && isSubject(one, subject),
     }));
   }

@@ -26,7 +26,9 @@ export async function estatesOf(connection: Connection, plans: readonly Plan[]):
   const { home, main, tenants } = await namespacesOf(connection, local);
   const { results, unreadable } = await readEach(tenants, home, (tenant) => readEstate(connection, tenant));
   return {
-    ...{ home, main, estates: results },
+    home,
+    main,
+    estates: results,
     notEvaluated: [...new Set(onThisService.flatMap((one) => one.notEvaluated)), ...unreadable.values()],
     unknown: [...new Set(onThisService.flatMap((one) => one.unknown))],
     plans: local,

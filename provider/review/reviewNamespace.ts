@@ -5,7 +5,6 @@ import {
   type EvaluationOptions,
   expiryOf,
   type Finding,
-  hasExpired,
   type LintOptions,
   lint,
   SOON_DAYS,
@@ -23,7 +22,7 @@ import {
 import { definitionNamed, type LiveObject } from "../estate/liveObjects.ts";
 import {
   type Estate,
-  endOf,
+  hasMembershipEnded,
   inOrder,
   type NamespaceState,
   withoutObjects,
@@ -35,6 +34,7 @@ import { settingChanges } from "../resources/namespace.ts";
 import { idWithin } from "../resources/values.ts";
 import type { Member } from "../service/newerListings.ts";
 import { byText, byTexts, counted } from "../words.ts";
+import { accessEffect } from "./accessEffect.ts";
 import { accesses, accessLines, firstSentences, sentencesByKey } from "./accessLines.ts";
 import {
   deviceLockouts,
@@ -44,7 +44,6 @@ import {
   workloadLockouts,
 } from "./guards/lockouts.ts";
 import { type Actor, missingPermissions } from "./guards/planProblems.ts";
-import { laterAccess } from "./laterAccess.ts";
 import { changesMode, copiedFindings, limitationsOfModeChange } from "./modeChange.ts";
 import { otherPrivileges } from "./otherPrivileges.ts";
 import type {
@@ -110,8 +109,8 @@ export async function reviewNamespace(
   const was = inOrder<NamespaceState>(basePlanned ?? { ...estate, notEvaluated: [], unknown: [] });
   const { accessUnknown } = planned;
   const { before, after } = accesses(was.policy, planned.policy, { ...estate, accessUnknown }, options);
-  const later = laterAccess(before, after);
-  const access = accessUnknown === undefined ? [...accessLines(before, after), ...later.lines] : null;
+  const effect = accessEffect(before, after);
+  const access = accessUnknown === undefined ? effect.lines : null;
   const invited = new Set(estate.members?.map(({ email }) => email));
   const findings = (evaluated: Access, state: NamespaceState) =>
     lint(evaluated, expiring(state, invited, options.expiresWithin));
@@ -167,7 +166,7 @@ export async function reviewNamespace(
         ? []
         : ["trusted workloads could not be read; unmanaged workloads cannot be detected"]),
       ...planned.notEvaluated.toSorted(byText),
-      ...later.notEvaluated,
+      ...effect.notEvaluated,
       // Unmanaged objects are the same in two revisions.
       ...(base ? [] : unmanaged.notEvaluated),
     ],
@@ -186,7 +185,7 @@ export async function reviewNamespace(
 
 /** Returns the members whose membership has not ended. */
 const unended = ({ members = [] }: Pick<NamespaceState, "members">, now: Date): Member[] =>
-  members.filter((member) => !hasExpired(endOf(member.accessExpiresAt), now));
+  members.filter((member) => !hasMembershipEnded(member, now));
 
 const DAY_MS = 86_400_000;
 

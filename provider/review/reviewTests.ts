@@ -1,8 +1,13 @@
-import { type Estate, evaluatedFor, inOrder, readEach, readEstate } from "../estate/namespaceState.ts";
+import { type Estate, readEach } from "../estate/namespaceState.ts";
 import { changesNamespace, createdNamespaces } from "../plan/steps.ts";
 import { loadPolicySuite } from "../policyTests/policySuite.ts";
 import type { PolicyTestResult } from "../policyTests/results.ts";
-import { fileFailures, type PolicyTestFacts, runPolicyTests } from "../policyTests/runPolicyTests.ts";
+import {
+  fileFailures,
+  liveFacts,
+  type PolicyTestFacts,
+  runPolicyTests,
+} from "../policyTests/runPolicyTests.ts";
 import { CHANGED, testCoverage } from "../policyTests/testCoverage.ts";
 import type { DeclaredTest } from "../policyTests/written/running.ts";
 import type { Connection } from "../service/connection.ts";
@@ -51,14 +56,16 @@ export async function reviewTests(
     coverage.elsewhere.map(({ tenant }) => tenant),
     undefined,
     async (tenant): Promise<TestedElsewhere> => {
-      const estate = inOrder(await readEstate(connection, tenant));
-      notEvaluated.push(...estate.notEvaluated.map((sentence) => `${estate.name}: ${sentence}`));
-      const facts = { ...estate, evaluated: evaluatedFor(estate, [estate.policy]) };
-      return { tenant, name: estate.name, tests: await testsOf(tenant)(facts) };
+      const facts = await liveFacts(connection, tenant);
+      const { name } = facts;
+      notEvaluated.push(...facts.notEvaluated.map((sentence) => `${name}: ${sentence}`));
+      return { tenant, name, tests: await testsOf(tenant)(facts) };
     },
   );
   return {
-    ...{ testsOf, elsewhere: results, untested: coverage.untested },
+    testsOf,
+    elsewhere: results,
+    untested: coverage.untested,
     notEvaluated: [...notEvaluated, ...unreadable.values()],
   };
 }

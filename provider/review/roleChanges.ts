@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
-import { type AccessKey, expiryOf, hasExpired } from "@gatehouse-access/sdk/policy";
-import { endOf, type Workload } from "../estate/namespaceState.ts";
+import { type AccessKey, expiryOf } from "@gatehouse-access/sdk/policy";
+import { endOf, hasMembershipEnded, type Workload } from "../estate/namespaceState.ts";
 import { type ApiKey, apiKeyIdentity } from "../service/listings.ts";
 import type { Member } from "../service/newerListings.ts";
 import { byTexts } from "../words.ts";
@@ -17,7 +17,7 @@ export function memberChanges(
   const was = new Map(before.map((member) => [member.email, member]));
   const is = new Map(after.map((member) => [member.email, member]));
   const now = new Date();
-  const hasEnded = ({ accessExpiresAt }: Roled) => hasExpired(endOf(accessExpiresAt), now);
+  const hasEnded = (member: Roled) => hasMembershipEnded(member, now);
   const changes = [...new Set([...was.keys(), ...is.keys()])].flatMap((email): MemberChange[] => {
     const member = is.get(email);
     const present = was.get(email);
@@ -35,7 +35,10 @@ export function memberChanges(
     const owned = keys.filter(({ owner }) => owner !== undefined && [old?.id, email].includes(owner));
     return [
       {
-        ...{ change, email, ...(from && { from }), ...(to && { to }) },
+        change,
+        email,
+        ...(from && { from }),
+        ...(to && { to }),
         ...(isEndChanged && { until, untilBefore }),
         ...(isEnded && owned.length > 0 && { refusedKeys: owned.map(({ name }) => name) }),
       },
@@ -56,7 +59,8 @@ export function workloadChanges(before: readonly Workload[], after: readonly Wor
     const change = !old ? "added" : !now ? "removed" : "altered";
     return [
       {
-        ...{ change, name },
+        change,
+        name,
         ...(old && { from: old.role }),
         ...(now && { to: now.role, accepts }),
         ...(now && acceptedBefore && !isSame && { acceptedBefore }),
@@ -67,7 +71,11 @@ export function workloadChanges(before: readonly Workload[], after: readonly Wor
 }
 
 const tokensOf = ({ issuer, audience, claims, maxSessionMinutes, singleUse }: Workload): AcceptedTokens => ({
-  ...{ issuer, audience, claims, maxSessionMinutes, singleUse },
+  issuer,
+  audience,
+  claims,
+  maxSessionMinutes,
+  singleUse,
 });
 
 type Keyed = Pick<ApiKey, "name" | "role" | "expiresIn" | "createdAt" | "createdBy">;

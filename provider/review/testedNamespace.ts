@@ -32,10 +32,21 @@ import type {
   PolicyTestResult,
   UntestedNamespace,
 } from "../policyTests/results.ts";
-import { fileFailures, type PolicyTestFacts, runPolicyTests } from "../policyTests/runPolicyTests.ts";
-import { CHANGED, namespaceText, type RunNamespaces, testCoverage } from "../policyTests/testCoverage.ts";
+import {
+  fileFailures,
+  liveFacts,
+  type PolicyTestFacts,
+  runPolicyTests,
+} from "../policyTests/runPolicyTests.ts";
+import {
+  CHANGED,
+  namespaceText,
+  type RunNamespaces,
+  testCoverage,
+  usedBy,
+} from "../policyTests/testCoverage.ts";
 import type { Connection } from "../service/connection.ts";
-import { byText, counted } from "../words.ts";
+import { byText } from "../words.ts";
 import { actorOf } from "./guards/planProblems.ts";
 import { nameOfNamespace, searchNamespace } from "./namespaceSearch.ts";
 
@@ -73,18 +84,14 @@ export async function testLive(
   const evaluated = await namesOf(connection, [...(main === undefined ? [] : [main]), ...used.keys()]);
   const required = evaluated.flatMap((namespace) => {
     const resources = used.get(namespace.tenant);
-    return resources === undefined ? [] : [{ ...namespace, reason: usedBy(resources) }];
+    return resources === undefined ? [] : [{ ...namespace, reason: usedBy(resources, "stack") }];
   });
   const run = { main, evaluated, required, created: [] };
   return testNamespaces(connection, suite, run, async (tenant) => {
-    const estate = inOrder(await readEstate(connection, tenant));
-    return { facts: { ...estate, evaluated: evaluatedFor(estate, [estate.policy]) }, name: estate.name };
+    const facts = await liveFacts(connection, tenant);
+    return { facts, name: facts.name };
   });
 }
-
-/** A relative clause about the resources of a stack: `in which 3 resources of the stack are`. */
-const usedBy = (resources: number): string =>
-  `in which ${counted(resources, "resource")} of the stack ${resources === 1 ? "is" : "are"}`;
 
 /**
  * Runs the policy tests of a project directory on namespaces after a plan: the namespaces of the plan, and the namespaces
@@ -159,7 +166,8 @@ async function testNamespaces(
   if (results.length === 0) tests.push(...suite.files.flatMap(fileFailures));
   for (const [index, { tenant, name, facts }] of results.entries()) {
     const selection = {
-      ...{ namespace: { tenant, name }, reportsFiles: index === 0 },
+      namespace: { tenant, name },
+      reportsFiles: index === 0,
       checks: (test: Parameters<typeof coverage.checks>[0]) => coverage.checks(test, tenant),
     };
     tests.push(...(await runPolicyTests(suite, facts, selection)).tests);
@@ -202,7 +210,9 @@ async function plannedOn(connection: Connection, plan: Plan): Promise<PlanOnServ
   const { plan: local, notEvaluated, unknown } = onService(plan, connection.client.url);
   const adopting = await withAdoptedNamespaces(connection, local);
   return {
-    ...{ adopting, notEvaluated, unknown: [...unknown, ...newNamespaceNotes(adopting)] },
+    adopting,
+    notEvaluated,
+    unknown: [...unknown, ...newNamespaceNotes(adopting)],
     ...(await namespacesOf(connection, [adopting])),
   };
 }

@@ -49,6 +49,10 @@ export function earlier(left: string | undefined, right: string | undefined): st
   return Date.parse(left) <= Date.parse(right) ? left : right;
 }
 
+/** True if access lasts longer than before. Undefined ends: the access does not end. */
+export const isLaterEnd = (before: string | undefined, after: string | undefined): boolean =>
+  before !== undefined && (after === undefined || Date.parse(after) > Date.parse(before));
+
 /** Returns the latest of several times in RFC 3339; undefined without a time. */
 export const latest = (times: readonly string[]): string | undefined =>
   times.toSorted((left, right) => Date.parse(left) - Date.parse(right)).at(-1);

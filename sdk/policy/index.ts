@@ -34,7 +34,15 @@ export {
   otherAddressOf,
   samplesOf,
 } from "./evaluatedLogins.ts";
-export { type AccessMember, earlier, hasExpired, hasPassed, type KeyLapse, keyLapse } from "./expiry.ts";
+export {
+  type AccessMember,
+  earlier,
+  hasExpired,
+  hasPassed,
+  isLaterEnd,
+  type KeyLapse,
+  keyLapse,
+} from "./expiry.ts";
 export { type AccessChange, accessChanges, type Grant, grantsOf } from "./grants.ts";
 export {
   type AccessPolicy,

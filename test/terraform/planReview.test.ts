@@ -224,7 +224,7 @@ describe.runIf(hasTerraform)(`a plan of ${LABEL}`, () => {
     expect(JSON.stringify(read)).toContain("1234");
     const origin = {
       ...{ name: "a plan", workspace: workspaceIn(root.folder, {}) },
-      ...{ isUrlAlone: () => false, isInPlan: () => false },
+      ...{ isSettingAlone: () => false, isInPlan: () => false },
     };
     const digest = () => readTerraformPlan(JSON.stringify(read), origin).work().digest;
     const first = digest();

@@ -75,8 +75,11 @@ function read({ blocks, resources, files = "" }: TestPlan) {
     },
   };
   const origin = {
-    ...{ name: "a plan", workspace: workspaceIn(folder, {}), isUrlAlone: () => true, isInPlan: () => true },
-    isTenantAlone: (key: string, name: string) => isSettingAlone(folder, key, "tenant", name),
+    name: "a plan",
+    workspace: workspaceIn(folder, {}),
+    isInPlan: () => true,
+    isSettingAlone: (key: string, setting: string, variable: string) =>
+      setting === "url" || (setting === "tenant" && isSettingAlone(folder, key, setting, variable)),
   };
   const { plan: result, settings, notEvaluated } = readTerraformPlan(JSON.stringify(plan), origin);
   const local = onService(result, URL).plan;

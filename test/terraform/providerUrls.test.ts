@@ -1,7 +1,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { isInPlan, isUrlAlone } from "../../provider/plan/terraform/providerUrls.ts";
+import { isInPlan, isSettingAlone } from "../../provider/plan/terraform/providerUrls.ts";
 import { readTerraformPlan } from "../../provider/plan/terraform/readTerraformPlan.ts";
 import { SOURCE } from "../../provider/terraform/source.ts";
 import { workspaceIn } from "../../provider/terraform/workspace.ts";
@@ -18,7 +18,8 @@ function folderOf(files: Files): string {
 }
 
 /** True if the provider block `gatehouse` in these files sets its url to exactly `var.url`. */
-const isAlone = (files: Files, key = "gatehouse"): boolean => isUrlAlone(folderOf(files), key, "url");
+const isAlone = (files: Files, key = "gatehouse"): boolean =>
+  isSettingAlone(folderOf(files), key, "url", "url");
 
 const ALONE = 'provider "gatehouse" {\n  url = var.url\n}\n';
 const OTHER = `"\${var.url}/other"`;
@@ -86,7 +87,7 @@ describe("the url of a provider block", () => {
 
   it("is an error if the folder does not exist", () => {
     const folder = join(testFolder(), "none");
-    expect(() => isUrlAlone(folder, "gatehouse", "url")).toThrow(
+    expect(() => isSettingAlone(folder, "gatehouse", "url", "url")).toThrow(
       expect.objectContaining({
         code: "plan_file",
         message: `Cannot read ${folder}: it does not exist. Correct the path.`,
@@ -141,7 +142,10 @@ describe("the value of a variable", () => {
 describe("a provider block of a plan", () => {
   const URL = "https://access.example.org";
   const TENANT = "00000000-0000-4000-8000-000000000000";
-  const facts = { isUrlAlone: () => true, isInPlan: () => true };
+  const facts = {
+    isSettingAlone: (_key: string, setting: string): boolean => setting === "url",
+    isInPlan: () => true,
+  };
 
   /** Returns the known settings of the provider in a plan with one resource. */
   function read(
@@ -149,7 +153,6 @@ describe("a provider block of a plan", () => {
     variables: Readonly<Record<string, unknown>>,
     how: Partial<typeof facts> & {
       readonly isOfModule?: true;
-      readonly isProjectAlone?: () => boolean;
       readonly isProjectNamed?: boolean;
     } = {},
   ) {
@@ -199,7 +202,7 @@ describe("a provider block of a plan", () => {
     const known = { settings: { "gatehouse:project": "access" }, notEvaluated: [] };
     expect(read({ project: { constant_value: "access" } }, {})).toEqual(known);
     expect(planned).toMatchObject({ isProjectNamed: true, plan: { project: "access", stack: "default" } });
-    const isAlone = { isProjectAlone: () => true };
+    const isAlone = { isSettingAlone: (_key: string, setting: string): boolean => setting === "project" };
     expect(read({ project: variable("name") }, { name: "access" }, isAlone)).toEqual(known);
     expect(read({ project: variable("name") }, { name: "access" })).toEqual({
       settings: {},
@@ -215,7 +218,7 @@ describe("a provider block of a plan", () => {
   it.each<[string, ...Parameters<typeof read>]>([
     ["a variable without a value in the plan", { url: variable("url") }, {}],
     ["a variable of another name", { url: variable("url") }, { other: URL }],
-    ["a variable and more", { url: variable("url") }, { url: URL }, { isUrlAlone: () => false }],
+    ["a variable and more", { url: variable("url") }, { url: URL }, { isSettingAlone: () => false }],
     ["an ephemeral variable", { url: variable("url") }, { url: URL }, { isInPlan: () => false }],
     [
       "an ephemeral variable in JSON",

@@ -26,6 +26,15 @@ export class UnpredictableError extends Error {
 }
 
 /**
+ * Returns the error for values that are secret or unknown before the apply.
+ * @param names the names of the values
+ */
+export function hiddenValues(names: readonly string[]): UnpredictableError {
+  const verb = names.length === 1 ? "is" : "are";
+  return new UnpredictableError(`its ${names.join(" and ")} ${verb} secret or unknown before the apply`);
+}
+
+/**
  * A copy of a namespace to which the steps of a plan are applied one by one, to predict the namespace after the plan.
  */
 export class Draft {

@@ -28,7 +28,7 @@ import { canonical, canonicalInputs } from "../../resources/values.ts";
 import { apiKeyIdentity, macOf } from "../../service/listings.ts";
 import type { Member } from "../../service/newerListings.ts";
 import { hasOwnCredential, isHidden, type PlannedStep } from "../steps.ts";
-import { type Draft, UnpredictableError } from "./draft.ts";
+import { type Draft, hiddenValues, UnpredictableError } from "./draft.ts";
 
 /**
  * Applies the planned steps of one resource type to a {@link Draft}. All functions may throw {@link
@@ -320,7 +320,7 @@ function subjectOf({ newPrincipals }: Draft, after: ResourceValues): PolicySubje
   const [urn = "", ...others] = after.references?.subject ?? [];
   const isUser = typeof subject === "object" && Object.keys(subject).join() === "user";
   const value = isUser && others.length === 0 ? newPrincipals.get(urn) : undefined;
-  if (value === undefined) throw new UnpredictableError("its subject is secret or unknown before the apply");
+  if (value === undefined) throw hiddenValues(["subject"]);
   return { type: "user", value };
 }
 
@@ -428,11 +428,8 @@ function changeSettings(draft: Draft, after: ResourceValues): void {
   if (planned) draft.settings = planned.settings;
   changeAccessMode(draft, after);
   const hidden = planned?.hidden.filter((name) => name !== "sshAccessMode") ?? [];
-  if (hidden.length > 0) {
-    const names = hidden.map((name) => (name === "settings" ? name : `settings.${name}`)).join(" and ");
-    const verb = hidden.length === 1 ? "is" : "are";
-    throw new UnpredictableError(`its ${names} ${verb} secret or unknown before the apply`);
-  }
+  if (hidden.length > 0)
+    throw hiddenValues(hidden.map((name) => (name === "settings" ? name : `settings.${name}`)));
 }
 
 function changeAccessMode(draft: Draft, after: ResourceValues): void {
@@ -443,8 +440,7 @@ function changeAccessMode(draft: Draft, after: ResourceValues): void {
       ? settings
       : { sshAccessMode: isHidden(settings) ? settings : undefined };
   const hasModes = estate.identity !== undefined || estate.accessUnknown !== undefined;
-  if (isHidden(mode) && hasModes)
-    throw new UnpredictableError("its access mode is secret or unknown before the apply");
+  if (isHidden(mode) && hasModes) throw hiddenValues(["access mode"]);
   if (mode !== "legacy" && mode !== "identity") return;
   if (!policies) {
     if (mode === "legacy") return;
@@ -491,7 +487,11 @@ const memberKind: Kind = {
     const id = known?.id ?? returning ?? "";
     if (!known) draft.newPrincipals.set(step.urn, id || email);
     draft.members?.set(id || email, {
-      ...{ id, email, status: "pending", type: "team", addedAt: now.toISOString() },
+      id,
+      email,
+      status: "pending",
+      type: "team",
+      addedAt: now.toISOString(),
       expiresAt: new Date(now.getTime() + INVITATION_MS).toISOString(),
       ...known,
       ...{ role, accessExpiresAt: plannedEnd(draft, after).expiresAt },

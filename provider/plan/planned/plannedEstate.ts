@@ -8,14 +8,14 @@ import { pendingText } from "../../resources/deviceSelector.ts";
 import { newSettings } from "../../resources/namespace.ts";
 import type { ApiKey } from "../../service/listings.ts";
 import { byText, byTexts, firstOf } from "../../words.ts";
-import { isHidden, losesObject, type PlannedStep, stepsOf } from "../steps.ts";
+import { createdNamespaces, isHidden, losesObject, type PlannedStep, stepsOf } from "../steps.ts";
 import {
   contradictions,
   type Declared,
   type DuplicateDeclarations,
   duplicateDeclarations,
 } from "./conflicts.ts";
-import { Draft, type PlannedApiKey, UnpredictableError } from "./draft.ts";
+import { Draft, hiddenValues, type PlannedApiKey, UnpredictableError } from "./draft.ts";
 import { apiKeyNameToday, type Kind, kinds, renameTags, shownEnd } from "./kinds.ts";
 
 /** An object on the service that a resource of the stack manages. */
@@ -222,9 +222,8 @@ export const newNamespaceNotes = (plan: Plan): string[] =>
 
 /** Counts the namespaces that a plan creates, and the other resources in these namespaces. */
 export function newNamespacesOf(plan: Plan): { readonly namespaces: number; readonly resources: number } {
-  const { inNewNamespaces } = stepsOf(plan, "", "");
-  const namespaces = inNewNamespaces.filter(({ definition }) => definition.name === "Namespace").length;
-  return { namespaces, resources: inNewNamespaces.length - namespaces };
+  const namespaces = createdNamespaces(plan).length;
+  return { namespaces, resources: stepsOf(plan, "", "").inNewNamespaces.length - namespaces };
 }
 
 function newNamespaceNote({ title, definition, after }: PlannedStep): string {
@@ -340,11 +339,7 @@ function idOf(draft: Draft, planned: PlannedStep): string | undefined {
   if (!after || step.op === "same" || step.op === "import" || definition.name === "Namespace") return step.id;
   const kind = kindOf(definition);
   const hidden = kind.decisive.filter((name) => isHidden(after.inputs[name]));
-  if (hidden.length > 0) {
-    throw new UnpredictableError(
-      `its ${hidden.join(" and ")} ${hidden.length === 1 ? "is" : "are"} secret or unknown before the apply`,
-    );
-  }
+  if (hidden.length > 0) throw hiddenValues(hidden);
   if (!createsObject(planned)) return step.id;
   const id = kind.idOf?.(draft, after, planned);
   return id === undefined ? undefined : `${draft.estate.tenant}/${id}`;

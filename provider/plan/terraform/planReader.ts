@@ -117,7 +117,8 @@ export class PlanReader {
     return {
       ...this.#named(address, type),
       ...idOf(change.before),
-      ...{ op, fields },
+      op,
+      fields,
       ...(isForgotten && { retained: true as const }),
       ...(change.replace_paths.length > 0 && {
         replaceKeys: change.replace_paths.map(([name]) => propertyOf(type, String(name))),
@@ -190,7 +191,8 @@ export class PlanReader {
       {
         ...this.#named(address, type),
         ...idOf(row),
-        ...{ op: live ? "update" : "delete", fields },
+        op: live ? "update" : "delete",
+        fields,
         before: this.#shown(address, before),
         ...(live && { after: this.#shown(address, live) }),
       },
@@ -333,7 +335,11 @@ export class PlanReader {
     const ignoreChanges = this.#ignored(address, type);
     return [
       {
-        ...{ urn, type: own, ...idOf(row), inputs, outputs: { ...inputs, ...outputs } },
+        urn,
+        type: own,
+        ...idOf(row),
+        inputs,
+        outputs: { ...inputs, ...outputs },
         ...(ignoreChanges.length > 0 && { ignoreChanges }),
       },
     ];

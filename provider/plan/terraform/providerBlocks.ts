@@ -47,18 +47,8 @@ export interface ResourceTenant {
 
 /** Facts about a root module that the files of the module contain and the plan does not contain. */
 export interface ConfigurationFacts {
-  /** True if the provider block with this key sets `url` to exactly this variable. */
-  readonly isUrlAlone: (key: string, variable: string) => boolean;
-  /**
-   * True if the provider block with this key sets `project` to exactly this variable.
-   * @default false
-   */
-  readonly isProjectAlone?: (key: string, variable: string) => boolean;
-  /**
-   * True if the provider block with this key sets `tenant` to exactly this variable.
-   * @default false
-   */
-  readonly isTenantAlone?: (key: string, variable: string) => boolean;
+  /** True if the provider block with this key sets a setting, such as `url`, to exactly this variable. */
+  readonly isSettingAlone: (key: string, setting: Name, variable: string) => boolean;
   /**
    * Returns the attribute paths in `ignore_changes` of the resource with this address (without keys), and `all` for all
    * attributes. A plan does not contain them.
@@ -199,21 +189,14 @@ export class ProviderBlocks {
       const variable = key.includes(":") ? undefined : this.#json.variables[name];
       return variable && this.#facts.isInPlan(name) ? variable : undefined;
     };
+    const settingOf = (setting: Name) =>
+      expressionValue(expressions[setting], variableOf, (name) =>
+        this.#facts.isSettingAlone(key, setting, name),
+      );
     const settings = {
-      url: expressionValue(expressions.url, variableOf, (name) => this.#facts.isUrlAlone(key, name)),
-      tenant: this.#tenantOf(
-        key,
-        expressionValue(
-          expressions.tenant,
-          variableOf,
-          (name) => this.#facts.isTenantAlone?.(key, name) ?? false,
-        ),
-      ),
-      project: expressionValue(
-        expressions.project,
-        variableOf,
-        (name) => this.#facts.isProjectAlone?.(key, name) ?? false,
-      ),
+      url: settingOf("url"),
+      tenant: this.#tenantOf(key, settingOf("tenant")),
+      project: settingOf("project"),
     };
     this.#settings.set(key, settings);
     return settings;

@@ -4,16 +4,12 @@ import { parseJson } from "@gatehouse-access/sdk/json";
 import { fileError } from "../../engine/index.ts";
 
 /**
- * True if the provider blocks with this key in a root module set `url` to exactly this variable. The JSON of a plan
+ * True if the provider blocks with this key in a root module set a setting to exactly this variable. The JSON of a plan
  * does not distinguish `var.url` from `"${var.url}/other"`. Both `.tf` and `.tofu` files count, since the plan does
  * not show which of two files with the same name was used.
  * @param key the key of the block in a plan: `gatehouse`, or `gatehouse.alias`
  * @throws EngineError (`plan_file`) if the folder or a file cannot be read
  */
-export const isUrlAlone = (folder: string, key: string, variable: string): boolean =>
-  isSettingAlone(folder, key, "url", variable);
-
-/** Like {@link isUrlAlone}, for an argument with this name. */
 export function isSettingAlone(folder: string, key: string, setting: string, variable: string): boolean {
   const values = configurationFiles(folder, HCL)
     .flatMap(({ text }) => blocksOf(text))

@@ -67,7 +67,10 @@ export function policyTest(name: string, body: PolicyTestBody, options: PolicyTe
   }
   if (!loading.file) throw notLoaded(`policyTest("${name}")`);
   loading.file.declareTest({
-    ...{ name, body, timeLimit, stack: stackAbove(policyTest) },
+    name,
+    body,
+    timeLimit,
+    stack: stackAbove(policyTest),
     namespaces: namespaces && [...namespaces],
   });
 }

@@ -1,4 +1,5 @@
 import { type Role, roleAtLeast } from "@gatehouse-access/sdk/contract";
+import { isLaterEnd } from "@gatehouse-access/sdk/policy";
 import { byTexts } from "../../words.ts";
 import type { NamespaceReview } from "./review.ts";
 
@@ -22,7 +23,9 @@ export function gainedRoles({ members, workloads, apiKeys }: RoleChanges): Gaine
       from: change.from,
       to: change.to,
       holder: `member ${change.email}`,
-      isWider: isLater(change.untilBefore, change.until),
+      // Without an end in the change, the end stays.
+      isWider:
+        change.until !== undefined && isLaterEnd(change.untilBefore ?? undefined, change.until ?? undefined),
     })),
     ...apiKeys.map((change) => ({
       from: change.from,
@@ -50,9 +53,3 @@ export function gainedRoles({ members, workloads, apiKeys }: RoleChanges): Gaine
 }
 
 const ORDER: readonly Role[] = ["owner", "administrator", "operator", "observer"];
-
-/** True if an end is later than the end before the change. Undefined ends do not differ; null is no end. */
-const isLater = (before: string | null | undefined, after: string | null | undefined): boolean =>
-  after !== undefined &&
-  before !== null &&
-  (after === null || (before !== undefined && Date.parse(after) > Date.parse(before)));

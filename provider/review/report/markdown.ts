@@ -127,7 +127,8 @@ const SUBJECTS: readonly {
 }[] = [
   { what: "key", several: "keys", idsOf: ({ keys }) => keys.map(({ fingerprint }) => fingerprint) },
   {
-    ...{ what: "user or service account", several: "users and service accounts" },
+    what: "user or service account",
+    several: "users and service accounts",
     // A line about public keys and their principals counts as keys.
     idsOf: ({ keys, principals = [] }) => (keys.length > 0 ? [] : principals.map(({ id }) => id)),
   },

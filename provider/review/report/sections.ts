@@ -1,5 +1,11 @@
 import { printableIssuer } from "@gatehouse-access/sdk/errors";
-import { ANY_LOGIN, type FindingObject, type Outcome, otherAddressOf } from "@gatehouse-access/sdk/policy";
+import {
+  ANY_LOGIN,
+  type FindingObject,
+  isLaterEnd,
+  type Outcome,
+  otherAddressOf,
+} from "@gatehouse-access/sdk/policy";
 import { retainedObjects, typeName } from "../../engine/index.ts";
 import type { PolicyTestResult } from "../../policyTests/results.ts";
 import type { SettingChange } from "../../resources/namespace.ts";
@@ -240,10 +246,7 @@ export function blockingFindings({ lint, access }: NamespaceReview): ReviewedFin
 
 /** Returns true if a line gives access, or prolongs it. */
 export const isGain = ({ change, until, untilBefore }: ReviewedAccess): boolean =>
-  change === "gained" ||
-  (change === "altered" &&
-    untilBefore !== null &&
-    (until === null || Date.parse(until) > Date.parse(untilBefore)));
+  change === "gained" || (change === "altered" && isLaterEnd(untilBefore ?? undefined, until ?? undefined));
 
 const UNMANAGED_MAX = 10;
 

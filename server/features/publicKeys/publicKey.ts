@@ -53,7 +53,8 @@ export const lapseOf = ({ data, expiresAt, ownerId, owner }: OwnedKey, at: Date)
   keyLapse(
     {
       refusedType: refusedKeyType(Buffer.from(data, "base64").toString("utf8")),
-      ...{ expiresAt: expiresAt?.toISOString(), owner: ownerId ?? undefined },
+      expiresAt: expiresAt?.toISOString(),
+      owner: ownerId ?? undefined,
     },
     owner ? policyMember(owner) : undefined,
     at,

@@ -84,7 +84,7 @@ export class TerraformTruth implements TruthEngine {
     const text = await this.#root.must("show", "-json", "plan");
     return readTerraformPlan(text, {
       ...{ name: "a plan", workspace: workspaceIn(this.#root.folder, {}) },
-      ...{ isUrlAlone: () => false, isInPlan: () => false },
+      ...{ isSettingAlone: () => false, isInPlan: () => false },
     });
   }
 

@@ -3,6 +3,7 @@ import {
   type AccessChange,
   accessChanges,
   hasPassed,
+  isLaterEnd,
   subjectFacts,
 } from "@gatehouse-access/sdk/policy";
 import { counted } from "../words.ts";
@@ -12,21 +13,26 @@ import type { ReviewedAccess } from "./report/review.ts";
 /** Maximum number of times at which access is evaluated. Each time requires two evaluations of the namespace. */
 const TIMES_MAX = 20;
 
+/** The access that a change gives, removes and alters. */
+export interface AccessEffect {
+  /** The lines about the access at once, then the lines about access that starts later. */
+  readonly lines: readonly ReviewedAccess[];
+  /** The times beyond the limit, as sentences. */
+  readonly notEvaluated: readonly string[];
+}
+
 /**
- * Returns the access that a change gives or prolongs later: when a rule that denies ends. Access that the change gives at
- * once is omitted. `notEvaluated` reports the times beyond the limit, as sentences.
+ * Returns the access that a change gives, removes and alters at once, and the access that it gives or prolongs later: when
+ * a rule that denies ends. The later lines omit access that the change gives at once.
  * @param before access before the change
  * @param after access after the change, with the same evaluated login names, addresses and uids as `before`
  */
-export function laterAccess(
-  before: Access,
-  after: Access,
-): { readonly lines: readonly ReviewedAccess[]; readonly notEvaluated: readonly string[] } {
+export function accessEffect(before: Access, after: Access): AccessEffect {
+  const changes = Array.from(accessChanges(before, after));
   const times = endsOfDenials(after);
-  if (times.length === 0) return { lines: [], notEvaluated: [] };
   const reported = new Gains();
-  reported.add(accessChanges(before, after));
-  const lines = times.slice(0, TIMES_MAX).flatMap((time) => {
+  reported.add(changes);
+  const later = times.slice(0, TIMES_MAX).flatMap((time) => {
     const [old, now] = [before, after].map((access) => at(access, new Date(time))) as [Access, Access];
     const gained = reported.newIn(accessChanges(old, now), now);
     reported.add(gained);
@@ -35,7 +41,10 @@ export function laterAccess(
   const skipped = times.length - TIMES_MAX;
   const ends = counted(skipped, "further end of a rule that denies", "further ends of rules that deny");
   const notEvaluated = `the access after ${ends} was not evaluated: the limit is ${TIMES_MAX}`;
-  return { lines, notEvaluated: skipped > 0 ? [notEvaluated] : [] };
+  return {
+    lines: [...linesOf(changes, before, after), ...later],
+    notEvaluated: skipped > 0 ? [notEvaluated] : [],
+  };
 }
 
 /** The times at which rules end that deny logins, sorted. No other end gives access. */
@@ -99,10 +108,7 @@ class Gains {
 
 /** True if a change gives access or prolongs it. */
 const givesAccess = ({ change, until, untilBefore }: AccessChange): boolean =>
-  change === "gained" ||
-  (change === "altered" &&
-    untilBefore !== undefined &&
-    (until === undefined || Date.parse(until) > Date.parse(untilBefore)));
+  change === "gained" || (change === "altered" && isLaterEnd(untilBefore, until));
 
 const nameOf = ({ subject, previous, login }: AccessChange): string =>
   JSON.stringify([subjectFacts(subject).id, previous && subjectFacts(previous).id, login]);
