@@ -36,8 +36,8 @@ export type NamespaceSearch = (declared: string) => Promise<NamespaceName | stri
 
 /** The namespaces that the tests of a suite check in one run. */
 export interface TestCoverage {
-  /** True if the test checks the namespace with this id. */
-  readonly checks: (test: DeclaredTest, tenant: string) => boolean;
+  /** Returns a function that is true for the tests that check the namespace with this id. */
+  readonly checksOn: (tenant: string) => (test: DeclaredTest) => boolean;
   /** True if at least one test checks the namespace with this id. */
   readonly isTested: (tenant: string) => boolean;
   /** Namespaces that tests name, in addition to the evaluated namespaces. */
@@ -82,11 +82,13 @@ export async function testCoverage(
     notEvaluated.push(`${testsText(unassigned)} did not run: ${NO_MAIN}`);
   }
 
-  const checks = ({ namespaces }: DeclaredTest, tenant: string): boolean =>
-    namespaces === undefined
-      ? tenant === main
-      : namespaces.some((declared) => declared === ALL_NAMESPACES || tenants.get(declared) === tenant);
-  const isTested = (tenant: string) => tests.some((test) => checks(test, tenant));
+  const checksOn =
+    (tenant: string) =>
+    ({ namespaces }: DeclaredTest): boolean =>
+      namespaces === undefined
+        ? tenant === main
+        : namespaces.some((declared) => declared === ALL_NAMESPACES || tenants.get(declared) === tenant);
+  const isTested = (tenant: string) => tests.some(checksOn(tenant));
 
   if (suite.files.length > 0) {
     for (const namespace of required) {
@@ -112,7 +114,7 @@ export async function testCoverage(
         );
     }
   }
-  return { checks, isTested, elsewhere: [...elsewhere.values()], notEvaluated, untested };
+  return { checksOn, isTested, elsewhere: [...elsewhere.values()], notEvaluated, untested };
 }
 
 const NO_MAIN =

@@ -9,7 +9,6 @@ import {
   runPolicyTests,
 } from "../policyTests/runPolicyTests.ts";
 import { CHANGED, testCoverage } from "../policyTests/testCoverage.ts";
-import type { DeclaredTest } from "../policyTests/written/running.ts";
 import type { Connection } from "../service/connection.ts";
 import { searchNamespace } from "./namespaceSearch.ts";
 import type { PlanEstates } from "./planEstates.ts";
@@ -46,9 +45,8 @@ export async function reviewTests(
   // A file that cannot be loaded is reported in one namespace.
   const first = estates.find(({ tenant }) => tenant === main) ?? estates[0];
   const testsOf = (tenant: string) => async (facts: PolicyTestFacts) => {
-    const checks = (test: DeclaredTest) => coverage.checks(test, tenant);
-    const reportsFiles = tenant === first?.tenant;
-    return (await runPolicyTests(suite, facts, { checks, reportsFiles })).tests;
+    const selection = { checks: coverage.checksOn(tenant), reportsFiles: tenant === first?.tenant };
+    return (await runPolicyTests(suite, facts, selection)).tests;
   };
   const notEvaluated = [...coverage.notEvaluated];
   if (!first) notEvaluated.push(...suite.files.flatMap(fileFailures).map(unloadedNote));

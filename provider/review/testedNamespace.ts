@@ -168,7 +168,7 @@ async function testNamespaces(
     const selection = {
       namespace: { tenant, name },
       reportsFiles: index === 0,
-      checks: (test: Parameters<typeof coverage.checks>[0]) => coverage.checks(test, tenant),
+      checks: coverage.checksOn(tenant),
     };
     tests.push(...(await runPolicyTests(suite, facts, selection)).tests);
   }

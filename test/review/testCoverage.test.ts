@@ -26,7 +26,11 @@ function suiteOf(
   untested: readonly string[] = [],
 ): PolicySuite {
   const tests = namespaces.map((names, index) => ({
-    ...{ name: `test ${index}`, body: () => {}, timeLimit: 1, namespaces: names, stack: "" },
+    name: `test ${index}`,
+    body: () => {},
+    timeLimit: 1,
+    namespaces: names,
+    stack: "",
   }));
   const declared = untested.map((namespace) => ({ namespace, reason: "no devices", stack: "" }));
   return {
@@ -55,7 +59,10 @@ const tested = async (suite: PolicySuite, run: RunNamespaces) => {
 describe("the namespaces that policy tests check", () => {
   test("are the main namespace by default, and a changed namespace without a test is not evaluated", async () => {
     expect(await tested(suiteOf([undefined]), runOf([main]))).toEqual({
-      ...{ tested: ["prod"], elsewhere: [], notEvaluated: [], untested: [] },
+      tested: ["prod"],
+      elsewhere: [],
+      notEvaluated: [],
+      untested: [],
     });
     const { notEvaluated } = await tested(suiteOf([undefined]), runOf([main, other]));
     expect(notEvaluated).toEqual([
@@ -65,7 +72,9 @@ describe("the namespaces that policy tests check", () => {
 
   test.each([["bravo"], ["BRAVO"], [other.tenant], ["*"]])("include a namespace by %s", async (declared) => {
     expect(await tested(suiteOf([undefined, [declared]]), runOf([other]))).toMatchObject({
-      ...{ tested: expect.arrayContaining(["prod", "bravo"]), notEvaluated: [], untested: [] },
+      tested: expect.arrayContaining(["prod", "bravo"]),
+      notEvaluated: [],
+      untested: [],
     });
   });
 
@@ -88,7 +97,10 @@ describe("the namespaces that policy tests check", () => {
 
   test("include namespaces of the service that the run does not evaluate otherwise", async () => {
     expect(await tested(suiteOf([undefined, ["remote", "prod"]]), runOf([main]))).toEqual({
-      ...{ tested: ["prod", "remote"], elsewhere: ["remote"], notEvaluated: [], untested: [] },
+      tested: ["prod", "remote"],
+      elsewhere: ["remote"],
+      notEvaluated: [],
+      untested: [],
     });
   });
 
@@ -140,7 +152,10 @@ describe("a namespace that the plan creates", () => {
 describe("in a project", () => {
   test("without policy files, no namespace needs a test", async () => {
     expect(await tested({ files: [] }, runOf([main, other], { created: ["trials"] }))).toEqual({
-      ...{ tested: [], elsewhere: [], notEvaluated: [], untested: [] },
+      tested: [],
+      elsewhere: [],
+      notEvaluated: [],
+      untested: [],
     });
   });
 
@@ -186,7 +201,7 @@ describe("in a project", () => {
         for (const [index, namespaces] of tests.entries()) {
           // Each declared test runs, or a sentence reports that it does not run.
           const test = suite.files[0]?.tests[index];
-          const isRunning = test && service.some(({ tenant }) => coverage.checks(test, tenant));
+          const isRunning = test && service.some(({ tenant }) => coverage.checksOn(tenant)(test));
           const isReported = mentions(coverage.notEvaluated, `"test ${index}"`) > 0;
           const isLater = created.includes("trials") && namespaces?.includes("trials");
           expect(isRunning || isReported || isLater).toBe(true);
