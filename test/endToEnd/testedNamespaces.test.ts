@@ -114,7 +114,9 @@ describe("policy tests of a program that changes another namespace", { timeout: 
   it("run in a namespace that the plan does not contain, and report a name that matches no namespace", async () => {
     const { fingerprint } = await fleet.client.forTenant(bravo).createPublicKey({
       body: {
-        ...{ name: "manual", username: "^root$", filter: { hostname: ".*" } },
+        name: "manual",
+        username: "^root$",
+        filter: { hostname: ".*" },
         data: Buffer.from(publicKey("manual").args.data).toString("base64"),
       },
     });
@@ -136,7 +138,9 @@ describe("policy tests of a program that changes another namespace", { timeout: 
       const live = await spawnGatehouse(["test", program.folder, "--json"], fleet.env);
       expect(live.code).toBe(2);
       expect(JSON.parse(live.stdout)).toMatchObject({
-        ...{ ok: false, tenant: fleet.tenant, notEvaluated: [misspelled] },
+        ok: false,
+        tenant: fleet.tenant,
+        notEvaluated: [misspelled],
         namespaces: [{ tenant: bravo, name: "bravo" }],
         unknown: [expect.stringMatching(/^no policy test checks the namespace /)],
       });

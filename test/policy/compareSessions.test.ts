@@ -20,17 +20,32 @@ const DEVICES = [
   { uid: "db", name: "db-1", tags: [] },
 ];
 const key = (fingerprint: string, more: Partial<AccessKey> = {}): AccessKey => ({
-  ...{ fingerprint, name: fingerprint, username: "^root$", filter: { hostname: "^web" } },
+  fingerprint,
+  name: fingerprint,
+  username: "^root$",
+  filter: { hostname: "^web" },
   ...more,
 });
 const rule = (action: "allow" | "deny", more: object = {}) => ({
-  ...{ id: "7", action, active: true, priority: 1, sourceIp: "", username: "", filter: {} },
+  id: "7",
+  action,
+  active: true,
+  priority: 1,
+  sourceIp: "",
+  username: "",
+  filter: {},
   ...more,
 });
 const session = (more: object = {}): Session =>
   ({
-    ...{ uid: "s1", deviceUid: "web", device: { name: "web-1" }, username: "root" },
-    ...{ ipAddress: "192.0.2.7", startedAt: START, authenticated: true, type: "none" },
+    uid: "s1",
+    deviceUid: "web",
+    device: { name: "web-1" },
+    username: "root",
+    ipAddress: "192.0.2.7",
+    startedAt: START,
+    authenticated: true,
+    type: "none",
     ...more,
   }) as Session;
 
@@ -95,8 +110,13 @@ describe("a session with a key", () => {
     const { differences } = compare([byAna], { policy: { keys: [key("ana", { username: "x" })] } });
     expect(differences).toEqual([
       {
-        ...{ session: "s1", startedAt: START, login: "root", address: "192.0.2.7" },
-        ...{ device: { uid: "web", name: "web-1" }, key: { fingerprint: "ana", name: "ana" }, user: null },
+        session: "s1",
+        startedAt: START,
+        login: "root",
+        address: "192.0.2.7",
+        device: { uid: "web", name: "web-1" },
+        key: { fingerprint: "ana", name: "ana" },
+        user: null,
         reason: "the key ana does not allow the login name root",
       },
     ]);
@@ -243,16 +263,30 @@ it("reports the start of a session in UTC, whatever offset the server returns", 
 
 describe("in identity mode", () => {
   const policy = (more: Partial<AccessPolicy> = {}): AccessPolicy => ({
-    ...{ id: "p", name: "Ops", subject: { type: "user", value: "u" }, filter: {}, logins: ["root"] },
-    ...{ sourceIps: [], action: "allow", requireReauth: false, reauthPeriod: null },
+    id: "p",
+    name: "Ops",
+    subject: { type: "user", value: "u" },
+    filter: {},
+    logins: ["root"],
+    sourceIps: [],
+    action: "allow",
+    requireReauth: false,
+    reauthPeriod: null,
     ...more,
   });
   const sshKey = (more: object = {}) => ({
-    ...{ fingerprint: "SHA256:x", expiresAt: null, consumedAt: null, lastReauthAt: null },
+    fingerprint: "SHA256:x",
+    expiresAt: null,
+    consumedAt: null,
+    lastReauthAt: null,
     ...more,
   });
   const principal = (more: Partial<Principal> = {}): Principal => ({
-    ...{ id: "u", name: "ana@example.com", kind: "user", role: "observer", keys: [sshKey()] },
+    id: "u",
+    name: "ana@example.com",
+    kind: "user",
+    role: "observer",
+    keys: [sshKey()],
     ...more,
   });
   const world = (principals = [principal()], list = [policy()]): World => ({

@@ -50,7 +50,9 @@ const expiring = (policy: fc.Arbitrary<NamespacePolicy>): fc.Arbitrary<Namespace
       devices,
       keys: keys.map((key) => ({
         ...key,
-        ...{ expiresAt: ends.next().value, owner: owners.next().value, refusedType: types.next().value },
+        expiresAt: ends.next().value,
+        owner: owners.next().value,
+        refusedType: types.next().value,
       })),
       rules: rules.map((rule) => ({ ...rule, expiresAt: ends.next().value })),
       members,
@@ -229,7 +231,9 @@ test("a change has one group of devices if the key ends before the rules that al
   const deny = { id: "0", action: "deny", active: true, priority: 1, sourceIp: "", username: "" } as const;
   const allow = { ...deny, action: "allow", priority: 2 } as const;
   const rules = devices.map(({ tags }, index) => ({
-    ...{ ...allow, id: `${index + 1}`, filter: { tags } },
+    ...allow,
+    id: `${index + 1}`,
+    filter: { tags },
     expiresAt: later[index],
   }));
   const [before, after] = [[], rules].map((allowing) => {

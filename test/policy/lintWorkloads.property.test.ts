@@ -192,12 +192,14 @@ interface Job {
 function tokenOf({ repository, ids, ref, environment, event = "push", calls }: Job): Claims {
   const own = `${repository}/.github/workflows/x.yml@${ref}`;
   return {
-    ...{ repository, repository_id: ids[0], repository_owner_id: ids[1], ref, event_name: event },
-    ...{
-      repository_owner: repository.split("/")[0] ?? "",
-      workflow_ref: own,
-      job_workflow_ref: calls ?? own,
-    },
+    repository,
+    repository_id: ids[0],
+    repository_owner_id: ids[1],
+    ref,
+    event_name: event,
+    repository_owner: repository.split("/")[0] ?? "",
+    workflow_ref: own,
+    job_workflow_ref: calls ?? own,
     ...(environment !== undefined && { environment }),
     sub: `repo:${repository}:${environment === undefined ? (event === "pull_request" ? event : `ref:${ref}`) : `environment:${environment}`}`,
   };

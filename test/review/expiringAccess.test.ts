@@ -189,7 +189,10 @@ describe("a planned namespace", () => {
 
 async function reviewOf(namespace: Estate, ...steps: Step[]): Promise<NamespaceReview> {
   const { review } = await reviewNamespace(namespace, planOf(...steps), {
-    ...{ home: namespace.tenant, runningId: "me", protect: [], logins: ["root"] },
+    home: namespace.tenant,
+    runningId: "me",
+    protect: [],
+    logins: ["root"],
     actor: { kind: "user", role: "administrator" },
   });
   return review;
@@ -198,8 +201,11 @@ async function reviewOf(namespace: Estate, ...steps: Step[]): Promise<NamespaceR
 const sentences = ({ access }: NamespaceReview) =>
   (access ?? []).map((line) => accessSentence(line, PLAIN)).join("\n");
 const NOTHING = {
-  ...{ allowLockout: true, allowUnmanaged: true, allowMissingPermissions: true },
-  ...{ allowFindings: false, allowIncomplete: false },
+  allowLockout: true,
+  allowUnmanaged: true,
+  allowMissingPermissions: true,
+  allowFindings: false,
+  allowIncomplete: false,
 };
 const whole = (namespace: NamespaceReview) => ({
   ...({
@@ -210,7 +216,11 @@ const whole = (namespace: NamespaceReview) => ({
     service: "https://gate.example",
   } as const),
   summary: { create: 0, update: 1, replace: 0, delete: 0, import: 0, same: 0 },
-  ...{ changes: [], duplicateDeclarations: [], preflightFailures: [], notEvaluated: [], unknown: [] },
+  changes: [],
+  duplicateDeclarations: [],
+  preflightFailures: [],
+  notEvaluated: [],
+  unknown: [],
   newNamespaces: { namespaces: 0, resources: 0 },
   namespaces: [namespace],
 });
@@ -537,7 +547,13 @@ describe("the access map", () => {
   const devices = [{ uid: "1", name: "web-1", tags: ["prod"] }];
   const key = { fingerprint: "f1", name: "temp", username: "^root$", filter: {} };
   const denying: AccessRule = {
-    ...{ id: "1", action: "deny", active: true, priority: 1, sourceIp: "", username: "", filter: {} },
+    id: "1",
+    action: "deny",
+    active: true,
+    priority: 1,
+    sourceIp: "",
+    username: "",
+    filter: {},
     expiresAt: SOON,
   };
   const policy = (expiresAt: string | undefined, rules: AccessRule[] = []) => ({
@@ -575,7 +591,8 @@ describe("the access map", () => {
   test("limits the number of times, and reports the limit", () => {
     const keys = Array.from({ length: 25 }, (_, index) => ({
       ...key,
-      ...{ fingerprint: `f${index}`, expiresAt: inDays(index + 1) },
+      fingerprint: `f${index}`,
+      expiresAt: inDays(index + 1),
     }));
     const some = { devices, keys, rules: [] };
     const { before, after } = accessesOf(some, some);

@@ -19,28 +19,53 @@ import { estate, keyInputs, planOf, step, TENANT, urnOf } from "./support/planne
 
 const devices = ["web-1", "web-2", "db-1"].map((name) => ({ uid: name, name, tags: [] }));
 const sshKey = (name: string, more: Partial<SshIdentity> = {}): SshIdentity => ({
-  ...{ fingerprint: `SHA256:${name}`, expiresAt: null, consumedAt: null, lastReauthAt: null },
+  fingerprint: `SHA256:${name}`,
+  expiresAt: null,
+  consumedAt: null,
+  lastReauthAt: null,
   ...more,
 });
 const key = (name: string, more: Partial<AccessKey> = {}): AccessKey => ({
-  ...{ fingerprint: `md5 ${name}`, sshFingerprint: `SHA256:${name}`, name },
-  ...{ username: "^root$", filter: { hostname: "web" } },
+  fingerprint: `md5 ${name}`,
+  sshFingerprint: `SHA256:${name}`,
+  name,
+  username: "^root$",
+  filter: { hostname: "web" },
   ...more,
 });
 const account = (name: string, keys: Principal["keys"] = [sshKey(name)]): Principal => ({
-  ...{ id: `id-${name}`, name, kind: "service account", role: "service", keys },
+  id: `id-${name}`,
+  name,
+  kind: "service account",
+  role: "service",
+  keys,
 });
 const user = (name: string, keys: Principal["keys"], role = "operator"): Principal => ({
-  ...{ id: `id-${name}`, name: `${name}@example.com`, kind: "user", role, keys },
+  id: `id-${name}`,
+  name: `${name}@example.com`,
+  kind: "user",
+  role,
+  keys,
 });
 const policyFor = (name: string, more: Partial<AccessPolicy> = {}): AccessPolicy => ({
-  ...{ id: `policy-${name}`, name, subject: { type: "user", value: `id-${name}` } },
-  ...{ filter: { hostname: "web" }, logins: ["root"], sourceIps: [], action: "allow" },
-  ...{ requireReauth: false, reauthPeriod: null },
+  id: `policy-${name}`,
+  name,
+  subject: { type: "user", value: `id-${name}` },
+  filter: { hostname: "web" },
+  logins: ["root"],
+  sourceIps: [],
+  action: "allow",
+  requireReauth: false,
+  reauthPeriod: null,
   ...more,
 });
 const denial: AccessRule = {
-  ...{ id: "1", action: "deny", active: true, priority: 1, username: "^root$", sourceIp: "" },
+  id: "1",
+  action: "deny",
+  active: true,
+  priority: 1,
+  username: "^root$",
+  sourceIp: "",
   filter: { hostname: "db" },
 };
 
@@ -93,8 +118,11 @@ describe("the access changes of a change of the mode", () => {
       "key ben (now user ben@example.com) gains login root on db-1",
     ]);
     expect(lines[0]).toMatchObject({
-      ...{ keys: [{ fingerprint: "md5 ana" }], principals: [{ id: "id-ana" }], newMode: "identity" },
-      ...{ before: "allow", after: "deny" },
+      keys: [{ fingerprint: "md5 ana" }],
+      principals: [{ id: "id-ana" }],
+      newMode: "identity",
+      before: "allow",
+      after: "deny",
     });
     expect(change(world, "legacy").sentences).toEqual([
       "key ana (before: service account ana) loses login deploy on web-1, web-2",
@@ -211,7 +239,9 @@ describe("a finding about the pattern of an access policy", () => {
 
   test("is not new for a policy that denies, if a rule that denies had the pattern", () => {
     const denies = policyFor("deny-1", {
-      ...{ action: "deny", subject: { type: "role", value: "service" }, filter: { hostname: "db" } },
+      action: "deny",
+      subject: { type: "role", value: "service" },
+      filter: { hostname: "db" },
     });
     const world = { ...ana, policies: [...ana.policies, denies] };
     expect(change({ ...world, rules: [denial] }).newPatterns).toEqual([]);
@@ -257,16 +287,24 @@ describe("a plan that changes the mode", () => {
   const line = keyInputs.data;
   const sshFingerprint = sha256Fingerprint(parseSshPublicKey(line));
   const live: AccessKey = {
-    ...{ fingerprint: parseSshPublicKey(line).fingerprint, sshFingerprint, name: "a" },
-    ...{ username: "^root$", filter: { hostname: "web" } },
+    fingerprint: parseSshPublicKey(line).fingerprint,
+    sshFingerprint,
+    name: "a",
+    username: "^root$",
+    filter: { hostname: "web" },
   };
   const namespace: Estate = {
-    ...{ ...estate, apiKeys: [], trustedWorkloads: [] },
+    ...estate,
+    apiKeys: [],
+    trustedWorkloads: [],
     policy: { ...estate.policy, rules: [], keys: [live] },
     identity: { decides: false, policies: [], serviceAccounts: [], userKeys: new Map(), notEvaluated: [] },
   };
   const options = {
-    ...{ folder: undefined, home: TENANT, runningId: "me", protect: [] },
+    folder: undefined,
+    home: TENANT,
+    runningId: "me",
+    protect: [],
     actor: { kind: "user", role: "administrator" } as const,
   };
   /** Returns a plan that copies the filter of the key to an access policy, and then changes the mode. */
@@ -279,7 +317,8 @@ describe("a plan that changes the mode", () => {
     if (!after) throw new Error("the step creates no policy");
     const references = { subject: [urnOf("ServiceAccount", "a")] };
     const switched = step("update", "Namespace", "fleet", {
-      ...{ id: TENANT, after: { name: "fleet", settings: { sshAccessMode: "identity" } } },
+      id: TENANT,
+      after: { name: "fleet", settings: { sshAccessMode: "identity" } },
       before: { inputs: { name: "fleet" }, outputs: { name: "fleet", tenant: TENANT } },
     });
     return planOf(

@@ -51,7 +51,8 @@ const steps: Step[] = [
 ];
 
 const options = {
-  ...{ home: TENANT, runningId: "me" },
+  home: TENANT,
+  runningId: "me",
   actor: { kind: "user", role: "observer" } as const,
   protect: [{ label: "all", has: () => true }],
 };

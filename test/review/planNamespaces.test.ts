@@ -16,7 +16,8 @@ const connection = {
 
 const inOther = { before: { outputs: { tenant: OTHER, name: "a" } }, id: `${OTHER}/aa` };
 const secret = {
-  ...{ before: { inputs: { tenant: "[secret]" }, outputs: { tenant: "[secret]" } }, id: `${OTHER}/aa` },
+  before: { inputs: { tenant: "[secret]" }, outputs: { tenant: "[secret]" } },
+  id: `${OTHER}/aa`,
   after: { ...keyInputs, tenant: "[secret]" },
 };
 
@@ -46,7 +47,9 @@ describe("a plan changes a namespace", () => {
     [
       "to which an object moves",
       step("replace", "PublicKey", "a", {
-        ...{ before: { outputs: { tenant: TENANT } }, id: `${TENANT}/aa`, after: { tenant: OTHER } },
+        before: { outputs: { tenant: TENANT } },
+        id: `${TENANT}/aa`,
+        after: { tenant: OTHER },
       }),
     ],
     ["that is a secret value, if a resource changes an object", step("update", "PublicKey", "a", secret)],

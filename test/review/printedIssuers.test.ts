@@ -23,8 +23,11 @@ test.each([
 
 test("a review shows an issuer that looks like another issuer in ASCII", () => {
   const accepts = {
-    ...{ issuer: LOOK_ALIKE, audience: "gatehouse", claims: { sub: "x" } },
-    ...{ maxSessionMinutes: 60, singleUse: false },
+    issuer: LOOK_ALIKE,
+    audience: "gatehouse",
+    claims: { sub: "x" },
+    maxSessionMinutes: 60,
+    singleUse: false,
   };
   const added = workloadSentence({ change: "added", name: "deploy", to: "operator", accepts }, PLAIN);
   expect(added).toContain(`tokens of ${SHOWN} for gatehouse`);

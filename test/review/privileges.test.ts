@@ -32,8 +32,11 @@ describe("a user who becomes a member again", () => {
   test("regains the access of the owned keys, if the state contains the owner's id", async () => {
     const values = {
       inputs: {
-        ...{ owner: "ana@example.com", data: lineC, name: "ana-laptop" },
-        ...{ filter: { hostname: ".*" }, username: "" },
+        owner: "ana@example.com",
+        data: lineC,
+        name: "ana-laptop",
+        filter: { hostname: ".*" },
+        username: "",
       },
       outputs: { ownerId: "user-ana", fingerprint: "aa" },
     };
@@ -171,7 +174,9 @@ describe("a role above observer", () => {
     };
     const live = { ...estate, apiKeys: [{ ...apiKey("ci", role), createdBy: "user-owner" }] };
     const renamed = step("update", "ApiKey", "old", {
-      ...{ before, id: `${TENANT}/ci`, after: { name: "ci2", role, validDays: 30 } },
+      before,
+      id: `${TENANT}/ci`,
+      after: { name: "ci2", role, validDays: 30 },
     });
     const added = step("create", "ApiKey", "ci", { after: { name: "ci", role, validDays: 30 } });
     const { review, title } = await reviewed(live, renamed, added);
@@ -197,7 +202,9 @@ describe("a role above observer", () => {
     const raisedUntil = (expiresAt: string) => {
       const after = { email: "bob@example.com", role, expiresAt };
       return step("update", "Member", "bob", {
-        ...{ before: { outputs: { userId: "user-bob" } }, id: `${TENANT}/user-bob`, after },
+        before: { outputs: { userId: "user-bob" } },
+        id: `${TENANT}/user-bob`,
+        after,
       });
     };
     expect((await reviewed(live, raisedUntil("2020-01-01T00:00:00Z"))).review.members).toEqual([]);
@@ -225,14 +232,21 @@ describe("a role above observer", () => {
 
 describe("the settings of a namespace", () => {
   const settings: NonNullable<Estate["settings"]> = {
-    ...{ sessionRecord: true, connectionAnnouncement: "", deviceProof: "required", sessionMaxMinutes: 60 },
-    ...{ sessionIdleMinutes: 10, sessionRecordMode: "all", sessionRecordMegabytes: 0, sshForwarding: [] },
+    sessionRecord: true,
+    connectionAnnouncement: "",
+    deviceProof: "required",
+    sessionMaxMinutes: 60,
+    sessionIdleMinutes: 10,
+    sessionRecordMode: "all",
+    sessionRecordMegabytes: 0,
+    sshForwarding: [],
   };
   const live: Estate = { ...estate, settings };
   const declaring = (changes: Readonly<Record<string, unknown>>) => {
     const after = { name: "fleet", settings: { ...settings, ...changes } };
     return step("update", "Namespace", "fleet", {
-      ...{ before: { outputs: {} }, id: TENANT },
+      before: { outputs: {} },
+      id: TENANT,
       after: after as never,
     });
   };
@@ -307,7 +321,9 @@ describe("an install key", () => {
     const webhook = { ...key, mode: "webhook", webhookUrl: "https://a.example.org" };
     const moved = { ...webhook, webhookUrl: "https://b.example.org" };
     const changed = step("update", "InstallKey", "floor", {
-      ...{ before: { inputs: webhook, outputs: {} }, id: state.id, after: moved },
+      before: { inputs: webhook, outputs: {} },
+      id: state.id,
+      after: moved,
     });
     expect((await reviewed(estate, changed)).review.privileges).toMatchObject([{ change: "altered" }]);
     const kept = await reviewed(estate, step("same", "InstallKey", "floor", { ...state, after: key }));
@@ -369,7 +385,9 @@ describe("a rule that denies until a time", () => {
     };
     const after = { name: "ana", data: lineC, username: ".*", filter: { hostname: ".*" } };
     const prolonged = step("update", "PublicKey", "ana", {
-      ...{ before: { outputs: { fingerprint: "aa" } }, id: `${TENANT}/aa`, after },
+      before: { outputs: { fingerprint: "aa" } },
+      id: `${TENANT}/aa`,
+      after,
     });
     const { review, title } = await reviewed(denied, prolonged);
     expect(review.access).toMatchObject([{ change: "altered", starts, until: null, untilBefore: ends }]);

@@ -7,23 +7,21 @@ const HOME = "00000000-0000-4000-8000-000000000001";
 const OTHER = "00000000-0000-4000-8000-000000000002";
 
 const estateOf = (tenant: string): Estate => ({
-  ...{
-    tenant,
-    name: `namespace ${tenant.at(-1)}`,
-    devices: [],
-    members: [],
-    apiKeys: [],
-    trustedWorkloads: [],
-    notEvaluated: [],
-    unknown: [],
-    unreadable: {},
-    accessUnknown: undefined,
-    identity: undefined,
-    settings: undefined,
-    formerOwners: new Map(),
-    enforcesExpiry: false,
-    declarers: new Map(),
-  },
+  tenant,
+  name: `namespace ${tenant.at(-1)}`,
+  devices: [],
+  members: [],
+  apiKeys: [],
+  trustedWorkloads: [],
+  notEvaluated: [],
+  unknown: [],
+  unreadable: {},
+  accessUnknown: undefined,
+  identity: undefined,
+  settings: undefined,
+  formerOwners: new Map(),
+  enforcesExpiry: false,
+  declarers: new Map(),
   policy: { devices: [], keys: [], rules: [] },
   seen: { sessions: 0, logins: [], addresses: [] },
 });
@@ -43,7 +41,9 @@ function created(
 
 const review = async (tenant: string, steps: Step[], more: Partial<NamespaceReviewOptions> = {}) => {
   const options: NamespaceReviewOptions = {
-    ...{ home: HOME, runningId: "me", protect: [] },
+    home: HOME,
+    runningId: "me",
+    protect: [],
     actor: { kind: "user", role: "administrator" },
     ...more,
   };
@@ -144,7 +144,12 @@ describe("a plan compared with a base plan", () => {
 describe("trusted workloads", () => {
   const issuer = "https://token.actions.githubusercontent.com";
   const inputs = (role: string, claims: Record<string, string>) => ({
-    ...{ name: "deploy", issuer, audience: "gatehouse", role, claims, singleUse: true },
+    name: "deploy",
+    issuer,
+    audience: "gatehouse",
+    role,
+    claims,
+    singleUse: true,
   });
   const main = { repository: "acme/fleet", ref: "refs/heads/main" };
   const planOf = (...some: Step[]) => ({ steps: some }) as unknown as Plan;
@@ -154,7 +159,9 @@ describe("trusted workloads", () => {
     trustedWorkloads: [{ ...live, ...inputs("operator", claims), role: "operator" }],
   });
   const options = {
-    ...{ home: HOME, runningId: "me", protect: [] },
+    home: HOME,
+    runningId: "me",
+    protect: [],
     actor: { kind: "user", role: "administrator" } as const,
   };
 
@@ -171,8 +178,11 @@ describe("trusted workloads", () => {
     const wider = created("TrustedWorkload", "deploy", inputs("operator", { repository: "acme/*" }));
     expect((await review(HOME, [wider], { base: planOf(added) })).workloads).toMatchObject([
       {
-        ...{ change: "altered", from: "operator", to: "operator" },
-        ...{ accepts: { claims: { repository: "acme/*" } }, acceptedBefore: accepts },
+        change: "altered",
+        from: "operator",
+        to: "operator",
+        accepts: { claims: { repository: "acme/*" } },
+        acceptedBefore: accepts,
       },
     ]);
     expect((await review(HOME, [added], { base: planOf(added) })).workloads).toEqual([]);
@@ -189,7 +199,8 @@ describe("trusted workloads", () => {
     const { review: found } = await reviewNamespace(withLive(main), planOf(), options);
     expect(found.workloads).toEqual([]);
     expect(found.coverage).toMatchObject({
-      ...{ managed: 0, total: 1 },
+      managed: 0,
+      total: 1,
       unmanaged: [{ kind: "TrustedWorkload", id: live.id, name: "deploy" }],
     });
     expect(found.coverage.unmanaged[0]?.widens).toEqual([

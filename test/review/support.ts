@@ -94,7 +94,10 @@ export async function beginSession(
 ): Promise<string> {
   const uid = randomBytes(32).toString("hex");
   await callInternal(fleet, "POST", "/internal/sessions", {
-    ...{ uid, device_uid: device, username: login, ip_address: address },
+    uid,
+    device_uid: device,
+    username: login,
+    ip_address: address,
   });
   return uid;
 }

@@ -11,8 +11,16 @@ const nothing: Stated = { access: [], members: [], workloads: [], apiKeys: [], s
 const empty: Decisions = { allowed: new Set(), roles: new Map(), apiKeys: new Map(), settings: {} };
 
 const line = (change: ReviewedAccess["change"], more: Partial<ReviewedAccess> = {}): ReviewedAccess => ({
-  ...{ change, keys: [{ fingerprint: "aa", name: "a" }], logins: ["root"], addresses: [address] },
-  ...{ devices: ["u1"], where: "u1", until: null, untilBefore: null, anyLogin: false, anyAddress: false },
+  change,
+  keys: [{ fingerprint: "aa", name: "a" }],
+  logins: ["root"],
+  addresses: [address],
+  devices: ["u1"],
+  where: "u1",
+  until: null,
+  untilBefore: null,
+  anyLogin: false,
+  anyAddress: false,
   ...more,
 });
 const open: Decisions = { ...empty, allowed: new Set([loginOf("aa", "root", address, "u1")]) };

@@ -77,8 +77,14 @@ const reversed = ({ response, ...exchange }: Exchange): Exchange => ({
 
 /** The fields of a session of the recorded release that do not depend on the login. */
 const SESSION = {
-  ...{ last_seen: "2026-11-28T10:50:00.35417Z", active: false, authenticated: true, recorded: false },
-  ...{ type: "none", term: "none", web: false, position: { longitude: 0, latitude: 0 } },
+  last_seen: "2026-11-28T10:50:00.35417Z",
+  active: false,
+  authenticated: true,
+  recorded: false,
+  type: "none",
+  term: "none",
+  web: false,
+  position: { longitude: 0, latitude: 0 },
   events: { types: ["exec", "exit-status"], seats: [0] },
 };
 
@@ -97,9 +103,15 @@ function sessionsOf(logins: Readonly<Record<string, string>>): Exchange {
     Object.entries(logins).map(([name, login], index) => {
       const user = (members as { id: string; username: string }[]).find(({ username }) => username === name);
       return {
-        ...{ ...SESSION, uid: String(index).repeat(64), device_uid: device?.uid, device },
-        ...{ tenant_id: device?.tenant_id, username: login, ...(user && { user_id: user.id }) },
-        ...{ ip_address: "127.0.0.1", started_at: `2026-11-28T10:${String(50 - index)}:29.273737Z` },
+        ...SESSION,
+        uid: String(index).repeat(64),
+        device_uid: device?.uid,
+        device,
+        tenant_id: device?.tenant_id,
+        username: login,
+        ...(user && { user_id: user.id }),
+        ip_address: "127.0.0.1",
+        started_at: `2026-11-28T10:${String(50 - index)}:29.273737Z`,
       };
     }),
   );
@@ -124,7 +136,10 @@ function membersIn({ label, request, response }: Exchange): Exchange {
   const body = members
     .filter(({ type }) => type !== "service")
     .map(({ type: _type, ...member }) => ({
-      ...{ ...member, name: member.email, username: member.email, status: "active" },
+      ...member,
+      name: member.email,
+      username: member.email,
+      status: "active",
     }));
   const headers = { "content-type": "application/json" };
   return {

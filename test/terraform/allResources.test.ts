@@ -103,7 +103,9 @@ describe.runIf(hasTerraform)(`all resources under ${LABEL}`, () => {
     expect(stderr).toBe("");
     const { drifted, summary, notApplied } = JSON.parse(stdout);
     expect({ drifted, notApplied, same: summary.same }).toEqual({
-      ...{ drifted: [], notApplied: [], same: ownDefinitions.length },
+      drifted: [],
+      notApplied: [],
+      same: ownDefinitions.length,
     });
     await root.must("destroy", "-auto-approve");
   });

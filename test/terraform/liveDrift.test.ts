@@ -56,10 +56,15 @@ describe("drift of a Terraform plan", () => {
   }
 
   const changeOf = ({ address, type, state, refreshed = state, after = refreshed ?? state }: Planned) => ({
-    ...{ address, type, mode: "managed", provider_name: `registry.terraform.io/${SOURCE}` },
+    address,
+    type,
+    mode: "managed",
+    provider_name: `registry.terraform.io/${SOURCE}`,
     change: {
       actions: refreshed === null ? ["create"] : after === refreshed ? ["no-op"] : ["update"],
-      ...{ before: refreshed, after, after_unknown: {} },
+      before: refreshed,
+      after,
+      after_unknown: {},
     },
   });
 
@@ -75,19 +80,26 @@ describe("drift of a Terraform plan", () => {
     const all = [...planned, ...omitted];
     const expressions = (row: Row) => Object.fromEntries(Object.keys(row).map((name) => [name, {}]));
     const plan = {
-      ...{ format_version: "1.2", planned_values: {}, complete: omitted.length === 0 },
+      format_version: "1.2",
+      planned_values: {},
+      complete: omitted.length === 0,
       resource_changes: planned.map(changeOf),
       resource_drift: planned
         .filter(({ refreshed }) => refreshed !== undefined)
         .map(({ address, type, state, refreshed }) => ({
-          ...{ address, type, provider_name: `registry.terraform.io/${SOURCE}` },
+          address,
+          type,
+          provider_name: `registry.terraform.io/${SOURCE}`,
           change: { actions: [refreshed ? "update" : "delete"], before: state, after: refreshed },
         })),
       prior_state: {
         values: {
           root_module: {
             resources: all.map(({ address, type, state, refreshed = state }) => ({
-              ...{ address, type, mode: "managed", values: refreshed ?? {} },
+              address,
+              type,
+              mode: "managed",
+              values: refreshed ?? {},
             })),
           },
         },
@@ -101,7 +113,10 @@ describe("drift of a Terraform plan", () => {
         },
         root_module: {
           resources: all.map(({ address, type, state }) => ({
-            ...{ address, type, provider_config_key: "gatehouse", expressions: expressions(state) },
+            address,
+            type,
+            provider_config_key: "gatehouse",
+            expressions: expressions(state),
           })),
         },
       },
@@ -396,10 +411,17 @@ describe.runIf(hasTerraform)(`drift of a plan of ${LABEL}`, () => {
     const root = new RootModule(testFolder(), { ...provider.env, ...fleet.env });
     const file = join(root.folder, "plan.json");
     const key = (name: string) => ({
-      ...{ name, data: sshKeyLine(name), username: `^${name}$`, filter: { hostname: ".*" } },
+      name,
+      data: sshKeyLine(name),
+      username: `^${name}$`,
+      filter: { hostname: ".*" },
     });
     const rule = (priority: number) => ({
-      ...{ action: "deny", priority, source_ip: ".*", username: "^root$", filter: { hostname: ".*" } },
+      action: "deny",
+      priority,
+      source_ip: ".*",
+      username: "^root$",
+      filter: { hostname: ".*" },
     });
     root.write({
       resource: {

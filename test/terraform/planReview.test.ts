@@ -201,8 +201,10 @@ describe.runIf(hasTerraform)(`a plan of ${LABEL}`, () => {
     // If a value is unknown until the apply, the digest contains the value's expression instead. The digest contains no
     // sensitive value.
     const later = (pattern: string, more: object = {}) => ({
-      ...{ ...estate(pattern), variable: { secret: { default: "1234", sensitive: true } }, ...more },
-      ...{ check: { now: { data: { gatehouse_devices: { all: {} } }, assert: ASSERTION } } },
+      ...estate(pattern),
+      variable: { secret: { default: "1234", sensitive: true } },
+      ...more,
+      check: { now: { data: { gatehouse_devices: { all: {} } }, assert: ASSERTION } },
       resource: {
         ...estate(pattern).resource,
         terraform_data: { who: { input: "^root$" }, hidden: { input: `\${var.secret}` } },
@@ -223,8 +225,10 @@ describe.runIf(hasTerraform)(`a plan of ${LABEL}`, () => {
     const read = JSON.parse(readFileSync(planFile, "utf8"));
     expect(JSON.stringify(read)).toContain("1234");
     const origin = {
-      ...{ name: "a plan", workspace: workspaceIn(root.folder, {}) },
-      ...{ isSettingAlone: () => false, isInPlan: () => false },
+      name: "a plan",
+      workspace: workspaceIn(root.folder, {}),
+      isSettingAlone: () => false,
+      isInPlan: () => false,
     };
     const digest = () => readTerraformPlan(JSON.stringify(read), origin).work().digest;
     const first = digest();

@@ -51,8 +51,10 @@ function read({ blocks, resources, files = "" }: TestPlan) {
   writeFileSync(join(folder, "main.tf"), files);
   const named = resources.map(({ address = "gatehouse_tag.a", ...rest }) => ({ address, ...rest }));
   const configured = named.map(({ address, key = "gatehouse", expressions = {} }) => ({
-    ...{ address: address.split(".").slice(-2).join(".").replace(/\[.*$/, ""), type: "gatehouse_tag" },
-    ...{ provider_config_key: key, expressions: { name: { constant_value: "root" }, ...expressions } },
+    address: address.split(".").slice(-2).join(".").replace(/\[.*$/, ""),
+    type: "gatehouse_tag",
+    provider_config_key: key,
+    expressions: { name: { constant_value: "root" }, ...expressions },
   }));
   const inModule = named.map(({ address }) => address.startsWith("module."));
   const root = {
@@ -60,9 +62,14 @@ function read({ blocks, resources, files = "" }: TestPlan) {
     module_calls: { a: { module: { resources: configured.filter((_one, index) => inModule[index]) } } },
   };
   const plan = {
-    ...{ format_version: "1.2", planned_values: {}, variables: { tenant: { value: C } } },
+    format_version: "1.2",
+    planned_values: {},
+    variables: { tenant: { value: C } },
     resource_changes: named.map(({ address, change }) => ({
-      ...{ address, type: "gatehouse_tag", provider_name: SERVED, change },
+      address,
+      type: "gatehouse_tag",
+      provider_name: SERVED,
+      change,
     })),
     configuration: {
       provider_config: Object.fromEntries(

@@ -83,8 +83,10 @@ export class TerraformTruth implements TruthEngine {
     if (code !== 0) throw new InvalidProgramError(output);
     const text = await this.#root.must("show", "-json", "plan");
     return readTerraformPlan(text, {
-      ...{ name: "a plan", workspace: workspaceIn(this.#root.folder, {}) },
-      ...{ isSettingAlone: () => false, isInPlan: () => false },
+      name: "a plan",
+      workspace: workspaceIn(this.#root.folder, {}),
+      isSettingAlone: () => false,
+      isInPlan: () => false,
     });
   }
 

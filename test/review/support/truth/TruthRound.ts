@@ -55,7 +55,13 @@ export interface Counts {
 }
 
 export const newCounts = (): Counts => ({
-  ...{ reviews: 0, compared: 0, blocked: 0, failed: 0, drifts: 0, later: 0, queries: 0 },
+  reviews: 0,
+  compared: 0,
+  blocked: 0,
+  failed: 0,
+  drifts: 0,
+  later: 0,
+  queries: 0,
 });
 
 const QUERIES = 20;
@@ -64,13 +70,11 @@ const page = { query: { perPage: 100 } } as const;
 
 /** The exception for the administrator, whom no program declares. */
 const BOSS: Exception = {
-  ...{
-    kind: "Member",
-    id: emailOf("boss"),
-    until: "2999-12-31",
-    reason: "changes objects manually",
-    line: 1,
-  },
+  kind: "Member",
+  id: emailOf("boss"),
+  until: "2999-12-31",
+  reason: "changes objects manually",
+  line: 1,
 };
 
 /** The options of a {@link TruthRound}. */
@@ -160,8 +164,11 @@ export class TruthRound {
     const devices = await this.#options.world.client.getDevices(page);
     return devices.flatMap(({ uid, tags }) =>
       tags.map((tag) => ({
-        ...{ kind: "DeviceTagAttachment", id: `${uid}/${tag}`, until: "2999-12-31" },
-        ...{ reason: "exists before the manual changes", line: 1 },
+        kind: "DeviceTagAttachment",
+        id: `${uid}/${tag}`,
+        until: "2999-12-31",
+        reason: "exists before the manual changes",
+        line: 1,
       })),
     );
   }
@@ -171,9 +178,14 @@ export class TruthRound {
     const { world, engine, counts, seed } = this.#options;
     const connection = world.connection();
     const { report, meanings } = await findDrift({
-      ...{ connection, home: await connection.homeIfAny(), targets: {}, unmanaged: "fail", others: [] },
+      connection,
+      home: await connection.homeIfAny(),
+      targets: {},
+      unmanaged: "fail",
+      others: [],
       ...(await engine.search(this.#program.build(), connection)),
-      ...{ declarer: undefined, exceptions: [BOSS, ...exceptions] },
+      declarer: undefined,
+      exceptions: [BOSS, ...exceptions],
       seen: new KeptFile(join(world.folder, `seen${seed}`)),
     });
     const [namespace] = report.namespaces;
@@ -272,7 +284,11 @@ export class TruthRound {
 }
 
 const pick = ({ access, members, workloads, apiKeys, settings }: Stated) => ({
-  ...{ access, members, workloads, apiKeys, settings },
+  access,
+  members,
+  workloads,
+  apiKeys,
+  settings,
 });
 
 /** The number of rounds and the first seed of a run of the test. */

@@ -73,7 +73,11 @@ export class TruthStack implements TruthEngine {
 
   async search(program: Program, { client }: Connection) {
     const resources = [...this.#state].map(([name, { type, id, inputs, outputs }]) => ({
-      ...{ urn: this.#urn(type, name), type: dynamicType(type), id, inputs, outputs },
+      urn: this.#urn(type, name),
+      type: dynamicType(type),
+      id,
+      inputs,
+      outputs,
     }));
     const stack = { drift: () => this.drift(), preview: async () => (await this.plan(program)).plan };
     const own = ownResources(resources, client.url);
@@ -245,15 +249,18 @@ export class TruthStack implements TruthEngine {
 
   #result(command: Command, steps: readonly Step[]): Result {
     return {
-      ...{ engine: "embedded", command, project: PROJECT, stack: this.name, ok: true, planned: true },
-      ...{
-        createdStack: false,
-        steps,
-        summary: summarize(steps),
-        outputs: {},
-        diagnostics: [],
-        durationMs: 0,
-      },
+      engine: "embedded",
+      command,
+      project: PROJECT,
+      stack: this.name,
+      ok: true,
+      planned: true,
+      createdStack: false,
+      steps,
+      summary: summarize(steps),
+      outputs: {},
+      diagnostics: [],
+      durationMs: 0,
     };
   }
 }

@@ -98,8 +98,10 @@ export class TruthWorld {
     const clock = startClock();
     const fleet = await startFleet([], {
       env: {
-        ...{ GATEHOUSE_INTERNAL_TOKEN: INTERNAL_TOKEN, GATEHOUSE_INTERNAL_PORT: "0" },
-        ...{ GATEHOUSE_WORKLOAD_ISSUER_NETWORKS: "127.0.0.0/8", NODE_EXTRA_CA_CERTS: issuer.caFile },
+        GATEHOUSE_INTERNAL_TOKEN: INTERNAL_TOKEN,
+        GATEHOUSE_INTERNAL_PORT: "0",
+        GATEHOUSE_WORKLOAD_ISSUER_NETWORKS: "127.0.0.0/8",
+        NODE_EXTRA_CA_CERTS: issuer.caFile,
         ...clock.env,
       },
     });
@@ -194,7 +196,9 @@ export class TruthWorld {
       ),
     );
     return {
-      ...{ allowed, settings, roles: await this.#roles(new Map([...this.secrets, ...secrets])) },
+      allowed,
+      settings,
+      roles: await this.#roles(new Map([...this.secrets, ...secrets])),
       apiKeys: new Map(apiKeys.map(({ createdAt, name }) => [createdAt, name])),
     };
   }
@@ -254,7 +258,9 @@ export class TruthWorld {
   ): Promise<Answer> {
     const own = { "content-type": "application/json", "x-internal-token": INTERNAL_TOKEN };
     const sent = request(this.#internal + path, {
-      ...{ method, agent: this.#agent, headers: { ...own, ...headers } },
+      method,
+      agent: this.#agent,
+      headers: { ...own, ...headers },
     });
     sent.end(body && JSON.stringify(body));
     const [response] = (await once(sent, "response")) as [IncomingMessage];

@@ -108,7 +108,8 @@ function memberDifferences({ members }: Stated, before: Decisions, after: Decisi
 
 function apiKeyDifferences({ apiKeys }: Stated, before: Decisions, after: Decisions): string[] {
   const keys = rolesOf("api key", before, after).map(({ name: created, from, to }) => ({
-    ...{ from, to },
+    from,
+    to,
     name: (after.apiKeys.get(created) ?? before.apiKeys.get(created)) as string,
   }));
   const given = keys.filter(({ from, to }) => to !== undefined && from !== to);
@@ -174,8 +175,12 @@ function workloadDifferences({ workloads }: Stated, before: Decisions, after: De
 
 /** The settings without values that the service omits. */
 const DEFAULTS: Readonly<Record<string, unknown>> = {
-  ...{ sessionRecord: true, deviceProof: "optional", sessionMaxMinutes: 0, sessionIdleMinutes: 0 },
-  ...{ sshForwarding: [], connectionAnnouncement: "" },
+  sessionRecord: true,
+  deviceProof: "optional",
+  sessionMaxMinutes: 0,
+  sessionIdleMinutes: 0,
+  sshForwarding: [],
+  connectionAnnouncement: "",
 };
 
 function settingDifferences({ settings }: Stated, before: Decisions, after: Decisions): string[] {

@@ -34,7 +34,15 @@ export class ManualChanges {
     const count = 1 + Math.floor(this.#choices.next() * 3);
     for (let index = 0; index < count; index += 1) {
       const kind = this.#choices.weighted({
-        ...{ key: 5, rule: 4, member: 5, apiKey: 2, workload: 2, tags: 2, tag: 1, device: 1, settings: 2 },
+        key: 5,
+        rule: 4,
+        member: 5,
+        apiKey: 2,
+        workload: 2,
+        tags: 2,
+        tag: 1,
+        device: 1,
+        settings: 2,
       });
       const done = await this.#make(kind);
       if (done !== undefined) this.log.push(done);
@@ -97,12 +105,12 @@ export class ManualChanges {
     if (keys.length === 0 || (!isExtra && choices.chance(0.3))) {
       if (isExtra) return undefined;
       const body = {
-        ...{
-          name,
-          data: Buffer.from(keyData(name)).toString("base64"),
-          username: this.#random(RANDOM.username),
-        },
-        ...{ filter: await this.#filter(), expiresAt: this.#random(RANDOM.end), owner },
+        name,
+        data: Buffer.from(keyData(name)).toString("base64"),
+        username: this.#random(RANDOM.username),
+        filter: await this.#filter(),
+        expiresAt: this.#random(RANDOM.end),
+        owner,
       };
       await boss.createPublicKey({ body });
       return `create key ${JSON.stringify({ ...body, data: undefined })}`;
@@ -115,7 +123,9 @@ export class ManualChanges {
     }
     const { username, filter } = key;
     const body = {
-      ...{ name: key.name, username, filter },
+      name: key.name,
+      username,
+      filter,
       ...choices.of([
         { username: this.#random(RANDOM.username) },
         { filter: await this.#filter() },
@@ -132,9 +142,13 @@ export class ManualChanges {
     const choices = this.#choices;
     const rules = await boss.getFirewallRules(page);
     const fresh = {
-      ...{ action: this.#random(RANDOM.action) as "allow", priority: this.#random(RANDOM.priority) },
-      ...{ sourceIp: this.#random(RANDOM.sourceIp), username: this.#random(RANDOM.username) },
-      ...{ filter: await this.#filter(), active: true, expiresAt: this.#random(RANDOM.end) },
+      action: this.#random(RANDOM.action) as "allow",
+      priority: this.#random(RANDOM.priority),
+      sourceIp: this.#random(RANDOM.sourceIp),
+      username: this.#random(RANDOM.username),
+      filter: await this.#filter(),
+      active: true,
+      expiresAt: this.#random(RANDOM.end),
     };
     if (rules.length === 0 || choices.chance(0.3)) {
       const { id } = await boss.createFirewallRule({ body: fresh });
@@ -147,7 +161,12 @@ export class ManualChanges {
     }
     const { action, priority, sourceIp, username, filter, active } = rule;
     const body = {
-      ...{ action, priority, sourceIp, username, filter, active },
+      action,
+      priority,
+      sourceIp,
+      username,
+      filter,
+      active,
       ...choices.of<object>([
         { action: fresh.action },
         { priority: fresh.priority },
@@ -217,7 +236,9 @@ export class ManualChanges {
     const choices = this.#choices;
     const workloads = await boss.listTrustedWorkloads(page);
     const fresh = {
-      ...{ issuer: issuer.url, audience: AUDIENCE, role: this.#random(RANDOM.role) as "observer" },
+      issuer: issuer.url,
+      audience: AUDIENCE,
+      role: this.#random(RANDOM.role) as "observer",
       claims: this.#random(RANDOM.claims) as Record<string, string>,
     };
     const name = "extra-job";
@@ -232,7 +253,13 @@ export class ManualChanges {
     }
     const { audience, claims, role, maxSessionMinutes, singleUse } = workload;
     const body = {
-      ...{ name: workload.name, issuer: issuer.url, audience, claims, role, maxSessionMinutes, singleUse },
+      name: workload.name,
+      issuer: issuer.url,
+      audience,
+      claims,
+      role,
+      maxSessionMinutes,
+      singleUse,
       ...choices.of<object>([{ role: fresh.role }, { claims: fresh.claims }]),
     };
     await boss.updateTrustedWorkload({ params: { id }, body: body as never });
@@ -301,8 +328,11 @@ export async function resetNamespace(world: TruthWorld, zone: string): Promise<v
     params: { tenant },
     body: {
       settings: {
-        ...{ sessionRecord: true, deviceProof: "optional", sessionMaxMinutes: 0 },
-        ...{ sessionIdleMinutes: 0, sshForwarding: [] },
+        sessionRecord: true,
+        deviceProof: "optional",
+        sessionMaxMinutes: 0,
+        sessionIdleMinutes: 0,
+        sshForwarding: [],
       },
     },
   });

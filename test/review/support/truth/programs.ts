@@ -89,29 +89,49 @@ export const RANDOM = {
 };
 
 const keySlot = (name: string): Slot => ({
-  ...{ name, type: "PublicKey", rank: 4, fixed: { name, data: keyData(name) } },
+  name,
+  type: "PublicKey",
+  rank: 4,
+  fixed: { name, data: keyData(name) },
   random: {
-    ...{ username: RANDOM.username, filter: RANDOM.filter, owner: RANDOM.owner, expiresAt: RANDOM.end },
+    username: RANDOM.username,
+    filter: RANDOM.filter,
+    owner: RANDOM.owner,
+    expiresAt: RANDOM.end,
     adopt: RANDOM.adopt,
   },
 });
 
 const ruleSlot = (name: string): Slot => ({
-  ...{ name, type: "FirewallRule", rank: 4, fixed: {} },
+  name,
+  type: "FirewallRule",
+  rank: 4,
+  fixed: {},
   random: {
-    ...{ action: RANDOM.action, priority: RANDOM.priority, sourceIp: RANDOM.sourceIp },
-    ...{ username: RANDOM.username, filter: RANDOM.filter, active: RANDOM.active, expiresAt: RANDOM.end },
+    action: RANDOM.action,
+    priority: RANDOM.priority,
+    sourceIp: RANDOM.sourceIp,
+    username: RANDOM.username,
+    filter: RANDOM.filter,
+    active: RANDOM.active,
+    expiresAt: RANDOM.end,
     adopt: from(undefined, true),
   },
 });
 
 const memberSlot = (user: string): Slot => ({
-  ...{ name: `member-${user}`, type: "Member", rank: 3, fixed: { email: emailOf(user) } },
+  name: `member-${user}`,
+  type: "Member",
+  rank: 3,
+  fixed: { email: emailOf(user) },
   random: { role: RANDOM.role, expiresAt: RANDOM.end, adopt: RANDOM.adopt },
 });
 
 const apiKeySlot = (name: string): Slot => ({
-  ...{ name, type: "ApiKey", rank: 4, fixed: { name } },
+  name,
+  type: "ApiKey",
+  rank: 4,
+  fixed: { name },
   random: {
     role: RANDOM.role,
     validDays: from(30, 60, -1),
@@ -121,10 +141,16 @@ const apiKeySlot = (name: string): Slot => ({
 });
 
 const workloadSlot = (name: string): Slot => ({
-  ...{ name, type: "TrustedWorkload", rank: 4, fixed: { name, audience: AUDIENCE } },
+  name,
+  type: "TrustedWorkload",
+  rank: 4,
+  fixed: { name, audience: AUDIENCE },
   random: {
-    ...{ role: RANDOM.role, claims: RANDOM.claims },
-    ...{ maxSessionMinutes: RANDOM.minutes, singleUse: RANDOM.single, adopt: RANDOM.adopt },
+    role: RANDOM.role,
+    claims: RANDOM.claims,
+    maxSessionMinutes: RANDOM.minutes,
+    singleUse: RANDOM.single,
+    adopt: RANDOM.adopt,
   },
 });
 
@@ -138,28 +164,46 @@ export interface ProgramFacts {
 /** Returns all objects that programs declare. */
 export const slotsOf = ({ uids, issuer, namespace }: ProgramFacts): readonly Slot[] => [
   {
-    ...{ name: "home", type: "Namespace", rank: 0, fixed: { name: namespace, adopt: "overwrite" } },
+    name: "home",
+    type: "Namespace",
+    rank: 0,
+    fixed: { name: namespace, adopt: "overwrite" },
     random: { settings: RANDOM.settings },
   },
   { name: "zone", type: "Tag", rank: 1, fixed: {}, random: { name: () => "ZONE" } },
   {
-    ...{ name: "edge-02", type: "Device", rank: 1, fixed: { device: macOf(1) } },
+    name: "edge-02",
+    type: "Device",
+    rank: 1,
+    fixed: { device: macOf(1) },
     random: { name: from("edge-02", "web-02", undefined) },
   },
   {
-    ...{ name: "fresh", type: "Device", rank: 1, fixed: { device: macOf(9), status: "accepted" } },
+    name: "fresh",
+    type: "Device",
+    rank: 1,
+    fixed: { device: macOf(9), status: "accepted" },
     random: { name: from("fresh-01", "edge-09") },
   },
   {
-    ...{ name: "tags-edge-01", type: "DeviceTags", rank: 2, fixed: { device: uids[0], adopt: "overwrite" } },
+    name: "tags-edge-01",
+    type: "DeviceTags",
+    rank: 2,
+    fixed: { device: uids[0], adopt: "overwrite" },
     random: { tags: RANDOM.tags },
   },
   {
-    ...{ name: "tags-db-01", type: "DeviceTags", rank: 2, fixed: { device: uids[2], adopt: "overwrite" } },
+    name: "tags-db-01",
+    type: "DeviceTags",
+    rank: 2,
+    fixed: { device: uids[2], adopt: "overwrite" },
     random: { tags: RANDOM.tags },
   },
   {
-    ...{ name: "tag-edge-02", type: "DeviceTagAttachment", rank: 2, fixed: { device: uids[1], adopt: true } },
+    name: "tag-edge-02",
+    type: "DeviceTagAttachment",
+    rank: 2,
+    fixed: { device: uids[1], adopt: true },
     random: { tag: from("prod", "lab", "ZONE") },
   },
   ...USERS.map(memberSlot),
