@@ -1,3 +1,4 @@
+import type { DecisionTurns } from "./DecisionTurns.ts";
 import type { PrismaClient } from "./db/generated/sqlite/client.ts";
 import type { SqlClient } from "./db/sql/sql.ts";
 import type { IssuerKeys } from "./features/trustedWorkloads/issuerKeys.ts";
@@ -26,6 +27,8 @@ export interface Services {
   /** Collects device reports that wait to be written to the database. */
   readonly heartbeats: { beat(uid: string, time: Date): void; flush(): Promise<void> };
   readonly enrollments: Enrollments;
+  /** Runs the decisions whose cost a tenant chooses. */
+  readonly decisions: DecisionTurns;
   readonly agentKey: AgentKey;
   /** The keys of the OpenID Connect providers whose tokens trusted workloads exchange. */
   readonly issuerKeys: IssuerKeys;

@@ -105,4 +105,4 @@ export {
   patternOf,
   type Subject,
 } from "./pattern.ts";
-export { type Claims, claimTexts, unmatchedClaim } from "./workload.ts";
+export { type Claims, TokenClaims, unmatchedClaim } from "./workload.ts";

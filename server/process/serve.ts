@@ -4,6 +4,7 @@ import type { FastifyBaseLogger, FastifyInstance } from "fastify";
 import { buildAdminServer } from "../admin/adminServer.ts";
 import { prepareSocketPath, removeSocket } from "../admin/socketPath.ts";
 import { buildApp } from "../app.ts";
+import { DecisionTurns } from "../DecisionTurns.ts";
 import { openDatabase } from "../db/openDatabase.ts";
 import { trimAuditTrail } from "../features/audit/handlers.ts";
 import { Heartbeats } from "../features/devices/heartbeats.ts";
@@ -98,6 +99,7 @@ export async function serve(config: Config): Promise<RunningService> {
         app.log.error({ err: error }, "cannot write device reports; retrying later");
       }),
       enrollments: new Enrollments(),
+      decisions: new DecisionTurns(),
       issuerKeys: new IssuerKeys(documentReader(settings.workloadIssuerNetworks), now, (issuer, error) => {
         app.log.warn({ err: error, issuer }, "cannot read the keys of an issuer of workloads' tokens");
       }),

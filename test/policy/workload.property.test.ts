@@ -1,5 +1,7 @@
 import fc from "fast-check";
+import { RE2JS } from "re2js";
 import { expect, test } from "vitest";
+import { ClaimPattern } from "../../sdk/policy/claimPattern.ts";
 import { unmatchedClaim } from "../../sdk/policy/index.ts";
 
 /** Matches a value without regular expressions: by all ways to split the text at the first wildcard. */
@@ -43,6 +45,61 @@ test("unmatchedClaim() matches the same texts as a matcher without regular expre
     { numRuns: 2_000 },
   );
   expect(Math.min(counts.matched, counts.unmatched)).toBeGreaterThan(200);
+});
+
+/** Matches a value by a regular expression engine. */
+function matchesExpression(required: string, text: string): boolean {
+  const parts = required.split(/(\*+)/).map((part) => {
+    if (!part.startsWith("*")) return RE2JS.quote(part);
+    return part.length === 1 ? "[^/]*" : "(?s:.*)";
+  });
+  return RE2JS.compile(parts.join("")).matches(text);
+}
+
+/** Generates the parts of required values and texts: short, and longer than a word of a set of states. */
+const piece = fc.oneof(
+  texts("ab/."),
+  fc.string({ unit: fc.constantFrom("a", "b", "/", "é", "😀", "\n"), minLength: 20, maxLength: 70 }),
+  fc.constantFrom("a".repeat(31), "a".repeat(32), "a".repeat(33), "ab".repeat(32)),
+);
+const wildcard = fc.constantFrom("*", "**");
+const longPair = fc
+  .tuple(
+    fc.array(fc.tuple(piece, wildcard, fc.option(piece, { nil: "" })), { minLength: 1, maxLength: 8 }),
+    fc.option(piece, { nil: "" }),
+    fc.option(fc.nat(200)),
+  )
+  .map(([parts, end, removed]) => {
+    const required = parts.map(([literal, star]) => literal + star).join("") + end;
+    const text = parts.map(([literal, , between]) => literal + between).join("") + end;
+    // Without one of its characters, a text that matches often does not match any more.
+    const characters = [...text];
+    if (removed !== null) characters.splice(removed % characters.length, 1);
+    return { required, text: characters.join("") };
+  });
+
+test("ClaimPattern matches the same texts as a regular expression engine, also with hundreds of states", () => {
+  const counts = { matched: 0, unmatched: 0 };
+  fc.assert(
+    fc.property(longPair, ({ required, text }) => {
+      const isMatch = matchesExpression(required, text);
+      expect(new ClaimPattern(required).matches(text)).toBe(isMatch);
+      counts[isMatch ? "matched" : "unmatched"] += 1;
+    }),
+    { numRuns: 1_000 },
+  );
+  expect(Math.min(counts.matched, counts.unmatched)).toBeGreaterThan(100);
+});
+
+test.each([
+  ["**a*b", "a/ab", true],
+  ["**a*b", "a/a/b", false],
+  [`${"a".repeat(31)}*b`, `${"a".repeat(31)}b`, true],
+  [`${"a".repeat(32)}*b`, `${"a".repeat(32)}/b`, false],
+  [`*${"ab".repeat(40)}`, `ab${"ab".repeat(40)}`, true],
+  [`*${"ab".repeat(40)}`, "ab".repeat(39), false],
+])("ClaimPattern: %s and %s: %s", (required, text, isMatch) => {
+  expect(new ClaimPattern(required).matches(text)).toBe(isMatch);
 });
 
 test("unmatchedClaim() returns a claim that does not match, whatever the other claims are", () => {

@@ -1,8 +1,22 @@
-import { withoutControls } from "@gatehouse-access/sdk/errors";
-import { type Claims, claimTexts } from "@gatehouse-access/sdk/policy";
+import { printableIssuer, withoutControls } from "@gatehouse-access/sdk/errors";
+import type { TokenClaims } from "@gatehouse-access/sdk/policy";
+import type { TrustedWorkload } from "../../db/generated/sqlite/client.ts";
 
-/** Maximum length of an actor's name. */
-const ACTOR_LENGTH = 255;
+/** Maximum length of an issuer, and of a text of a token, in an actor's name. */
+const ISSUER_SHOWN = 80;
+const TEXT_SHOWN = 80;
+
+/** The pipelines whose jobs have a name, by their issuer: the claims of the project and of the job. */
+const PIPELINES: Readonly<Record<string, { provider: string; project: string; job: string; word: string }>> =
+  {
+    "https://token.actions.githubusercontent.com": {
+      provider: "GitHub",
+      project: "repository",
+      job: "run_id",
+      word: "run",
+    },
+    "https://gitlab.com": { provider: "GitLab", project: "project_path", job: "job_id", word: "job" },
+  };
 
 /** Returns a text of a token for output: without control characters, and shortened to a maximum length. */
 export function printable(text: string, maxLength: number): string {
@@ -10,27 +24,38 @@ export function printable(text: string, maxLength: number): string {
   return clean.length > maxLength ? `${clean.slice(0, maxLength - 1)}…` : clean;
 }
 
+/**
+ * Returns a text of a token in quotation marks, so that a reader can see where it ends. The text has no quotation mark
+ * and no backslash of its own.
+ */
+const quoted = (text: string): string => `"${printable(text, TEXT_SHOWN).replaceAll(/["\\]/g, "'")}"`;
+
 /** Returns the first text of a claim; undefined if the claim has none. */
-const textOf = (claims: Claims, name: string): string | undefined =>
-  claimTexts(claims, name).find((text) => text !== "");
+function textOf(claims: TokenClaims, name: string): string | undefined {
+  for (const text of claims.texts(name)) if (text !== "") return text;
+  return undefined;
+}
 
 /** Returns the name of the job of a pipeline; undefined if the token lacks one of the claims of the name. */
-function jobName(claims: Claims, provider: string, project: string, job: string, word: string) {
-  const [place, ref, id] = [textOf(claims, project), textOf(claims, "ref"), textOf(claims, job)];
-  if (place === undefined || ref === undefined || id === undefined) return undefined;
-  return `${provider} ${place}@${ref.replace(/^refs\/heads\//, "")}, ${word} ${id}`;
+function jobName(claims: TokenClaims, issuer: string): string | undefined {
+  const pipeline = Object.hasOwn(PIPELINES, issuer) ? PIPELINES[issuer] : undefined;
+  if (pipeline === undefined) return undefined;
+  const [project, ref, id] = [pipeline.project, "ref", pipeline.job].map((name) => textOf(claims, name));
+  if (project === undefined || ref === undefined || id === undefined) return undefined;
+  const place = quoted(`${project}@${ref.replace(/^refs\/heads\//, "")}`);
+  return `${pipeline.provider} ${place}, ${pipeline.word} ${quoted(id)}`;
 }
 
 /**
- * Returns the name of a workload's job in the audit trail. The name has the claims of GitHub Actions, GitLab CI or
- * Kubernetes; for other issuers, it has the subject and the host of the issuer.
+ * Returns the name of a workload's job in the audit trail: the name and the issuer that the namespace declares, then
+ * quoted texts of the token. A token of any issuer can contain any text, so only the tokens of GitHub and GitLab.com are
+ * named as jobs of these services.
  */
-export function actorOf(claims: Claims, issuer: string): string {
-  const subject = textOf(claims, "sub") ?? "unnamed workload";
-  const [, namespace, account] = /^system:serviceaccount:([^:]+):([^:]+)$/.exec(subject) ?? [];
-  const name =
-    jobName(claims, "GitHub", "repository", "run_id", "run") ??
-    jobName(claims, "GitLab", "project_path", "job_id", "job") ??
-    (account === undefined ? `${subject} of ${new URL(issuer).host}` : `Kubernetes ${namespace}/${account}`);
-  return printable(name, ACTOR_LENGTH);
+export function actorOf(
+  { name, issuer }: Pick<TrustedWorkload, "name" | "issuer">,
+  claims: TokenClaims,
+): string {
+  const subject = quoted(textOf(claims, "sub") ?? "");
+  const job = jobName(claims, issuer) ?? `${printable(printableIssuer(issuer), ISSUER_SHOWN)} ${subject}`;
+  return `${name}: ${job}`;
 }

@@ -1,6 +1,7 @@
 import { type Operations, type Role, roleAtLeast } from "@gatehouse-access/sdk/contract";
-import { type Claims, claimTexts, unmatchedClaim } from "@gatehouse-access/sdk/policy";
+import { TokenClaims } from "@gatehouse-access/sdk/policy";
 import { decodeJwt, jwtVerify } from "jose";
+import type { Decision } from "../../DecisionTurns.ts";
 import type { TrustedWorkload } from "../../db/generated/sqlite/client.ts";
 import { BusyError } from "../../errors.ts";
 import { lastEnd } from "../../http/access/authenticate.ts";
@@ -37,14 +38,22 @@ function statedIssuer(token: string): string {
 
 /** Verifies a token for the workloads of a namespace that trust its issuer, and returns its claims. */
 async function verify(
-  { issuerKeys, now }: Services,
+  { db, issuerKeys, now }: Services,
   tenant: string,
   token: string,
   issuer: string,
   trusting: readonly TrustedWorkload[],
 ) {
+  const ownerOf = async () => {
+    const namespace = await db.namespace.findUnique({
+      where: { tenantId: tenant },
+      select: { ownerId: true },
+    });
+    if (namespace === null) throw new RejectedToken("the namespace was deleted");
+    return namespace.ownerId;
+  };
   const second = Math.floor(now().getTime() / 1000);
-  const { payload, protectedHeader } = await jwtVerify(token, issuerKeys.finder(issuer, tenant), {
+  const { payload, protectedHeader } = await jwtVerify(token, issuerKeys.finder(issuer, ownerOf), {
     algorithms: [...ALGORITHMS, "EdDSA", "Ed25519"],
     issuer,
     audience: trusting.map(({ audience }) => audience),
@@ -52,7 +61,7 @@ async function verify(
     currentDate: now(),
     clockTolerance: TOLERANCE,
   }).catch((error: unknown) => {
-    if (error instanceof BusyError) throw error;
+    if (error instanceof BusyError || error instanceof RejectedToken) throw error;
     throw new RejectedToken(
       error instanceof Error ? printable(error.message, SHOWN_VALUE) : "the token cannot be verified",
     );
@@ -68,17 +77,31 @@ async function verify(
 }
 
 /** Returns the message for a token whose claims match no workload. The message has only values of the token. */
-function describeClaims(workloads: readonly TrustedWorkload[], claims: Claims): string {
+function describeClaims(workloads: readonly TrustedWorkload[], claims: TokenClaims): string {
   const names = [...new Set(workloads.flatMap((workload) => Object.keys(claimsOf(workload))))].sort();
   const values = names.slice(0, SHOWN_CLAIMS).map((name) => {
-    const texts = claimTexts(claims, name).map((text) => JSON.stringify(printable(text, SHOWN_VALUE)));
-    return `${name}: ${texts.length === 0 ? "absent" : texts.slice(0, SHOWN_ITEMS).join(" and ")}`;
+    const shown = [...claims.texts(name)].slice(0, SHOWN_ITEMS);
+    const texts = shown.map((text) => JSON.stringify(printable(text, SHOWN_VALUE)));
+    return `${name}: ${texts.length === 0 ? "absent" : texts.join(" and ")}`;
   });
   return (
     "the claims of the token match no trusted workload of the namespace. " +
     `The token has these values of the required claims: ${values.join(", ")}. Change the claims of the workload, or ` +
     "run a job whose token has the required claims"
   );
+}
+
+/** Returns the workloads whose required claims a token has. A step compares the claims of one workload. */
+export function* matchingWorkloads(
+  workloads: readonly TrustedWorkload[],
+  claims: TokenClaims,
+): Decision<TrustedWorkload[]> {
+  const matching: TrustedWorkload[] = [];
+  for (const workload of workloads) {
+    if (claims.unmatched(claimsOf(workload)) === undefined) matching.push(workload);
+    yield;
+  }
+  return matching;
 }
 
 const strongest = (left: TrustedWorkload, right: TrustedWorkload): number => {
@@ -100,11 +123,11 @@ export const exchangeWorkloadToken: Handler<Operations["exchangeWorkloadToken"]>
     if (trusting.length === 0) throw new RejectedToken("no workload of the namespace has the issuer");
     const claims = await verify(services, tenantId, token, issuer, trusting);
     const intended = trusting.filter(({ audience }) => [claims.aud].flat().includes(audience));
-    const [workload] = intended
-      .filter((candidate) => unmatchedClaim(claimsOf(candidate), claims) === undefined)
-      .sort(strongest);
+    const tokenClaims = new TokenClaims(claims);
+    const matching = await services.decisions.run(tenantId, matchingWorkloads(intended, tokenClaims));
+    const [workload] = matching.sort(strongest);
     if (workload === undefined) {
-      throw new RejectedToken("the claims match no workload", describeClaims(intended, claims));
+      throw new RejectedToken("the claims match no workload", describeClaims(intended, tokenClaims));
     }
     const startedAt = new Date(claims.iat * 1000);
     if (lastEnd(workload, startedAt) <= services.now()) {
@@ -115,7 +138,7 @@ export const exchangeWorkloadToken: Handler<Operations["exchangeWorkloadToken"]>
       );
     }
     if (workload.singleUse) await useOnce(services, workload, claims, nonce);
-    const actor = actorOf(claims, issuer);
+    const actor = actorOf(workload, tokenClaims);
     log.info({ tenant: tenantId, workload: workload.id, actor }, "a workload exchanged a token");
     return await workloadSession(services, workload, actor, startedAt);
   } catch (error) {

@@ -31,8 +31,8 @@ export class DocumentError extends Error {
   override readonly name = "DocumentError";
 }
 
-/** A function that reads a JSON document over HTTPS. */
-export type ReadDocument = (address: string, maxBytes: number) => Promise<unknown>;
+/** A function that reads a JSON document over HTTPS, until the signal is aborted. */
+export type ReadDocument = (address: string, maxBytes: number, signal: AbortSignal) => Promise<unknown>;
 
 /**
  * Returns a function that reads JSON documents of issuers. Tenants choose the addresses of issuers, so the function
@@ -64,7 +64,7 @@ export function documentReader(
     );
   };
 
-  return async (address, maxBytes) => {
+  return async (address, maxBytes, signal) => {
     const { Agent, buildConnector: connectorOf, request } = await import("undici");
     const url = URL.parse(address);
     if (url?.protocol !== "https:" || url.username !== "" || url.password !== "") {
@@ -80,7 +80,8 @@ export function documentReader(
     const dispatcher = new Agent({ connect });
     try {
       const headers = { accept: "application/json" };
-      const response = await request(url, { dispatcher, headers, signal: AbortSignal.timeout(TIMEOUT) });
+      const ended = AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT)]);
+      const response = await request(url, { dispatcher, headers, signal: ended });
       if (response.statusCode !== 200)
         throw new DocumentError(`the response has status ${response.statusCode}`);
       return parseDocument(await readBody(response.body, maxBytes));

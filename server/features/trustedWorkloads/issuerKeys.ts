@@ -2,12 +2,16 @@ import { createLocalJWKSet, errors, type JSONWebKeySet, type JWTVerifyGetKey } f
 import { LRUCache } from "lru-cache";
 import { BusyError } from "../../errors.ts";
 import { DocumentError, type ReadDocument } from "./issuerDocuments.ts";
+import { IssuerReads } from "./issuerReads.ts";
 
 const SECOND = 1000;
 /** Time for which the keys of an issuer are used before they are read again. */
 const LIFE = 600 * SECOND;
-/** Minimum time between two reads, when a token has a key that the issuer did not have at the last read. */
-const UNKNOWN_KEY_INTERVAL = 30 * SECOND;
+/**
+ * Minimum time between two reads, when a token has a key that the issuer did not have at the last read. A client waits
+ * this long for the key of an issuer that has just changed its keys.
+ */
+const UNKNOWN_KEY_INTERVAL = 5 * SECOND;
 /** Minimum time between two reads, when the last read failed. */
 const FAILURE_INTERVAL = 10 * SECOND;
 
@@ -17,10 +21,6 @@ const KEYS_BYTES = 128 * 1024;
 const ISSUERS = 250;
 /** Maximum number of keys of an issuer. Larger sets would fill the cache. */
 const KEYS = 100;
-
-/** Maximum number of issuers that are read at the same time, for all namespaces and for one namespace. */
-const READS = 32;
-const READS_PER_NAMESPACE = 4;
 
 /** The state of an issuer after its last read. */
 interface Issuer {
@@ -38,15 +38,28 @@ const unavailable = (milliseconds: number) =>
   );
 
 /**
+ * Returns the error for a key that the issuer did not have a moment ago. The issuer may have changed its keys since, so
+ * the client tries again after the next read.
+ */
+const unknownKey = (milliseconds: number) =>
+  new BusyError(
+    "the issuer did not have the key of the token a moment ago. Try again later, because the issuer may have a new key",
+    { "Retry-After": String(Math.ceil(milliseconds / SECOND)) },
+  );
+
+/** Returns the id of the user who owns the namespace whose tokens need the keys. */
+type OwnerOf = () => Promise<string>;
+
+/**
  * The public keys of OpenID Connect providers (OpenID Connect Discovery 1.0). Tenants declare the issuers, so the class
- * limits the reads of each issuer, of each namespace, and of all namespaces.
+ * limits the reads of each issuer, of each user, and of all users.
  */
 export class IssuerKeys {
   readonly #read: ReadDocument;
   readonly #now: () => Date;
   readonly #onFailure: (issuer: string, error: unknown) => void;
   readonly #issuers = new LRUCache<string, Issuer>({ max: ISSUERS });
-  readonly #reads = new Map<string, { readonly tenant: string; readonly end: Promise<Issuer> }>();
+  readonly #reads = new IssuerReads<Issuer>();
 
   /**
    * @param read reads a document of an issuer
@@ -62,55 +75,58 @@ export class IssuerKeys {
    * Returns a function that finds the key of a token. A token with an unknown key causes a new read, because the issuer
    * may have a new key.
    * @param issuer an issuer that a trusted workload of the namespace declares
-   * @throws BusyError (the returned function) the keys cannot be read
+   * @throws BusyError (the returned function) the keys cannot be read, or the key of the token is not known and the
+   * keys were read a moment ago
    */
-  finder(issuer: string, tenant: string): JWTVerifyGetKey {
+  finder(issuer: string, ownerOf: OwnerOf): JWTVerifyGetKey {
     return async (header, token) => {
-      const find = await this.#keys(issuer, tenant, false);
+      const last = this.#issuers.get(issuer);
+      const age = last?.known === undefined ? LIFE : this.#now().getTime() - last.known.readAt;
+      const { find } =
+        last?.known !== undefined && age < LIFE ? last.known : await this.#renew(issuer, ownerOf);
       try {
         return await find(header, token);
       } catch (error) {
-        if (!(error instanceof errors.JWKSNoMatchingKey)) throw error;
+        const isCached = find === last?.known?.find;
+        if (!(error instanceof errors.JWKSNoMatchingKey && isCached)) throw error;
       }
-      const findAgain = await this.#keys(issuer, tenant, true);
-      return findAgain(header, token);
+      const renewed = await this.#renew(issuer, ownerOf);
+      return renewed.find(header, token);
     };
   }
 
   /**
-   * Returns the keys of an issuer, and reads them if necessary.
-   * @param isKeyUnknown true if the cached keys do not include the key of the token
+   * Reads the keys of an issuer. Concurrent calls for an issuer share one read.
+   * @throws BusyError the last read was a moment ago, or the read fails
    */
-  async #keys(issuer: string, tenant: string, isKeyUnknown: boolean): Promise<JWTVerifyGetKey> {
-    const time = this.#now().getTime();
+  async #renew(issuer: string, ownerOf: OwnerOf): Promise<NonNullable<Issuer["known"]>> {
     const last = this.#issuers.get(issuer);
-    if (last?.known !== undefined && time - last.known.readAt < LIFE && !isKeyUnknown) return last.known.find;
-    const interval = last?.failed ? FAILURE_INTERVAL : UNKNOWN_KEY_INTERVAL;
+    const wait = last === undefined ? 0 : this.#waitAfter(last);
+    if (wait > 0) throw last?.failed ? unavailable(wait) : unknownKey(wait);
+    const { known, failed } = await this.#reads.run(issuer, ownerOf, (signal) =>
+      this.#readKeys(issuer, signal),
+    );
+    if (failed || known === undefined) throw unavailable(FAILURE_INTERVAL);
+    return known;
+  }
+
+  /** Returns the time in milliseconds until an issuer may be read again. */
+  #waitAfter({ triedAt, failed }: Issuer): number {
+    const interval = failed ? FAILURE_INTERVAL : UNKNOWN_KEY_INTERVAL;
+    const elapsed = this.#now().getTime() - triedAt;
     // A clock that was set back must not delay the next read.
-    const elapsed = last !== undefined && time >= last.triedAt ? time - last.triedAt : interval;
-    const state = last !== undefined && elapsed < interval ? last : await this.#renew(issuer, tenant);
-    if (state.failed || state.known === undefined) throw unavailable(FAILURE_INTERVAL);
-    return state.known.find;
+    return elapsed < 0 ? 0 : interval - elapsed;
   }
 
-  /** Reads the keys of an issuer. Concurrent calls for an issuer share one read. */
-  #renew(issuer: string, tenant: string): Promise<Issuer> {
-    const running = this.#reads.get(issuer);
-    if (running !== undefined) return running.end;
-    const own = [...this.#reads.values()].filter((read) => read.tenant === tenant);
-    if (this.#reads.size >= READS || own.length >= READS_PER_NAMESPACE) throw unavailable(SECOND);
-    const end = this.#readKeys(issuer).finally(() => this.#reads.delete(issuer));
-    this.#reads.set(issuer, { tenant, end });
-    return end;
-  }
-
-  async #readKeys(issuer: string): Promise<Issuer> {
+  async #readKeys(issuer: string, signal: AbortSignal): Promise<Issuer> {
     let known = this.#issuers.peek(issuer)?.known;
     let failed = false;
     try {
-      const find = createLocalJWKSet(await this.#readKeySet(issuer));
+      const find = createLocalJWKSet(await this.#readKeySet(issuer, signal));
       known = { find, readAt: this.#now().getTime() };
     } catch (error) {
+      // A read that was ended in favor of another user says nothing about the issuer.
+      if (signal.aborted) throw unavailable(SECOND);
       failed = true;
       this.#onFailure(issuer, error);
     }
@@ -119,14 +135,14 @@ export class IssuerKeys {
     return state;
   }
 
-  async #readKeySet(issuer: string): Promise<JSONWebKeySet> {
+  async #readKeySet(issuer: string, signal: AbortSignal): Promise<JSONWebKeySet> {
     // The path follows the issuer without its last slash (OpenID Connect Discovery 1.0, section 4.1).
     const address = `${issuer.replace(/\/$/, "")}/.well-known/openid-configuration`;
-    const discovery = await this.#read(address, DISCOVERY_BYTES);
+    const discovery = await this.#read(address, DISCOVERY_BYTES, signal);
     const { issuer: named, jwks_uri } = Object(discovery) as Readonly<Record<string, unknown>>;
     if (named !== issuer) throw new DocumentError("the discovery document has another issuer");
     if (typeof jwks_uri !== "string") throw new DocumentError("the discovery document has no jwks_uri");
-    const keySet = (await this.#read(jwks_uri, KEYS_BYTES)) as JSONWebKeySet;
+    const keySet = (await this.#read(jwks_uri, KEYS_BYTES, signal)) as JSONWebKeySet;
     const { keys } = Object(keySet) as Partial<JSONWebKeySet>;
     if (!Array.isArray(keys) || keys.length > KEYS) {
       throw new DocumentError(`the key set is not a list of at most ${KEYS} keys`);

@@ -26,12 +26,14 @@ export class RejectedToken extends UnauthenticatedError {
 const KEPT = 60 * 60_000;
 
 /**
- * Records the exchange of a token that can be exchanged only once. A repeated exchange needs the nonce of the first
- * exchange, so that a client can repeat a request whose response was lost.
+ * Records the exchange of a token that can be exchanged only once: in all namespaces, also after its workload was deleted.
+ * A repeated exchange needs the workload and the nonce of the first exchange, so that a client can repeat a request whose
+ * response was lost. The id of a token (`jti`) is unique for its issuer only, so that no issuer can use up tokens of
+ * another one.
  */
 export async function useOnce(
   services: Services,
-  { id: workloadId, tenantId }: TrustedWorkload,
+  { id: workloadId, tenantId, issuer }: TrustedWorkload,
   { jti, iat, exp }: { readonly jti?: string; readonly iat: number; readonly exp: number },
   nonce: string | undefined,
 ): Promise<void> {
@@ -41,7 +43,7 @@ export async function useOnce(
       "the token has no claim jti, which the trusted workload requires. Set single_use to false for this issuer",
     );
   }
-  const use = { workloadId, digest: digestOf(jti) };
+  const token = { issuer, digest: digestOf(jti) };
   const nonceDigest = nonce === undefined ? null : digestOf(nonce);
   await inTransaction(services, async (tx) => {
     // The workload may have been deleted since the exchange began.
@@ -51,9 +53,11 @@ export async function useOnce(
     // A token cannot be exchanged after the longest possible session.
     const last = iat + trustedWorkloads.SESSION_MINUTES_MAX * 60;
     const expiresAt = new Date(Math.min(exp, last) * 1000);
-    if (await insertRows(tx, "WorkloadTokenUse", [{ ...use, nonceDigest, expiresAt }])) return;
-    const earlier = await findRow(tx, "WorkloadTokenUse", use);
-    if (nonceDigest === null || earlier?.nonceDigest !== nonceDigest) {
+    if (await insertRows(tx, "TokenUse", [{ ...token, workloadId, nonceDigest, expiresAt }])) return;
+    const earlier = await findRow(tx, "TokenUse", token);
+    const isRepeated =
+      nonceDigest !== null && earlier?.nonceDigest === nonceDigest && earlier.workloadId === workloadId;
+    if (!isRepeated) {
       throw new RejectedToken(
         "the token was already exchanged",
         "the token was already exchanged, and can be exchanged only once. Request a new token from its issuer",
@@ -64,5 +68,5 @@ export async function useOnce(
 
 /** Deletes the records of exchanged tokens that have expired. */
 export async function forgetTokenUses({ db, now }: Pick<Services, "db" | "now">): Promise<void> {
-  await db.workloadTokenUse.deleteMany({ where: { expiresAt: { lt: new Date(now().getTime() - KEPT) } } });
+  await db.tokenUse.deleteMany({ where: { expiresAt: { lt: new Date(now().getTime() - KEPT) } } });
 }

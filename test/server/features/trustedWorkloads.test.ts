@@ -1,11 +1,12 @@
 import Provider from "oidc-provider";
 import { describe, expect, onTestFinished, test } from "vitest";
+import { TokenClaims } from "../../../sdk/policy/index.ts";
 import { UnauthenticatedError } from "../../../server/errors.ts";
 import { actorOf } from "../../../server/features/trustedWorkloads/actor.ts";
 import { renewWorkloadSession } from "../../../server/features/trustedWorkloads/session.ts";
 import { forgetTokenUses } from "../../../server/features/trustedWorkloads/tokenUses.ts";
 import { authenticate, readCredential } from "../../../server/http/access/authenticate.ts";
-import { GITHUB_CLAIMS, GITLAB_CLAIMS, newIssuerKey } from "../../support/issuer.ts";
+import { GITHUB_CLAIMS, GITLAB_CLAIMS, newIssuerKey, startIssuer } from "../../support/issuer.ts";
 import { withLab } from "../http/lab.ts";
 import { AUDIENCE, exchange, LOCAL_NETWORKS, trust, withIssuer } from "./workloads.ts";
 
@@ -26,7 +27,7 @@ describe("an exchange", () => {
     const now = app.services.now().getTime();
     expect(body).toMatchObject({
       ...{ tenant: ana.tenant, role: "administrator", workload: { id, name: "deploy" } },
-      actor: "GitHub octo-org/octo-repo@main, run example-run-id",
+      actor: `deploy: ${shared.issuer.url} "${GITHUB_CLAIMS.sub}"`,
     });
     expect(Date.parse(body.expires_at) - now).toBe(15 * 60_000);
     expect(Date.parse(body.renewable_until) - now).toBe(60 * 60_000);
@@ -70,7 +71,7 @@ describe("an exchange", () => {
     await trust(ana, issuer.url, { claims: { repository: "octo-org/*" } });
     const { status, text, body } = await send(await idToken.issue({ use: "idtoken" }));
     expect(status, text).toBe(200);
-    expect(body.actor).toBe(`job-7 of ${new URL(issuer.url).host}`);
+    expect(body.actor).toBe(`deploy: ${issuer.url} "job-7"`);
   });
 
   test("accepts every asymmetric algorithm", async () => {
@@ -257,6 +258,48 @@ describe("a token of a workload with single use", () => {
     expect(answers.map(({ status }) => status).sort()).toEqual([200, ...Array(7).fill(401)]);
   });
 
+  test("is exchanged by one namespace only, also after its workload was deleted", async () => {
+    const ben = await app.user("ben", "other-lab");
+    const id = await trust(ana, shared.issuer.url, { single_use: true });
+    await trust(ben, shared.issuer.url, { single_use: true });
+    const token = await github();
+    const first = await send(token, NONCE);
+    const elsewhere = await exchange(app, ben, token, NONCE);
+    expect([first.status, elsewhere.status]).toEqual([200, 401]);
+    expect(elsewhere.body.message).toMatch(/already exchanged/);
+    await ana.call("deleteTrustedWorkload", { params: { id } });
+    expect((await exchange(app, ben, token)).status).toBe(401);
+    await trust(ana, shared.issuer.url, { single_use: true });
+    expect((await send(token)).status).toBe(401);
+    expect((await send(token, NONCE)).status).toBe(401);
+  });
+
+  test("is not used up by a workload without single use", async () => {
+    const ben = await app.user("ben", "other-lab");
+    await trust(ana, shared.issuer.url, { single_use: true });
+    await trust(ben, shared.issuer.url);
+    const token = await github();
+    const statuses = [];
+    for (const user of [ben, ben, ana, ana, ben]) statuses.push((await exchange(app, user, token)).status);
+    expect(statuses).toEqual([200, 200, 200, 401, 200]);
+  });
+
+  test("is not used up by another issuer's token with the same jti", async () => {
+    const other = await startIssuer();
+    const distrust = other.trust();
+    onTestFinished(async () => {
+      distrust();
+      await other.stop();
+    });
+    const ben = await app.user("ben", "other-lab");
+    await trust(ben, other.url, { single_use: true });
+    await trust(ana, shared.issuer.url, { single_use: true });
+    const claims = { aud: AUDIENCE, jti: "the-same-id" };
+    const now = app.services.now();
+    expect((await exchange(app, ben, await other.github(claims, { now }))).status).toBe(200);
+    expect((await send(await github(claims))).status).toBe(200);
+  });
+
   test("needs the claim jti", async () => {
     await trust(ana, shared.issuer.url, { single_use: true });
     for (const jti of [undefined, "", 7]) {
@@ -269,7 +312,7 @@ describe("a token of a workload with single use", () => {
     await trust(ana, shared.issuer.url, { single_use: true });
     const token = await github();
     expect((await send(token)).status).toBe(200);
-    const stored = () => app.services.db.workloadTokenUse.findMany();
+    const stored = () => app.services.db.tokenUse.findMany();
     expect(JSON.stringify(await stored())).not.toContain(String(GITHUB_CLAIMS.sub));
     app.pass(300 + 3500);
     await forgetTokenUses(app.services);
@@ -285,29 +328,65 @@ test("a token without single use is exchanged until it expires", async () => {
   const token = await shared.issuer.gitlab({ aud: AUDIENCE }, { now: app.services.now() });
   for (const _ of [1, 2]) {
     const { status, body } = await send(token);
-    expect([status, body.actor]).toEqual([200, "GitLab my-group/my-project@feature-branch-1, job 302"]);
+    expect([status, body.actor]).toEqual([200, `deploy: ${shared.issuer.url} "${GITLAB_CLAIMS.sub}"`]);
   }
   app.pass(301);
   expect((await send(token)).status).toBe(401);
 });
 
 describe("the name of an actor", () => {
+  const nameOf = (issuer: string, claims: Record<string, unknown>, name = "deploy") =>
+    actorOf({ name, issuer }, new TokenClaims(claims));
+  const GITHUB = "https://token.actions.githubusercontent.com";
   const kubernetes = { sub: "system:serviceaccount:ci:deployer", aud: ["https://kubernetes.default.svc"] };
+
   test.each([
-    ["GitHub octo-org/octo-repo@main, run example-run-id", GITHUB_CLAIMS],
-    ["GitHub octo-org/octo-repo@refs/tags/v1, run 7", { ...GITHUB_CLAIMS, ref: "refs/tags/v1", run_id: 7 }],
-    ["GitLab my-group/my-project@feature-branch-1, job 302", GITLAB_CLAIMS],
-    ["Kubernetes ci/deployer", kubernetes],
-    ["robot of id.example.org", { sub: "robot" }],
-    ["unnamed workload of id.example.org", {}],
-    ["a b of id.example.org", { sub: "a\u0000\u202e\u200bb" }],
-  ])("%s", (name, claims) => {
-    expect(actorOf(claims, "https://id.example.org/realm")).toBe(name);
+    ['deploy: GitHub "octo-org/octo-repo@main", run "example-run-id"', GITHUB, GITHUB_CLAIMS],
+    [
+      'deploy: GitHub "octo-org/octo-repo@refs/tags/v1", run "7"',
+      GITHUB,
+      { ...GITHUB_CLAIMS, ref: "refs/tags/v1", run_id: 7 },
+    ],
+    ['deploy: GitLab "my-group/my-project@feature-branch-1", job "302"', "https://gitlab.com", GITLAB_CLAIMS],
+    [
+      'deploy: https://cluster.example.org "system:serviceaccount:ci:deployer"',
+      "https://cluster.example.org",
+      kubernetes,
+    ],
+    ['deploy: https://id.example.org/realm "robot"', "https://id.example.org/realm", { sub: "robot" }],
+    ['deploy: https://id.example.org/realm ""', "https://id.example.org/realm", {}],
+    ['deploy: https://id.example.org "a b"', "https://id.example.org", { sub: "a\u0000\u202e\u200bb" }],
+    [`deploy: ${GITHUB} "robot"`, GITHUB, { sub: "robot" }],
+  ])("%s", (name, issuer, claims) => {
+    expect(nameOf(issuer, claims)).toBe(name);
   });
 
-  test("has at most 255 characters", () => {
-    const name = actorOf({ sub: "é".repeat(1000) }, "https://id.example.org");
-    expect([name.length, name.endsWith("é…")]).toEqual([255, true]);
+  test.each([
+    ["GitHub", GITHUB_CLAIMS],
+    ["GitLab", GITLAB_CLAIMS],
+  ])("is not the name of a job of %s for the same claims of another issuer", (_, claims) => {
+    const others = [
+      "https://id.example.org",
+      `${GITHUB}.example.org`,
+      "https://gitlab.com.example.org",
+      `${GITHUB}/`,
+    ];
+    for (const issuer of others) expect(nameOf(issuer, claims)).toBe(`deploy: ${issuer} "${claims.sub}"`);
+  });
+
+  test("quotes the texts of the token, and no text can end its quotation", () => {
+    const run_id = '1" (approved by alice) \\"';
+    expect(nameOf(GITHUB, { ...GITHUB_CLAIMS, run_id })).toBe(
+      `deploy: GitHub "octo-org/octo-repo@main", run "1' (approved by alice) ''"`,
+    );
+    expect(nameOf("https://id.example.org", { sub: 'x"; GitHub acme/access@main' })).toBe(
+      `deploy: https://id.example.org "x'; GitHub acme/access@main"`,
+    );
+  });
+
+  test("is shortened", () => {
+    const name = nameOf(`https://${"a".repeat(200)}.example.org`, { sub: "é".repeat(1000) }, "n".repeat(64));
+    expect(name).toMatch(/^n{64}: https:\/\/a{71}… "é{79}…"$/);
   });
 });
 

@@ -13,6 +13,7 @@ import {
 } from "@gatehouse-access/sdk/contract";
 import { expect } from "vitest";
 import { buildApp } from "../../../server/app.ts";
+import { DecisionTurns } from "../../../server/DecisionTurns.ts";
 import type { Database, DatabaseLocation } from "../../../server/db/Database.ts";
 import { openDatabase } from "../../../server/db/openDatabase.ts";
 import { Heartbeats } from "../../../server/features/devices/heartbeats.ts";
@@ -188,6 +189,7 @@ export async function startApp(
       throw error;
     }),
     enrollments: new Enrollments(),
+    decisions: new DecisionTurns(),
     issuerKeys: new IssuerKeys(
       documentReader(base.settings.workloadIssuerNetworks, lookupAll),
       now,

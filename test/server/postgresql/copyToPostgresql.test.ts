@@ -126,7 +126,9 @@ async function fillAll(client: Database["client"]): Promise<void> {
       ...{ createdBy: "ann", createdAt: at, updatedAt: at },
     },
   });
-  await client.workloadTokenUse.create({ data: { workloadId: "w", digest: "d", expiresAt: at } });
+  await client.tokenUse.create({
+    data: { issuer: "https://issuer.example.org", digest: "d", workloadId: "w", expiresAt: at },
+  });
   await fillBilling(client, at);
 }
 

@@ -1,0 +1,111 @@
+/** Number of states in a word of a set of states. */
+const WORD = 32;
+
+const SLASH = "/".charCodeAt(0);
+
+/**
+ * The required value of a claim. `*` matches any text without a slash, and `**` matches any text. All other characters
+ * match themselves.
+ *
+ * The class simulates an automaton. State `n` means: the first `n` literal characters of the value have matched. A wildcard
+ * before the next literal character lets the automaton stay in its state. The class follows all states at the same time, as
+ * a set of bits, so the time of a comparison grows with the product of both lengths and never more.
+ */
+export class ClaimPattern {
+  readonly #required: string;
+  /** The literal characters before the first wildcard. */
+  readonly #beginning: string;
+  /** True if the value has no wildcard. */
+  readonly isLiteral: boolean;
+  #automaton: Automaton | undefined;
+
+  /** @param required the required value */
+  constructor(required: string) {
+    this.#required = required;
+    const wildcard = required.indexOf("*");
+    this.isLiteral = wildcard === -1;
+    this.#beginning = this.isLiteral ? required : required.slice(0, wildcard);
+  }
+
+  /** Returns true if the required value matches at least one of the texts. */
+  matchesAny(texts: ReadonlySet<string>): boolean {
+    if (this.isLiteral) return texts.has(this.#required);
+    for (const text of texts) if (this.matches(text)) return true;
+    return false;
+  }
+
+  /** Returns true if the required value matches the whole text. */
+  matches(text: string): boolean {
+    if (this.isLiteral) return text === this.#required;
+    if (!text.startsWith(this.#beginning)) return false;
+    this.#automaton ??= automatonOf(this.#required);
+    return accepts(this.#automaton, text);
+  }
+}
+
+/** An automaton, whose sets of states are lists of words. */
+interface Automaton {
+  /** Number of literal characters, which is also the number of the accepting state. */
+  readonly length: number;
+  /** Number of words in a set of states. */
+  readonly words: number;
+  /** The states that the automaton leaves with a character, by the code of the character. */
+  readonly leaving: ReadonlyMap<number, Uint32Array>;
+  /** The states that have a wildcard. */
+  readonly staying: Uint32Array;
+  /** The states that have a wildcard for any text. */
+  readonly stayingAtSlash: Uint32Array;
+}
+
+function automatonOf(required: string): Automaton {
+  const parts = required.split(/(\*+)/);
+  const length = parts.reduce((sum, part) => (part.startsWith("*") ? sum : sum + part.length), 0);
+  const words = Math.ceil((length + 1) / WORD);
+  const newSet = () => new Uint32Array(words);
+  const [leaving, staying, stayingAtSlash] = [new Map<number, Uint32Array>(), newSet(), newSet()];
+  let state = 0;
+  for (const part of parts) {
+    if (part.startsWith("*")) {
+      addTo(staying, state);
+      if (part.length > 1) addTo(stayingAtSlash, state);
+      continue;
+    }
+    for (let place = 0; place < part.length; place += 1) {
+      const code = part.charCodeAt(place);
+      const states = leaving.get(code) ?? newSet();
+      leaving.set(code, states);
+      addTo(states, state);
+      state += 1;
+    }
+  }
+  return { length, words, leaving, staying, stayingAtSlash };
+}
+
+function addTo(states: Uint32Array, state: number): void {
+  const word = Math.floor(state / WORD);
+  states[word] = (states[word] ?? 0) | (1 << (state % WORD));
+}
+
+function accepts({ length, words, leaving, staying, stayingAtSlash }: Automaton, text: string): boolean {
+  // Each literal character needs a character of the text.
+  if (text.length < length) return false;
+  const states = new Uint32Array(words);
+  addTo(states, 0);
+  for (let place = 0; place < text.length; place += 1) {
+    const code = text.charCodeAt(place);
+    const stays = code === SLASH ? stayingAtSlash : staying;
+    const leaves = leaving.get(code);
+    let [carried, all] = [0, 0];
+    for (let word = 0; word < words; word += 1) {
+      const present = states[word] ?? 0;
+      const left = leaves === undefined ? 0 : present & (leaves[word] ?? 0);
+      const next = (present & (stays[word] ?? 0)) | (left << 1) | carried;
+      carried = left >>> (WORD - 1);
+      states[word] = next;
+      all |= next;
+    }
+    if (all === 0) return false;
+  }
+  const word = states[Math.floor(length / WORD)] ?? 0;
+  return (word & (1 << (length % WORD))) !== 0;
+}

@@ -1,0 +1,100 @@
+import { BusyError } from "./errors.ts";
+
+/** Time in milliseconds that decisions may take in one turn of the event loop. */
+const SLICE = 3;
+/** Maximum number of decisions of one owner that wait or run. */
+const WAITING = 200;
+
+/** A decision that other work may interrupt after each step. A step takes at most a few milliseconds. */
+export type Decision<T> = Generator<void, T, void>;
+
+interface Job {
+  /** Runs steps until the time, and returns true if the decision has ended. */
+  advance(until: number): boolean;
+}
+
+/**
+ * Runs decisions whose cost a tenant chooses, such as the evaluation of a namespace's firewall rules, so that they delay
+ * other requests little. In each turn of the event loop, decisions run for a few milliseconds. If the decisions of
+ * several owners wait, their owners take turns. An owner is a namespace.
+ */
+export class DecisionTurns {
+  readonly #now: () => number;
+  /** The decisions of each owner. The owner whose turn is next comes first. */
+  readonly #jobs = new Map<string, Job[]>();
+  #isAwaited = false;
+  /** Time that decisions have taken in the present turn, in milliseconds. */
+  #taken = 0;
+
+  /** @param now returns the time of a monotonic clock, in milliseconds */
+  constructor(now: () => number = () => performance.now()) {
+    this.#now = now;
+  }
+
+  /**
+   * Runs a decision after all earlier decisions of the owner.
+   * @returns the result of the decision; the promise rejects with the error of the decision
+   * @throws BusyError too many decisions of the owner wait
+   */
+  run<T>(owner: string, decision: Decision<T>): Promise<T> {
+    const jobs = this.#jobs.get(owner) ?? [];
+    if (jobs.length >= WAITING) {
+      throw new BusyError("too many decisions of the namespace are waiting; try again", {
+        "Retry-After": "2",
+      });
+    }
+    return new Promise<T>((resolve, reject) => {
+      jobs.push({ advance: (until) => this.#advance(decision, until, resolve, reject) });
+      this.#jobs.set(owner, jobs);
+      // Most decisions take less than a millisecond. They need no other turn of the event loop.
+      if (this.#jobs.size === 1 && jobs.length === 1) this.#runSlice();
+      this.#awaitNextTurn();
+    });
+  }
+
+  #advance<T>(
+    decision: Decision<T>,
+    until: number,
+    resolve: (result: T) => void,
+    reject: (error: unknown) => void,
+  ): boolean {
+    try {
+      do {
+        const { done, value } = decision.next();
+        if (!done) continue;
+        resolve(value);
+        return true;
+      } while (this.#now() < until);
+      return false;
+    } catch (error) {
+      reject(error);
+      return true;
+    }
+  }
+
+  #awaitNextTurn(): void {
+    if (this.#isAwaited) return;
+    this.#isAwaited = true;
+    setImmediate(() => {
+      this.#isAwaited = false;
+      this.#taken = 0;
+      this.#runSlice();
+      if (this.#jobs.size > 0) this.#awaitNextTurn();
+    });
+  }
+
+  /** Runs decisions, one of each owner in turn, until the time of the slice is over. */
+  #runSlice(): void {
+    while (this.#jobs.size > 0 && this.#taken < SLICE) {
+      const [[owner, jobs] = ["", []]] = this.#jobs;
+      const [job] = jobs;
+      const began = this.#now();
+      const hasEnded = job?.advance(began + SLICE - this.#taken) ?? true;
+      this.#taken += this.#now() - began;
+      if (hasEnded) jobs.shift();
+      // The owner goes to the end of the list.
+      this.#jobs.delete(owner);
+      if (jobs.length > 0) this.#jobs.set(owner, jobs);
+    }
+  }
+}

@@ -1,0 +1,65 @@
+import { BusyError } from "../../errors.ts";
+
+/** Maximum number of issuers that are read at the same time, for all users and for one user. */
+const READS = 64;
+const READS_PER_USER = 4;
+
+const tooMany = () =>
+  new BusyError("the keys of too many issuers are being read; try again", { "Retry-After": "1" });
+
+interface Read<T> {
+  readonly ownerId: string;
+  readonly controller: AbortController;
+  readonly end: Promise<T>;
+}
+
+/**
+ * The running reads of issuers. Users choose the issuers, so a slow issuer is shared out by the user who owns the
+ * namespace: a user cannot occupy all reads, and a user without a read is never refused because others have several.
+ */
+export class IssuerReads<T> {
+  /** The running reads by issuer, oldest first. */
+  readonly #running = new Map<string, Read<T>>();
+
+  /**
+   * Runs a read. Concurrent calls for an issuer share one read.
+   * @param read reads the issuer until the signal is aborted
+   * @throws BusyError too many reads run
+   */
+  async run(
+    issuer: string,
+    ownerOf: () => Promise<string>,
+    read: (signal: AbortSignal) => Promise<T>,
+  ): Promise<T> {
+    const running = this.#running.get(issuer);
+    if (running !== undefined) return running.end;
+    const ownerId = await ownerOf();
+    // Another call may have begun the read meanwhile.
+    const begun = this.#running.get(issuer);
+    if (begun !== undefined) return begun.end;
+    this.#makeRoom(ownerId);
+    const controller = new AbortController();
+    const end = read(controller.signal).finally(() => {
+      if (this.#running.get(issuer)?.controller === controller) this.#running.delete(issuer);
+    });
+    this.#running.set(issuer, { ownerId, controller, end });
+    return end;
+  }
+
+  /**
+   * Makes room for a read of a user. If all places are taken, the user with the most reads loses the oldest one.
+   * @throws BusyError the user has the maximum number of reads, or all places are taken by users with one read each
+   */
+  #makeRoom(ownerId: string): void {
+    const byOwner = Map.groupBy(this.#running, ([, read]) => read.ownerId);
+    const own = byOwner.get(ownerId) ?? [];
+    if (own.length >= READS_PER_USER) throw tooMany();
+    if (this.#running.size < READS) return;
+    const [most = []] = [...byOwner.values()].sort((left, right) => right.length - left.length);
+    const [oldest] = most;
+    if (oldest === undefined || most.length < 2 || most.length <= own.length + 1) throw tooMany();
+    const [issuer, read] = oldest;
+    this.#running.delete(issuer);
+    read.controller.abort();
+  }
+}
