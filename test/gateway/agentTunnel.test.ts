@@ -65,7 +65,7 @@ it("accepts many reports of failed connections from an accepted device", () => {
   const { tunnel, socket, send } = tunnelOf(false);
   const failed = `${JSON.stringify({ command: "pickup-failed", connPath: "/ssh/revdial?uuid=1" })}\n`;
   for (let count = 0; count < 4000; count += 1) send(failed);
-  socket.emit("pong");
+  socket.emit("pong", Buffer.alloc(0));
   tunnel.check();
   for (let count = 0; count < 4000; count += 1) send(failed);
   expect([socket.paused, socket.terminated]).toEqual([false, false]);

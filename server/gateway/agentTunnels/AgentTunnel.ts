@@ -100,7 +100,8 @@ export class AgentTunnel {
     });
     // The WebSocket answers pings by itself. Pings that are not read need no answer.
     socket.on("ping", (data) => this.#count(data.length, 1));
-    socket.on("pong", () => {
+    socket.on("pong", (data) => {
+      if (!this.#count(data.length, 1) || this.#answered) return;
       this.#answered = true;
       events.alive(this);
     });

@@ -2,9 +2,20 @@ import { randomBytes } from "node:crypto";
 import type { Duplex } from "node:stream";
 import { liveConnections } from "@gatehouse-access/sdk/contract";
 import { createWebSocketStream, type WebSocket } from "ws";
-import { type WebSocketHandler, webSocketHandler } from "../../http/listener/webSockets.ts";
+import {
+  boundFrames,
+  closeWebSocket,
+  type WebSocketHandler,
+  webSocketHandler,
+} from "../../http/listener/webSockets.ts";
 import { UnreachableError } from "../protocol.ts";
 import { ANSWER_TIMEOUT, type Transport, type TunnelLink } from "./Transport.ts";
+
+/**
+ * Maximum number of frames without data, such as pings, that an agent may send over a connection in 30 seconds. Agents
+ * send one or none.
+ */
+const FRAMES_WITHOUT_DATA = 100;
 
 /** The byte that ends a line of JSON. */
 const LINE_END = 0x0a;
@@ -60,8 +71,16 @@ export class Dials {
     // the connection.
     return webSocketHandler((socket) => {
       const dial = this.#take(id);
-      if (dial === undefined) socket.close(1008);
-      else dial.pickedUp(streamOver(socket));
+      if (dial === undefined) {
+        closeWebSocket(socket, 1008);
+        return;
+      }
+      boundFrames(
+        socket,
+        FRAMES_WITHOUT_DATA,
+        (frame, data) => frame !== "message" || (data as Buffer).length === 0,
+      );
+      dial.pickedUp(streamOver(socket));
     });
   }
 

@@ -3,7 +3,12 @@ import { StringDecoder } from "node:string_decoder";
 import type { FastifyBaseLogger } from "fastify";
 import type { RawData, WebSocket } from "ws";
 import { z } from "zod";
-import { WebSocketHandler, webSocketHandler } from "../../http/listener/webSockets.ts";
+import {
+  boundFrames,
+  closeWebSocket,
+  WebSocketHandler,
+  webSocketHandler,
+} from "../../http/listener/webSockets.ts";
 import type { Gateway } from "../Gateway.ts";
 import type { GatewayProcess } from "../GatewayProcess.ts";
 import type { RelayTicket, RequestedTerminal, TerminalSize } from "../protocol.ts";
@@ -13,6 +18,8 @@ import type { RelayTicket, RequestedTerminal, TerminalSize } from "../protocol.t
  * disconnected.
  */
 const PING = 30_000;
+/** Maximum number of frames of a browser in 30 seconds. Each key press is a frame, and a pasted text has a few frames. */
+const FRAMES = 20_000;
 /** Time during which size changes of a terminal are combined, in milliseconds. */
 const RESIZING = 50;
 /** The text that a browser shows for a refused login, whatever the reason. */
@@ -58,6 +65,7 @@ export class WebTerminalSocket extends WebSocketHandler {
     // Reading pauses, so that input that arrives before the shell is open waits in the connection.
     socket.pause();
     keepAlive(socket);
+    boundFrames(socket, FRAMES);
     socket.on("close", () => {
       clearTimeout(this.#resizing);
       if (this.#ticket !== undefined) this.#process.send({ kind: "leave", ticket: this.#ticket });
@@ -104,7 +112,7 @@ export class WebTerminalSocket extends WebSocketHandler {
   #receive(socket: WebSocket, data: RawData): void {
     const message = readMessage(String(data));
     if (message === undefined) {
-      socket.close(1007, "messages must be {kind, data}");
+      closeWebSocket(socket, 1007, "messages must be {kind, data}");
       return;
     }
     if (message.kind === 1) {
@@ -150,10 +158,10 @@ function readMessage(text: string): z.output<typeof fromBrowser> | undefined {
 function leave(socket: WebSocket, reason?: string): void {
   if (socket.readyState !== socket.OPEN) return;
   if (reason !== undefined) socket.send(reason);
-  socket.resume();
-  socket.close(1000);
+  closeWebSocket(socket, 1000);
 }
 
+/** Pings a browser at intervals. Disconnects a browser that has not answered. */
 function keepAlive(socket: WebSocket): void {
   let answered = true;
   const timer = setInterval(() => {

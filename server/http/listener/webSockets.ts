@@ -21,6 +21,8 @@ const LIMITS: WebSocketLimits = { most: 5000, silence: 5 * 60_000 };
 const TCP_KEEPALIVE = 30_000;
 /** Maximum time, in milliseconds, for the peer to complete the closing handshake. */
 const END_TIMEOUT = 1000;
+/** Maximum number of frames that the service reads from the peer during the closing handshake. */
+const FRAMES_AFTER_END = 16;
 /** Maximum time, in milliseconds, for which a stopping service waits for messages that are being handled. */
 const STOP_TIMEOUT = 5000;
 
@@ -72,6 +74,53 @@ export const webSocketHandler = (begin: (webSocket: WebSocket) => void): WebSock
   new (class extends WebSocketHandler {
     begin = begin;
   })();
+
+/**
+ * Closes a WebSocket, and reads only what the peer needs to complete the closing handshake. A peer that sends more, or
+ * takes longer, is disconnected.
+ */
+export function closeWebSocket(socket: WebSocket, code: number, reason?: string): void {
+  let left = FRAMES_AFTER_END;
+  const count = () => {
+    left -= 1;
+    if (left < 0) socket.terminate();
+  };
+  for (const frame of ["message", "ping", "pong"]) {
+    socket.removeAllListeners(frame);
+    socket.on(frame, count);
+  }
+  // The answer of the peer follows its earlier frames.
+  socket.resume();
+  socket.close(code, reason);
+  const timer = setTimeout(() => socket.terminate(), END_TIMEOUT).unref();
+  socket.on("close", () => clearTimeout(timer));
+}
+
+/** Time in which {@link boundFrames} counts frames, in milliseconds. */
+const FRAMES_INTERVAL = 30_000;
+
+/**
+ * Disconnects a peer that sends too many frames in 30 seconds. The service handles each frame, also one without data, so
+ * a limit of bytes is not enough.
+ * @param most maximum number of counted frames
+ * @param counts returns true if the frame counts. By default, all frames count
+ */
+export function boundFrames(
+  socket: WebSocket,
+  most: number,
+  counts: (frame: "message" | "ping" | "pong", data: RawData) => boolean = () => true,
+): void {
+  let [frames, began] = [0, performance.now()];
+  for (const frame of ["message", "ping", "pong"] as const) {
+    socket.on(frame, (data: RawData) => {
+      if (!counts(frame, data)) return;
+      const now = performance.now();
+      if (now - began >= FRAMES_INTERVAL) [frames, began] = [0, now];
+      frames += 1;
+      if (frames > most) socket.terminate();
+    });
+  }
+}
 
 interface Upgrade {
   readonly socket: Socket;
@@ -157,6 +206,8 @@ function serverFor(limit: number): WebSocketServer {
       clientTracking: false,
       perMessageDeflate: false,
       maxPayload: limit,
+      // A packet can contain thousands of empty frames. With this setting, other connections have their turn after each.
+      allowSynchronousEvents: false,
     });
     handshakes.set(limit, server);
   }
@@ -274,9 +325,7 @@ class WebSocketConnection {
     if (this.#ended) return;
     this.#ended = true;
     this.#waiting.length = 0;
-    this.#socket.resume();
-    this.#socket.close(code, reason);
-    setTimeout(() => this.#socket.terminate(), END_TIMEOUT).unref();
+    closeWebSocket(this.#socket, code, reason);
   }
 
   /** Closes the WebSocket in favor of a new one. */
