@@ -1,8 +1,9 @@
 import { once } from "node:events";
 import { chmodSync, readFileSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
+import { connect, createServer } from "node:net";
 import { join } from "node:path";
 import type { ResponseOf } from "@gatehouse-access/sdk";
+import ssh2 from "ssh2";
 import { describe, expect, it } from "vitest";
 import { isAlive, type Login, scp } from "../support/sshFleet.ts";
 import { describeSsh, type SshLab } from "./lab.ts";
@@ -71,6 +72,34 @@ describeSsh("settings of a namespace", options, (lab) => {
           reason: denied.stderr.match(/forwarding to .*/)?.[0],
         });
       } finally {
+        echo.stop();
+        await set({ sshForwarding: [] });
+      }
+    });
+
+    it("refuses targets that are no host, whatever the patterns of the rules are", async () => {
+      const echo = await startEcho();
+      await set({ sshForwarding: [{ login: ".*", target: "(?s:.*)" }] });
+      const client = new ssh2.Client();
+      try {
+        const ready = once(client, "ready");
+        const sock = connect(lab.fleet.port, "127.0.0.1");
+        client.connect({ sock, username: to(), privateKey: readFileSync(lab.key) });
+        await ready;
+        const forward = (target: string) =>
+          new Promise<string>((resolve) => {
+            client.forwardOut("127.0.0.1", 1, target, echo.port, (error, channel) => {
+              channel?.close();
+              resolve(error?.message ?? "open");
+            });
+          });
+        expect(await forward("127.0.0.1")).toBe("open");
+        for (const target of ["127.0.0.1\0", "127.0.0.1#", "", "127.0.0.1 x", "a/b", "x".repeat(256), "é"]) {
+          expect(await forward(target), target).toContain("has no valid host name or IP address");
+        }
+        expect(await forward("localhost")).not.toContain("valid host name");
+      } finally {
+        client.end();
         echo.stop();
         await set({ sshForwarding: [] });
       }

@@ -1,3 +1,4 @@
+import { isIP } from "node:net";
 import { matchesWhole } from "@gatehouse-access/sdk/policy";
 import type { Client, ClientChannel, Connection, ServerChannel, TcpipRequestInfo } from "ssh2";
 import { type EventData, type GatewaySettings, unreachableReason } from "../protocol.ts";
@@ -176,8 +177,7 @@ export class Channels implements ConnectionChannels {
 
   async #forward(accept: () => ServerChannel, reject: Refuse, to: TcpipRequestInfo): Promise<void> {
     const { srcIP, srcPort, destIP, destPort } = to;
-    const target = `${destIP.includes(":") ? `[${destIP}]` : destIP}:${destPort}`;
-    const prohibition = prohibitionOf(this.#login.admitted.device.forwarding, target);
+    const prohibition = prohibitionOf(this.#login.admitted.device.forwarding, destIP, destPort);
     if (prohibition !== undefined) {
       this.#refuse(reject, PROHIBITED, prohibition);
       return;
@@ -216,8 +216,21 @@ export class Channels implements ConnectionChannels {
   }
 }
 
+/** Matches host names, also those with underscores, which some networks have. */
+const HOST_NAME = /^[A-Za-z0-9_.-]{1,255}$/;
+
 /** Returns the reason why a login may not forward a connection to a target; undefined if the login may forward it. */
-function prohibitionOf(forwarding: readonly string[] | undefined, target: string): string | undefined {
+function prohibitionOf(
+  forwarding: readonly string[] | undefined,
+  host: string,
+  port: number,
+): string | undefined {
+  const target = `${host.includes(":") ? `[${host}]` : host}:${port}`;
+  // Patterns such as `.*` match any text. The device would look up a host with other characters by its own rules: some
+  // functions read a name only to the first NUL character.
+  if (isIP(host) === 0 && !HOST_NAME.test(host)) {
+    return `${JSON.stringify(target.slice(0, TARGET_SHOWN))} has no valid host name or IP address`;
+  }
   if (forwarding === undefined) return "forwarding is off on this server (--ssh-forwarding)";
   if (forwarding.some((pattern) => matchesWhole(pattern, target))) return undefined;
   const remedy = "Add a rule to the namespace's setting ssh_forwarding";
