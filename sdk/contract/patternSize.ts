@@ -1,5 +1,3 @@
-import { RE2JS } from "re2js";
-
 /**
  * Maximum {@link patternSize} of a pattern. RE2 itself limits the size of patterns. The RE2JS engine allows patterns
  * that are about seven hundred times larger, which take seconds to compile and to match.
@@ -17,22 +15,89 @@ const UNICODE_CLASS = 10;
  */
 const FOLDED_RANGE = 100;
 
-// This tokenizer uses RE2JS and not JavaScript's RegExp, because RE2JS does not backtrack on patterns from untrusted
-// clients.
-const TOKEN = RE2JS.compile(
-  [
-    String.raw`\\Q(?:.*?)(?:\\E|\z)`,
-    String.raw`\\[pPx]\{[^}]*\}|\\.`,
-    // The first item of a class may be a closing bracket. The closing bracket of a named class does not end the outer
-    // class. A class without a closing bracket is also one token, so that the function reads the text only once.
-    String.raw`\[\^?\]?(?:\[:\^?[a-z]+:\]|\\.|[^\]\\])*\]?`,
-    String.raw`\(\?(?:P?<[^>]*>?|[^:)]*[:)]?)`,
-    // RE2 reads a repetition with leading zeros, such as `{01}`, as literal characters.
-    String.raw`\{(?:0|[1-9]\d*)(?:,(?:0|[1-9]\d*)?)?\}`,
-    ".",
-  ].join("|"),
-  RE2JS.DOTALL,
-);
+/** Matches a repetition. RE2 reads a repetition with leading zeros, such as `{01}`, as literal characters. */
+const REPETITION = /\{(?:0|[1-9]\d*)(?:,(?:0|[1-9]\d*)?)?\}/y;
+
+/** Yields the parts of a pattern that have a size: characters, escapes, classes, beginnings of groups and operators. */
+function* tokensOf(text: string): Generator<string> {
+  for (let start = 0; start < text.length; ) {
+    const end = tokenEnd(text, start);
+    yield text.slice(start, end);
+    start = end;
+  }
+}
+
+function tokenEnd(text: string, start: number): number {
+  switch (text[start]) {
+    case "\\":
+      return escapeEnd(text, start);
+    case "[":
+      return classEnd(text, start);
+    case "(":
+      return text[start + 1] === "?" ? groupEnd(text, start) : start + 1;
+    case "{":
+      REPETITION.lastIndex = start;
+      return REPETITION.test(text) ? REPETITION.lastIndex : start + 1;
+    default:
+      return characterEnd(text, start);
+  }
+}
+
+/** Returns the end of the character at a place. A character beyond U+FFFF has two places. */
+const characterEnd = (text: string, start: number): number =>
+  start + ((text.codePointAt(start) ?? 0) > 0xffff ? 2 : 1);
+
+/** Returns the place after a text that follows `start`; the end of the pattern if the text does not follow. */
+function endOf(pattern: string, text: string, start: number): number {
+  const found = pattern.indexOf(text, start);
+  return found === -1 ? pattern.length : found + text.length;
+}
+
+function escapeEnd(text: string, start: number): number {
+  const name = text[start + 1];
+  if (name === undefined) return start + 1;
+  if (name === "Q") return endOf(text, "\\E", start + 2);
+  const hasBraces = "pPx".includes(name) && text[start + 2] === "{" && text.includes("}", start + 3);
+  return hasBraces ? endOf(text, "}", start + 3) : characterEnd(text, start + 1);
+}
+
+/** Returns the end of a class. A class without a closing bracket extends to the end of the pattern. */
+function classEnd(text: string, start: number): number {
+  let place = start + 1;
+  if (text[place] === "^") place += 1;
+  // The first item of a class may be a closing bracket.
+  if (text[place] === "]") place += 1;
+  while (place < text.length && text[place] !== "]") {
+    if (text[place] === "\\") {
+      if (place + 1 === text.length) return place;
+      place = characterEnd(text, place + 1);
+    } else {
+      place = namedClassEnd(text, place) ?? place + 1;
+    }
+  }
+  return Math.min(place + 1, text.length);
+}
+
+/** Returns the end of a named class such as `[:alpha:]`, whose closing bracket does not end the outer class. */
+function namedClassEnd(text: string, start: number): number | undefined {
+  if (!text.startsWith("[:", start)) return undefined;
+  const first = text[start + 2] === "^" ? start + 3 : start + 2;
+  let place = first;
+  while (isLowerLetter(text[place])) place += 1;
+  return place > first && text.startsWith(":]", place) ? place + 2 : undefined;
+}
+
+const isLowerLetter = (character: string | undefined): boolean =>
+  character !== undefined && character >= "a" && character <= "z";
+
+/** Returns the end of the beginning of a group with a name or with flags: `(?P<name>`, `(?i:`, `(?i)`. */
+function groupEnd(text: string, start: number): number {
+  if (text.startsWith("<", start + 2)) return endOf(text, ">", start + 3);
+  if (text.startsWith("P<", start + 2)) return endOf(text, ">", start + 4);
+  let place = start + 2;
+  while (place < text.length && text[place] !== ":" && text[place] !== ")") place += 1;
+  return Math.min(place + 1, text.length);
+}
 
 /**
  * An open group, whose closing parenthesis has not been read: the size of the group so far, and the size of its last
@@ -69,8 +134,7 @@ export function patternSize(text: string): number {
     group.size += size - group.last;
     group.last = size;
   };
-  for (const tokens = TOKEN.matcher(text); tokens.find(); ) {
-    const token = tokens.group() ?? "";
+  for (const token of tokensOf(text)) {
     if (token.startsWith("\\Q")) {
       group.size += token.length;
       // After an empty quotation `\Q\E`, a repetition applies to the item before the quotation.
