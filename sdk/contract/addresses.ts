@@ -14,7 +14,7 @@ export const confirmAddress = defineOperation({
   path: "/api/user/confirm_address",
   auth: ["none"],
   scope: "public",
-  body: z.object({
+  body: z.strictObject({
     id: userId,
     token: mailToken,
     password: currentPassword,

@@ -18,6 +18,7 @@ export const CLAIMED_KINDS = [
 export type ClaimedKind = (typeof CLAIMED_KINDS)[number];
 
 const claim = declaration
+  .strict()
   .refine((value) => declaredByText(value) !== undefined, {
     error: "each part must be a text without control characters and not empty, at most 1024 bytes in total",
   })

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { declaredBy, defineOperation, MALFORMED } from "./operation.ts";
 import {
+  addition,
   dateTime,
   filtering,
   fingerprint,
@@ -155,23 +156,25 @@ export const authDevice = defineOperation({
       identity: z.object({ mac: z.string().max(64) }).nullish(),
       public_key: z.string().min(1).max(4096).describe("PEM"),
       tenant_id: tenantId,
-      proof: z
-        .object({
-          challenge: z.string().min(1).max(2048).describe("From `challengeDevice`"),
-          signature: z
-            .base64()
-            .min(1)
-            .max(2048)
-            .describe(
-              "Signature over the proof text of the challenge with the device's private key: RSA PKCS #1 " +
-                "v1.5 with SHA-256",
-            ),
-        })
-        .optional()
-        .describe(
-          "Proves that the agent has the private key. Without a proof, the token cannot change or record " +
-            "sessions",
-        ),
+      proof: addition(
+        z
+          .object({
+            challenge: z.string().min(1).max(2048).describe("From `challengeDevice`"),
+            signature: z
+              .base64()
+              .min(1)
+              .max(2048)
+              .describe(
+                "Signature over the proof text of the challenge with the device's private key: RSA PKCS #1 " +
+                  "v1.5 with SHA-256",
+              ),
+          })
+          .optional()
+          .describe(
+            "Proves that the agent has the private key. Without a proof, the token cannot change or record " +
+              "sessions",
+          ),
+      ),
     })
     .meta({ anyOf: [HAS_HOSTNAME, HAS_MAC] })
     .refine(

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { declaredBy, defineOperation } from "./operation.ts";
 import {
   accessEnd,
+  addition,
   filter,
   model,
   paging,
@@ -61,8 +62,10 @@ const settings = z.object({
     .describe("Of the rules that match a login, the rule with the highest priority decides"),
   source_ip: pattern.describe("Pattern on the client's address"),
   username: pattern.describe("Pattern on the login name"),
-  expires_at: requestedEnd.describe(
-    "Time when the rule expires, with an offset. The firewall skips expired rules. Must be in the future when the rule is created",
+  expires_at: addition(
+    requestedEnd.describe(
+      "Time when the rule expires, with an offset. The firewall skips expired rules. Must be in the future when the rule is created",
+    ),
   ),
 });
 

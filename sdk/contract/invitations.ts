@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { membershipEnd } from "./namespaces.ts";
 import { defineOperation } from "./operation.ts";
 import { email, model, role, tenantId, userId } from "./schemas.ts";
 
@@ -32,10 +33,10 @@ export const generateInvitationLink = defineOperation({
   creates: true,
   minRole: "administrator",
   params: { tenant: tenantId },
-  body: z.object({ email, role }),
+  body: z.object({ email, role, access_expires_at: membershipEnd }),
   success: { body: invitationLink },
   errors: {
-    400: "email or role missing or invalid",
+    400: "email or role missing or invalid, or access_expires_at is not in the future",
     403: "role below administrator, the requested role is owner or higher than the caller's role, 100 invitations are open, or called with an API key",
     404: "namespace unknown",
     409: "already a member",

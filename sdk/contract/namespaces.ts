@@ -3,6 +3,7 @@ import { namespaceBilling } from "./billing.ts";
 import { declaredBy, defineOperation, MALFORMED } from "./operation.ts";
 import {
   accessEnd,
+  addition,
   dateTime,
   email,
   filtering,
@@ -57,8 +58,11 @@ export const member = model(
   }),
 );
 
-const membershipEnd = requestedEnd.describe(
-  "Time when the membership ends, with an offset. Must be in the future when the member is added",
+/** The time when a membership ends, in a request. */
+export const membershipEnd = addition(
+  requestedEnd.describe(
+    "Time when the membership ends, with an offset. Must be in the future when the member is added",
+  ),
 );
 
 const announcement = z.string().max(4096);
@@ -81,39 +85,49 @@ const forwardingRule = z.object({
 
 /** Settings that servers of 0.19 do not have. */
 const ownSettings = {
-  device_proof: z
-    .enum(["optional", "required"])
-    .optional()
-    .describe(
-      "Whether devices must prove that they have their private key when they enroll and report; default: optional",
-    ),
-  session_max_minutes: minutes
-    .optional()
-    .describe("Maximum length of a session, in minutes; 0 or missing: no limit"),
-  session_idle_minutes: minutes
-    .optional()
-    .describe("Minutes without input or output after which a session ends; 0 or missing: no limit"),
-  session_record_mode: z
-    .enum(["all", "default", "terminals"])
-    .optional()
-    .describe(
-      "Sessions that session_record records. `all`: all shells and commands; `default`: all shells and " +
-        "commands except file transfers; `terminals`: only terminals",
-    ),
-  session_record_megabytes: z
-    .int()
-    .min(0)
-    .max(MEBIBYTES_MAX)
-    .optional()
-    .describe("Maximum size of a session's recording, in MiB; 0 or missing: the limit of the server"),
-  ssh_forwarding: z
-    .array(forwardingRule)
-    .max(FORWARDING_RULES_MAX)
-    .optional()
-    .describe(
-      "Rules for port forwarding through devices: the permitted login names and targets. If missing, " +
-        "forwarding is not permitted",
-    ),
+  device_proof: addition(
+    z
+      .enum(["optional", "required"])
+      .optional()
+      .describe(
+        "Whether devices must prove that they have their private key when they enroll and report; default: optional",
+      ),
+  ),
+  session_max_minutes: addition(
+    minutes.optional().describe("Maximum length of a session, in minutes; 0 or missing: no limit"),
+  ),
+  session_idle_minutes: addition(
+    minutes
+      .optional()
+      .describe("Minutes without input or output after which a session ends; 0 or missing: no limit"),
+  ),
+  session_record_mode: addition(
+    z
+      .enum(["all", "default", "terminals"])
+      .optional()
+      .describe(
+        "Sessions that session_record records. `all`: all shells and commands; `default`: all shells and " +
+          "commands except file transfers; `terminals`: only terminals",
+      ),
+  ),
+  session_record_megabytes: addition(
+    z
+      .int()
+      .min(0)
+      .max(MEBIBYTES_MAX)
+      .optional()
+      .describe("Maximum size of a session's recording, in MiB; 0 or missing: the limit of the server"),
+  ),
+  ssh_forwarding: addition(
+    z
+      .array(forwardingRule)
+      .max(FORWARDING_RULES_MAX)
+      .optional()
+      .describe(
+        "Rules for port forwarding through devices: the permitted login names and targets. If missing, " +
+          "forwarding is not permitted",
+      ),
+  ),
 };
 
 export const namespace = model(

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { declaredBy, defineOperation } from "./operation.ts";
 import {
   accessEnd,
+  addition,
   dateTime,
   email,
   filter,
@@ -57,11 +58,13 @@ const settings = {
   name: z.string().min(1).max(255),
   username: pattern.describe("Pattern on the login name"),
   filter,
-  expires_at: requestedEnd,
-  owner: userId
-    .nullable()
-    .optional()
-    .describe("ID of a member. An update without the field keeps the owner; null removes the owner"),
+  expires_at: addition(requestedEnd),
+  owner: addition(
+    userId
+      .nullable()
+      .optional()
+      .describe("ID of a member. An update without the field keeps the owner; null removes the owner"),
+  ),
 };
 
 export const getPublicKeys = defineOperation({

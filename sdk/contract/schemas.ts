@@ -12,6 +12,13 @@ export function model<T extends z.ZodType>(id: string, description: string, sche
   return schema;
 }
 
+/** Metadata of a field that other services of the API do not have; also in the OpenAPI document. */
+export const ADDITION = "x-addition";
+
+/** Marks a field of a request body that other services of the API do not have. */
+export const addition = <T extends z.ZodType>(schema: T): T =>
+  schema.meta({ ...schema.meta(), [ADDITION]: true });
+
 /** A time in RFC 3339 format, in UTC. */
 export const dateTime = z.iso.datetime({ offset: false });
 

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { device } from "./devices.ts";
 import { defineOperation, MALFORMED } from "./operation.ts";
-import { dateTime, model, paging, TOTAL_COUNT, tenantId, uid, userId } from "./schemas.ts";
+import { addition, dateTime, model, paging, TOTAL_COUNT, tenantId, uid, userId } from "./schemas.ts";
 
 const part = "Sessions";
 const UNKNOWN = "no such session in the namespace";
@@ -108,7 +108,7 @@ const chunk = {
 };
 
 /** A chunk of terminal output in a request. */
-export const recordChunk = z.object(chunk);
+export const recordChunk = z.object({ ...chunk, stream: addition(stream) });
 
 /**
  * Maximum body size of a request that adds a chunk of output, in bytes. The limit allows the longest chunk, even if

@@ -148,7 +148,7 @@ export const createTrustedWorkload = defineOperation({
   summary: "Trust a workload of an OpenID Connect provider",
   method: "POST",
   path,
-  body: settings,
+  body: settings.strict(),
   idempotencyKey: true,
   success: { body: trustedWorkload },
   errors: {
@@ -188,7 +188,7 @@ export const updateTrustedWorkload = defineOperation({
   summary:
     "Replace the settings of a trusted workload. A change of issuer, audience or claims ends its sessions",
   method: "PUT",
-  body: settings,
+  body: settings.strict(),
   success: { body: trustedWorkload },
   errors: { 400: INVALID, 403: NOT_ALLOWED, 404: UNKNOWN, 409: TAKEN },
 });
@@ -211,7 +211,7 @@ export const exchangeWorkloadToken = defineOperation({
     "Exchange a token of an OpenID Connect provider for a session of the trusted workload that it matches",
   method: "POST",
   path: "/api/auth/workload",
-  body: z.object({
+  body: z.strictObject({
     tenant: tenantId,
     token: z.string().min(1).max(16_384).describe("Token of the OpenID Connect provider"),
     nonce: z

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { defineOperation, MALFORMED } from "./operation.ts";
-import { email, model, password, role, tenantId, userId, username } from "./schemas.ts";
+import { addition, email, model, password, role, tenantId, userId, username } from "./schemas.ts";
 
 const part = "Authentication and users";
 
@@ -218,8 +218,10 @@ export const updateUser = defineOperation({
       .describe(
         "Current password; required with password. If it is set, new addresses take effect immediately",
       ),
-    code: totpCode.describe(
-      "TOTP code. If the user has MFA, new addresses take effect immediately only with this code",
+    code: addition(
+      totpCode.describe(
+        "TOTP code. If the user has MFA, new addresses take effect immediately only with this code",
+      ),
     ),
   }),
   success: { body: pendingAddresses, mayBeEmpty: true },

@@ -2,7 +2,8 @@ import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { jsonKind } from "../../sdk/case.ts";
 import { JSON_TYPE } from "../../sdk/contract/index.ts";
-import { camelKey, models, type Operation, publicOperations, ROLES } from "../../sdk/index.ts";
+import { ADDITION } from "../../sdk/contract/schemas.ts";
+import { camelKey, models, type Operation, operations, publicOperations, ROLES } from "../../sdk/index.ts";
 import { type Listed, listed } from "./listed.ts";
 
 const ours = Object.entries(publicOperations as Record<string, Operation>);
@@ -26,6 +27,27 @@ test("the contract contains the operations of the operation list and of OWN_OPER
   expect(ours.filter(([id, operation]) => operation.id !== id)).toEqual([]);
   expect(specified.filter(([id]) => !listed.has(id))).toEqual([]);
   expect(specified).toHaveLength(ours.length - OWN_OPERATIONS.length);
+});
+
+test("marks the settings of a namespace that the operation list does not have, and no others, as additions", () => {
+  const text = listed.get("editNamespace")?.body?.settings ?? "";
+  const settings = publicOperations.editNamespace.body.shape.settings.unwrap().shape as Record<
+    string,
+    z.ZodType
+  >;
+  const marked = Object.keys(settings).filter((name) => settings[name]?.meta()?.[ADDITION] === true);
+  expect(marked).toEqual(Object.keys(settings).filter((name) => !text.includes(`${name} `)));
+  expect(marked).toContain("session_max_minutes");
+});
+
+test("the bodies of operations that the operation list does not have are strict", () => {
+  const all: [string, Operation][] = Object.entries(operations);
+  const own = all.filter(([id, { body }]) => !listed.has(id) && body instanceof z.ZodObject);
+  expect(own.map(([id]) => id)).toContain("createTrustedWorkload");
+  const lenient = own.filter(([, { body }]) =>
+    body?.safeParse({ no_such_field: 1 }).error?.issues.every(({ code }) => code !== "unrecognized_keys"),
+  );
+  expect(lenient.map(([id]) => id)).toEqual([]);
 });
 
 function requiredInList(body: Listed["body"]): string[] {
@@ -72,6 +94,7 @@ const OWN_FIELDS: Readonly<Record<string, readonly string[]>> = {
   updatePublicKey: ["expires_at", "owner"],
   createFirewallRule: ["expires_at"],
   updateFirewallRule: ["expires_at"],
+  generateInvitationLink: ["access_expires_at"],
   inviteMember: ["access_expires_at"],
   updateMember: ["access_expires_at"],
 };
@@ -130,6 +153,12 @@ describe.each(specified)("%s", (id, operation) => {
     const fields = [...Object.keys(entry.body ?? {}), ...(OWN_FIELDS[id] ?? [])];
     expect(Object.keys(shape).sort()).toEqual(fields.sort());
     expect(requiredInOurs(operation).sort()).toEqual(requiredInList(entry.body).sort());
+  });
+
+  test("marks the body fields that the operation list does not have, and no others, as additions", () => {
+    const fields = operation.body instanceof z.ZodObject ? Object.entries(operation.body.shape) : [];
+    const marked = fields.filter(([, field]) => (field as z.ZodType).meta()?.[ADDITION] === true);
+    expect(marked.map(([name]) => name).sort()).toEqual([...(OWN_FIELDS[id] ?? [])].sort());
   });
 
   test("has the success and error statuses of the operation list", () => {

@@ -1,11 +1,14 @@
 import type { invitations, PublicOperations } from "@gatehouse-access/sdk/contract";
 import { declaredColumn } from "../../changes/managedObject.ts";
+import type { Member } from "../../db/generated/sqlite/client.ts";
 import { findRow } from "../../db/sql/rows.ts";
 import { inTransaction, within } from "../../db/sql/transaction.ts";
 import { ConflictError, ForbiddenError, NotFoundError } from "../../errors.ts";
 import { hasMembershipEnded, isMember } from "../../http/access/membership.ts";
 import type { Handler, Handlers, ObjectWrite } from "../../http/handler.ts";
 import { digestOf, isSameSecret } from "../../secrets/digest.ts";
+import type { SqlServices } from "../../services.ts";
+import { newEnd } from "../accessEnd.ts";
 import { invitationLink } from "./invitationLink.ts";
 import { acceptMembership, createInvitation, isOpen, openInvitation, putMember } from "./invitations.ts";
 import { checkAuthority } from "./members.ts";
@@ -26,9 +29,7 @@ const generateInvitationLink: ObjectWrite<PublicOperations["generateInvitationLi
   const known = user && (await findRow(services.db, "Member", { tenantId, userId: user.id }));
   const membership = {
     role: body.role,
-    // The link does not prolong the membership that an open invitation offers.
-    accessExpiresAt:
-      known && !hasMembershipEnded(known, services.accessTime()) ? known.accessExpiresAt : null,
+    accessExpiresAt: offeredEnd(services, body.access_expires_at, known),
     creationKey: null,
     declaredBy: declaredColumn(declaration, services.now()),
   };
@@ -40,6 +41,19 @@ const generateInvitationLink: ObjectWrite<PublicOperations["generateInvitationLi
   await putMember(services, { tenantId, userId: user.id }, membership);
   return { link: new URL("/login", origin).href };
 };
+
+/**
+ * Returns the end of the membership that a link offers. A link without an end does not prolong the membership that an open
+ * invitation offers.
+ */
+function offeredEnd(
+  services: SqlServices,
+  requested: string | null | undefined,
+  known: Member | null,
+): Date | null {
+  if (requested !== undefined) return newEnd(services, "access_expires_at", requested);
+  return known && !hasMembershipEnded(known, services.accessTime()) ? known.accessExpiresAt : null;
+}
 
 const lookupUserStatus: Handler<PublicOperations["lookupUserStatus"]> = async ({
   services,

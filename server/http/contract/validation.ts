@@ -7,6 +7,7 @@ import {
   type ServiceError,
   WrongTypeError,
 } from "../../errors.ts";
+import { lostAddition } from "./unknownFields.ts";
 
 /** Operations whose 400 and 409 responses are arrays of field names (rules section 8). */
 export const FIELD_NAME_ERRORS: ReadonlySet<string> = new Set([
@@ -144,9 +145,10 @@ const noSuchObject = (name: string, rule: string): string => `${name}: no such o
 /**
  * Validates an operation's body. A missing body counts as an empty object, which is valid for an operation without
  * required fields.
- * @throws WrongTypeError, InvalidError, InvalidFieldsError see {@link parse}
+ * @throws WrongTypeError, InvalidError, InvalidFieldsError see {@link parse}; also if the service would ignore a field that
+ * the client probably means ({@link lostAddition})
  */
-export function parseBody(operation: Pick<Operation, "id" | "body">, body: unknown): unknown {
+export function parseBody(operation: Operation, body: unknown): unknown {
   const { id, body: schema } = operation;
   if (schema === undefined) return undefined;
   const fieldNames = FIELD_NAME_ERRORS.has(id);
@@ -154,6 +156,12 @@ export function parseBody(operation: Pick<Operation, "id" | "body">, body: unkno
   if (!result.success) {
     const error = refusal(result.error.issues, "", fieldNames);
     throw UNPROCESSABLE_BODIES.has(id) ? new WrongTypeError(error.message) : error;
+  }
+  const lost = lostAddition(operation, body);
+  if (lost !== undefined) {
+    throw fieldNames
+      ? new InvalidFieldsError([lost.path])
+      : new InvalidError(`${lost.path}: unknown field; ${lost.remedy}`);
   }
   if (!ANY_TEXT.has(id)) checkTexts(result.data, "", fieldNames);
   return result.data;

@@ -323,6 +323,22 @@ describe("an invitation on a cloud instance", () => {
     expect(await accept(await mailed())).toBe(200);
   });
 
+  test("as a link, has the end of the request", async () => {
+    const offer = (end: string | null) =>
+      owner.call("generateInvitationLink", {
+        params: tenant(),
+        body: { email: guest.email, role: "observer", access_expires_at: end },
+      });
+    const past = await offer(timeAfter(-60));
+    expect([past.status, past.body.message]).toEqual([400, expect.stringContaining("access_expires_at")]);
+    const { link } = (await offer(timeAfter(2 * DAY))).body;
+    expect(await accept(sigOf(link))).toBe(200);
+    cloud.pass(DAY);
+    expect((await cloud.call("getNamespaces", { token: await cloud.tokenOf(guest) })).body).toHaveLength(1);
+    cloud.pass(DAY);
+    expect((await cloud.call("getNamespaces", { token: await cloud.tokenOf(guest) })).body).toEqual([]);
+  });
+
   test("keeps the end of the membership in a new link", async () => {
     const body = { email: guest.email, role: "observer" };
     const { link } = (await owner.call("generateInvitationLink", { params: tenant(), body })).body;
