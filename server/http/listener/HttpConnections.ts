@@ -1,5 +1,6 @@
 import { IncomingMessage, type RequestListener, type Server, type ServerResponse } from "node:http";
 import type { Socket } from "node:net";
+import { boundRest, CHUNKS_MAX } from "./requestBodies.ts";
 
 /**
  * Maximum number of requests that wait on a connection during the response to an earlier request. If a client sends
@@ -52,6 +53,9 @@ export class HttpConnections {
   #answer(state: ConnectionState, { request, response }: PendingRequest, handler: RequestListener): void {
     const { socket } = request;
     state.answering = true;
+    response.once("finish", () => {
+      if (!request.complete) boundRest(request);
+    });
     response.once("close", () => {
       const next = state.waiting.shift();
       if (next !== undefined && !socket.destroyed) {
@@ -113,6 +117,7 @@ export class HttpConnections {
 function requestClass(isTooMany: (socket: Socket) => boolean): typeof IncomingMessage {
   return class extends IncomingMessage {
     declare isUpgrade: boolean | null;
+    chunks = 0;
 
     // Node sets `upgrade` after it has parsed the head of a request. Node reads `upgrade` before and after it begins
     // the request.
@@ -122,6 +127,15 @@ function requestClass(isTooMany: (socket: Socket) => boolean): typeof IncomingMe
 
     set upgrade(value: boolean | null) {
       this.isUpgrade = isTooMany(this.socket) || value;
+    }
+
+    /** Receives the next chunk of the body; null at the end of the body. */
+    override push(chunk: unknown, encoding?: BufferEncoding): boolean {
+      if (chunk !== null) this.chunks += 1;
+      if (this.chunks <= CHUNKS_MAX) return super.push(chunk, encoding);
+      // Node parses the rest of the packet too, so each further chunk must take little time.
+      if (this.chunks === CHUNKS_MAX + 1) this.socket.destroy();
+      return false;
     }
   };
 }

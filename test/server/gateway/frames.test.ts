@@ -29,17 +29,20 @@ async function openRaw(path: string): Promise<Socket> {
   return socket;
 }
 
+/** Waits until a connection is closed, also if the service resets it. */
+const closeOf = (socket: Socket) => new Promise((resolve) => socket.on("close", resolve));
+
 describe("a web terminal with an unknown ticket", () => {
   test.each(Object.entries(FRAMES))("is disconnected after a few %s", async (_, bytes) => {
     const socket = await openRaw("/ws/ssh?token=unknown");
-    const closed = once(socket, "close");
+    const closed = closeOf(socket);
     socket.write(Buffer.concat(Array(100).fill(bytes)));
     await closed;
   });
 
   test("is disconnected a second after the refusal, if the client is silent", async () => {
     const socket = await openRaw("/ws/ssh?token=unknown");
-    await once(socket, "close");
+    await closeOf(socket);
   });
 });
 

@@ -1,0 +1,52 @@
+import type { IncomingMessage } from "node:http";
+import type { Socket } from "node:net";
+
+/**
+ * Maximum number of chunks of a request body. Node handles each chunk by itself, so a limit of bytes is not enough.
+ * Clients send chunks of some kilobytes.
+ */
+export const CHUNKS_MAX = 2000;
+/** Maximum number of bytes that the service reads of a body after the response. */
+const REST = 128 * 1024;
+/** Time for which a client can read the response before the service closes the connection, in milliseconds. */
+const LINGER = 1000;
+
+/** The connections whose next read waits. */
+const waiting: Socket[] = [];
+
+/** Reads from one waiting connection in each turn of the event loop, so that all other connections have their turn. */
+function readNext(): void {
+  waiting.shift()?.resume();
+  if (waiting.length > 0) setImmediate(readNext);
+}
+
+function readInTurn(socket: Socket): void {
+  waiting.push(socket);
+  if (waiting.length === 1) setImmediate(readNext);
+}
+
+/**
+ * Bounds what the service reads of a request to which it has already responded. Without this bound, a client could send
+ * the body of a refused request without end. A client that sends only a small rest can use the connection again.
+ */
+export function boundRest(request: IncomingMessage): void {
+  const { socket } = request;
+  const most = socket.bytesRead + REST;
+  let isLeaving = false;
+  const check = () => {
+    if (request.complete) {
+      socket.off("data", check);
+      return;
+    }
+    // Otherwise, Node would read up to 32 times in one turn.
+    socket.pause();
+    if (isLeaving) return;
+    isLeaving = socket.bytesRead > most;
+    if (isLeaving) setTimeout(() => socket.destroy(), LINGER).unref();
+    else readInTurn(socket);
+  };
+  // With a listener for data, Node passes each read to JavaScript before it reads again.
+  socket.on("data", check);
+  socket.pause();
+  readInTurn(socket);
+}
