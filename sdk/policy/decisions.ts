@@ -1,5 +1,5 @@
 import { type AccessMember, hasExpired, type KeyLapse, keyLapse } from "./expiry.ts";
-import { patternFound } from "./pattern.ts";
+import { type PatternSource, patternFound } from "./pattern.ts";
 
 /** The fields of a device that a policy evaluates. */
 export interface AccessDevice extends DeviceFacts {
@@ -100,9 +100,15 @@ export interface DeviceFacts {
 /**
  * True if the filter matches the device. An empty filter matches every device (rules section 13).
  * @param broken the result for a pattern that does not compile, see `patternFound`; default: false
+ * @param patterns the source of compiled patterns; default: a cache of all callers
  */
-export function filterMatches(filter: DeviceFilter, device: DeviceFacts, broken = false): boolean {
-  if (filter.hostname) return patternFound(filter.hostname, device.name, broken);
+export function filterMatches(
+  filter: DeviceFilter,
+  device: DeviceFacts,
+  broken = false,
+  patterns?: PatternSource,
+): boolean {
+  if (filter.hostname) return patternFound(filter.hostname, device.name, broken, patterns);
   if (filter.tags && filter.tags.length > 0) return filter.tags.some((tag) => device.tags.includes(tag));
   return true;
 }
@@ -110,9 +116,17 @@ export function filterMatches(filter: DeviceFilter, device: DeviceFacts, broken 
 /**
  * True if a key in the device's namespace admits `login` on the device (rules section 13). An empty username matches
  * every login. A pattern that does not compile matches nothing.
+ * @param patterns the source of compiled patterns; default: a cache of all callers
  */
-export function keyAdmits(key: KeyRule, device: DeviceFacts, login: string): boolean {
-  return patternFound(key.username, login, false) && filterMatches(key.filter, device);
+export function keyAdmits(
+  key: KeyRule,
+  device: DeviceFacts,
+  login: string,
+  patterns?: PatternSource,
+): boolean {
+  return (
+    patternFound(key.username, login, false, patterns) && filterMatches(key.filter, device, false, patterns)
+  );
 }
 
 /** The fields of a firewall rule that decide logins. */
@@ -165,12 +179,39 @@ export function firewallDecides<R extends FirewallRuleFacts>(
   rules: readonly R[],
   attempt: LoginAttempt,
 ): FirewallDecision<R> {
-  let decisive: R | null = null;
+  return decided(firewallDecision(strongestFirst(rules), attempt));
+}
+
+/**
+ * Returns the decision of {@link firewallDecides} in steps, so that other work can run between them. A step evaluates at
+ * most one pattern.
+ * @param rules the rules of the namespace, strongest first
+ * @param patterns the source of compiled patterns; default: a cache of all callers
+ */
+export function* firewallDecision<R extends FirewallRuleFacts>(
+  rules: Iterable<R>,
+  attempt: LoginAttempt,
+  patterns?: PatternSource,
+): Generator<void, FirewallDecision<R>, void> {
   for (const rule of rules) {
-    if (decisive !== null && rule.priority < decisive.priority) continue;
-    if (isInForce(rule, attempt.at) && matches(rule, attempt)) decisive = rule;
+    if (!isInForce(rule, attempt.at)) continue;
+    let matches = true;
+    for (const condition of CONDITIONS) {
+      matches = condition(rule, attempt, patterns);
+      yield;
+      if (!matches) break;
+    }
+    if (matches) return { allowed: rule.action !== "deny", rule };
   }
-  return { allowed: decisive?.action !== "deny", rule: decisive };
+  return { allowed: true, rule: null };
+}
+
+/** Runs all steps of a decision. */
+function decided<T>(decision: Generator<void, T, void>): T {
+  for (;;) {
+    const { done, value } = decision.next();
+    if (done) return value;
+  }
 }
 
 /** Returns true if a rule is active and has not expired. */
@@ -184,15 +225,21 @@ export function strongestFirst<R extends FirewallRuleFacts>(rules: readonly R[])
   return rules.toReversed().sort((left, right) => right.priority - left.priority);
 }
 
-function matches(rule: FirewallRuleFacts, attempt: LoginAttempt): boolean {
-  const broken = rule.action === "deny";
-  const device = { name: attempt.deviceName, tags: attempt.deviceTags };
-  return (
-    patternFound(rule.username, attempt.login, broken) &&
-    patternFound(rule.sourceIp, attempt.sourceIp, broken) &&
-    filterMatches(rule.filter, device, broken)
-  );
-}
+/** Returns true if a part of a rule matches a login. */
+type Condition = (rule: FirewallRuleFacts, attempt: LoginAttempt, patterns?: PatternSource) => boolean;
+
+/** Returns true if a pattern that does not compile counts as a match in the rule, so that it never grants access. */
+const matchesBroken = (rule: Pick<FirewallRuleFacts, "action">): boolean => rule.action === "deny";
+
+const loginMatches: Condition = (rule, { login }, patterns) =>
+  patternFound(rule.username, login, matchesBroken(rule), patterns);
+const addressMatches: Condition = (rule, { sourceIp }, patterns) =>
+  patternFound(rule.sourceIp, sourceIp, matchesBroken(rule), patterns);
+const deviceMatches: Condition = (rule, { deviceName, deviceTags }, patterns) =>
+  filterMatches(rule.filter, { name: deviceName, tags: deviceTags }, matchesBroken(rule), patterns);
+
+/** The conditions of a rule. The rule matches a login if all of them do. */
+const CONDITIONS: readonly Condition[] = [loginMatches, addressMatches, deviceMatches];
 
 /** The part of a rule that does not match a login; `inactive` and `expired` for a rule that is not in force. */
 export type Mismatch = "inactive" | "expired" | "login" | "address" | "device";
@@ -246,10 +293,11 @@ export function explain(policy: LegacyPolicy, question: AccessQuestion): Explana
   if (!device) throw new RangeError(`no device has the uid ${question.uid}`);
   const key = policy.keys.find(({ fingerprint }) => fingerprint === question.fingerprint);
   const attempt = { deviceName: device.name, deviceTags: device.tags, login, sourceIp: address, at };
-  const { allowed, rule } = firewallDecides(policy.rules, attempt);
+  const rules = strongestFirst(policy.rules);
+  const { allowed, rule } = decided(firewallDecision(rules, attempt));
   const deniedBy = keyRefusal(policy, key, device, attempt) ?? (allowed ? undefined : "rule");
-  const considered = strongestFirst(policy.rules).map((candidate): ConsideredRule => {
-    const mismatches = mismatchesOf(candidate, device, attempt);
+  const considered = rules.map((candidate): ConsideredRule => {
+    const mismatches = mismatchesOf(candidate, attempt);
     if (mismatches.length > 0) return { rule: candidate, role: "no match", mismatches };
     return { rule: candidate, role: candidate === rule ? "decides" : "would decide", mismatches };
   });
@@ -270,14 +318,12 @@ function keyRefusal(
   return filterMatches(key.filter, device) ? undefined : "device";
 }
 
-function mismatchesOf(rule: AccessRule, device: AccessDevice, attempt: LoginAttempt): Mismatch[] {
-  const { login, sourceIp, at } = attempt;
-  const broken = rule.action === "deny";
+function mismatchesOf(rule: AccessRule, attempt: LoginAttempt): Mismatch[] {
   return [
     ...(rule.active ? [] : (["inactive"] as const)),
-    ...(hasExpired(rule, at) ? (["expired"] as const) : []),
-    ...(patternFound(rule.username, login, broken) ? [] : (["login"] as const)),
-    ...(patternFound(rule.sourceIp, sourceIp, broken) ? [] : (["address"] as const)),
-    ...(filterMatches(rule.filter, device, broken) ? [] : (["device"] as const)),
+    ...(hasExpired(rule, attempt.at) ? (["expired"] as const) : []),
+    ...(loginMatches(rule, attempt) ? [] : (["login"] as const)),
+    ...(addressMatches(rule, attempt) ? [] : (["address"] as const)),
+    ...(deviceMatches(rule, attempt) ? [] : (["device"] as const)),
   ];
 }

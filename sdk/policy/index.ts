@@ -15,6 +15,7 @@ export {
   type FirewallRuleFacts,
   filterMatches,
   firewallDecides,
+  firewallDecision,
   isInForce,
   type KeyRule,
   keyAdmits,
@@ -99,10 +100,14 @@ export {
   matchesWhole,
   mistakenFor,
   mistakenText,
+  newPattern,
   PATTERN_CACHE_SIZE,
   type Pattern,
   PatternError,
+  type PatternSource,
+  patternCost,
   patternOf,
   type Subject,
+  totalPatternCost,
 } from "./pattern.ts";
 export { type Claims, TokenClaims, unmatchedClaim } from "./workload.ts";

@@ -1,6 +1,7 @@
 import { isIP } from "node:net";
 import { type AST, RegExpParser } from "@eslint-community/regexpp";
 import { RE2JS } from "re2js";
+import { patternSize } from "../contract/patternSize.ts";
 import { GatehouseError } from "../errors.ts";
 
 /** A cache of the most recently used values, by key. A full cache removes the least recently used value. */
@@ -71,19 +72,31 @@ const cache = new RecentlyUsed<Pattern>(PATTERN_CACHE_SIZE);
 export const compilePattern = (text: string): Pattern => cache.get(text, () => compile(text));
 
 /**
+ * A source of compiled patterns, such as a cache. Returns undefined for a text that is not a regular expression in RE2
+ * syntax.
+ */
+export type PatternSource = (text: string) => Pattern | undefined;
+
+/**
  * Returns true if the pattern matches the whole text, unlike the patterns of keys and firewall rules, which match any
  * part of a text. An invalid pattern never matches.
+ * @param patterns the source of the compiled pattern; default: the cache of this module
  */
-export const matchesWhole = (pattern: string, text: string): boolean =>
-  patternOf(pattern)?.matches(text) ?? false;
+export const matchesWhole = (pattern: string, text: string, patterns: PatternSource = patternOf): boolean =>
+  patterns(pattern)?.matches(text) ?? false;
 
 /**
  * Returns the compiled pattern; undefined if the text is not a regular expression in RE2 syntax, such as some patterns
  * from older servers.
  */
-export function patternOf(text: string): Pattern | undefined {
+export const patternOf: PatternSource = (text) => validOnly(() => compilePattern(text));
+
+/** Compiles a pattern, like {@link patternOf}, but without a cache. For callers that have their own cache. */
+export const newPattern: PatternSource = (text) => validOnly(() => compile(text));
+
+function validOnly(compiled: () => Pattern): Pattern | undefined {
   try {
-    return compilePattern(text);
+    return compiled();
   } catch (error) {
     if (error instanceof PatternError) return undefined;
     throw error;
@@ -94,26 +107,100 @@ export function patternOf(text: string): Pattern | undefined {
  * Returns true if the pattern matches any part of the text. An empty pattern matches every text.
  * @param broken the result for a pattern that does not compile. Pass false if a match admits a login, and true if a
  * match denies a login, so that an invalid pattern never grants access
+ * @param patterns the source of the compiled pattern; default: the cache of this module
  */
-export function patternFound(pattern: string, text: string, broken: boolean): boolean {
-  return pattern === "" || (patternOf(pattern)?.test(text) ?? broken);
+export function patternFound(
+  pattern: string,
+  text: string,
+  broken: boolean,
+  patterns: PatternSource = patternOf,
+): boolean {
+  return pattern === "" || (patterns(pattern)?.test(text) ?? broken);
 }
 
+/**
+ * Maximum length of a pattern that is compiled without the RE2 engine, in characters. RE2 rejects a pattern of more than
+ * 1,000 levels. Such a pattern is longer: a nested group adds at most three levels, and then has four characters.
+ */
+const LITERAL_MAX = 1024;
+
+/** Returns true if only the RE2 engine can decide whether the pattern is valid and which texts it matches. */
+const usesEngine = (text: string, literals: Literals | undefined): boolean =>
+  literals === undefined || literals.kind === "needs" || text.length > LITERAL_MAX;
+
 function compile(text: string): Pattern {
-  let expression: RE2JS;
-  try {
-    expression = RE2JS.compile(text);
-  } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause);
-    throw new PatternError(reason, { cause });
-  }
   const literals = literalsOf(text);
   const begins = literals && literals.kind !== "end" && literals.kind !== "part" ? literals.texts : undefined;
+  // A pattern of literals is valid. Its engine is created only if it must match a whole text.
+  let engine = usesEngine(text, literals) ? new Engine(text) : undefined;
+  const needed = (): Engine => {
+    engine ??= new Engine(text);
+    return engine;
+  };
   return {
     ...{ text, begins },
-    test: matcher(literals, (input) => expression.test(input)),
-    matches: (input) => expression.matches(input),
+    test: matcher(literals, (input) => needed().test(input)),
+    matches: (input) => needed().matches(input),
   };
+}
+
+/** Memory in bytes that the states of an engine may use after a test: a base, and an amount for each instruction. */
+const STATES = { base: 8192, perInstruction: 64 } as const;
+
+/** The RE2 engine of a pattern, with bounded memory. */
+class Engine {
+  readonly #expression: RE2JS;
+  readonly #statesMax: number;
+
+  /** @throws PatternError when the text is not a regular expression */
+  constructor(text: string) {
+    try {
+      this.#expression = RE2JS.compile(text);
+    } catch (cause) {
+      const reason = cause instanceof Error ? cause.message : String(cause);
+      throw new PatternError(reason, { cause });
+    }
+    this.#statesMax = STATES.base + STATES.perInstruction * this.#expression.programSize();
+  }
+
+  test(input: string): boolean {
+    const found = this.#expression.test(input);
+    this.#limitStates();
+    return found;
+  }
+
+  matches(input: string): boolean {
+    const found = this.#expression.testExact(input);
+    this.#limitStates();
+    return found;
+  }
+
+  /**
+   * Removes the states of the engine if they use too much memory. The engine adds a state for each different beginning
+   * of a text that it tests. It removes the states of a pattern itself only when they use 8 MB.
+   */
+  #limitStates(): void {
+    const engine = this.#expression.re2();
+    const states = engine.lazyDFA as typeof engine.lazyDFA | null;
+    if (states !== null && states.maxMem - states.memBudget > this.#statesMax) states.clearCache();
+  }
+}
+
+/** The cost of an engine itself, in instructions of a pattern. */
+const ENGINE_COST = 100;
+
+/**
+ * Returns the cost of the evaluation of a pattern, in instructions: {@link patternSize} and a constant for each pattern
+ * that needs the RE2 engine; 0 for a pattern of literals, such as `^web-1$` or `^(?:root|deploy)$`.
+ */
+export const patternCost = (text: string): number =>
+  usesEngine(text, literalsOf(text)) ? ENGINE_COST + patternSize(text) : 0;
+
+/** Returns the cost of the evaluation of several patterns. Equal patterns count once. */
+export function totalPatternCost(texts: Iterable<string>): number {
+  let sum = 0;
+  for (const text of new Set(texts)) sum += patternCost(text);
+  return sum;
 }
 
 /**
