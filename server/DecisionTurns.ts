@@ -1,11 +1,9 @@
-import { BusyError } from "./errors.ts";
-
 /** Time in milliseconds that decisions may take in one turn of the event loop. */
 const SLICE = 3;
 /** Maximum number of decisions of one owner that wait or run. */
 const WAITING = 200;
 
-/** A decision that other work may interrupt after each step. A step takes at most a few milliseconds. */
+/** A decision that other work may interrupt after each step. Most steps take much less than a millisecond. */
 export type Decision<T> = Generator<void, T, void>;
 
 interface Job {
@@ -16,33 +14,37 @@ interface Job {
 /**
  * Runs decisions whose cost a tenant chooses, such as the evaluation of a namespace's firewall rules, so that they delay
  * other requests little. In each turn of the event loop, decisions run for a few milliseconds. If the decisions of
- * several owners wait, their owners take turns. An owner is a namespace.
+ * several owners wait, their owners take turns. An owner is a namespace, or a part of its decisions.
  */
 export class DecisionTurns {
+  readonly #busy: () => Error;
   readonly #now: () => number;
   /** The decisions of each owner. The owner whose turn is next comes first. */
   readonly #jobs = new Map<string, Job[]>();
   #isAwaited = false;
-  /** Time that decisions have taken in the present turn, in milliseconds. */
+  /**
+   * Time in milliseconds that decisions have taken beyond the slices of the past turns, and in the present turn. After a
+   * long step, decisions let others run for several turns.
+   */
   #taken = 0;
 
-  /** @param now returns the time of a monotonic clock, in milliseconds */
-  constructor(now: () => number = () => performance.now()) {
+  /**
+   * @param busy returns the error for a decision that is refused because too many decisions of its owner wait
+   * @param now returns the time of a monotonic clock, in milliseconds
+   */
+  constructor(busy: () => Error, now: () => number = () => performance.now()) {
+    this.#busy = busy;
     this.#now = now;
   }
 
   /**
    * Runs a decision after all earlier decisions of the owner.
    * @returns the result of the decision; the promise rejects with the error of the decision
-   * @throws BusyError too many decisions of the owner wait
+   * @throws the error of `busy`: too many decisions of the owner wait
    */
   run<T>(owner: string, decision: Decision<T>): Promise<T> {
     const jobs = this.#jobs.get(owner) ?? [];
-    if (jobs.length >= WAITING) {
-      throw new BusyError("too many decisions of the namespace are waiting; try again", {
-        "Retry-After": "2",
-      });
-    }
+    if (jobs.length >= WAITING) throw this.#busy();
     return new Promise<T>((resolve, reject) => {
       jobs.push({ advance: (until) => this.#advance(decision, until, resolve, reject) });
       this.#jobs.set(owner, jobs);
@@ -77,7 +79,7 @@ export class DecisionTurns {
     this.#isAwaited = true;
     setImmediate(() => {
       this.#isAwaited = false;
-      this.#taken = 0;
+      this.#taken = Math.max(0, this.#taken - SLICE);
       this.#runSlice();
       if (this.#jobs.size > 0) this.#awaitNextTurn();
     });

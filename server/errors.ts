@@ -53,6 +53,9 @@ export class PreconditionError extends ServiceError {}
  * {@link RateLimitedError}.
  */
 export class BusyError extends ServiceError {}
+/** Returns the error for a decision about a namespace's policy while too many of them wait. */
+export const tooManyDecisions = (): BusyError =>
+  new BusyError("too many decisions of the namespace are waiting; try again", { "Retry-After": "2" });
 /** 501: this instance or this version does not support the request. */
 export class NotImplementedError extends ServiceError {}
 /** 500: the engine behind a connector is not connected. If the connector does not exist, use {@link NotFoundError}. */

@@ -5,6 +5,7 @@ import type { IssuerKeys } from "./features/trustedWorkloads/issuerKeys.ts";
 import type { Enrollments } from "./http/limits/Enrollments.ts";
 import type { Mailer } from "./mail/mail.ts";
 import type { Metrics } from "./metrics.ts";
+import type { NamespacePatterns } from "./NamespacePatterns.ts";
 import type { PaymentGateway } from "./payments/paymentGateway.ts";
 import type { Sealer } from "./secrets/sealer.ts";
 import type { SigningKeys } from "./secrets/signingKeys.ts";
@@ -29,6 +30,8 @@ export interface Services {
   readonly enrollments: Enrollments;
   /** Runs the decisions whose cost a tenant chooses. */
   readonly decisions: DecisionTurns;
+  /** The compiled patterns of the namespaces. */
+  readonly patterns: NamespacePatterns;
   readonly agentKey: AgentKey;
   /** The keys of the OpenID Connect providers whose tokens trusted workloads exchange. */
   readonly issuerKeys: IssuerKeys;

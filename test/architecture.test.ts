@@ -286,6 +286,8 @@ describe("the gateway process", () => {
     }
     const outside = [...reached].filter((file) => !file.startsWith("server/gateway/ssh/")).sort();
     expect(outside).toEqual([
+      "server/DecisionTurns.ts",
+      "server/NamespacePatterns.ts",
       "server/OperatorError.ts",
       "server/addresses.ts",
       "server/gateway/protocol.ts",

@@ -53,6 +53,8 @@ export interface Pattern {
    * beginnings are not known.
    */
   readonly begins: readonly string[] | undefined;
+  /** Estimate of the memory that the pattern uses at most between two tests, in bytes. */
+  readonly bytes: number;
   /** Returns true if the pattern matches any part of `input` (unanchored; rules section 13). */
   test(input: string): boolean;
   /** Returns true if the pattern matches the whole text `input`. */
@@ -138,14 +140,31 @@ function compile(text: string): Pattern {
     return engine;
   };
   return {
-    ...{ text, begins },
+    text,
+    begins,
+    bytes: bytesOf(text, literals),
     test: matcher(literals, (input) => needed().test(input)),
     matches: (input) => needed().matches(input),
   };
 }
 
+/** Memory of an object of a pattern, such as a text, and memory of a character, in bytes. */
+const [OBJECT_BYTES, CHARACTER_BYTES] = [100, 2];
+/** Memory of an engine, and of each instruction of its pattern, in bytes. */
+const ENGINE_BYTES = { base: 8192, perInstruction: 150 } as const;
 /** Memory in bytes that the states of an engine may use after a test: a base, and an amount for each instruction. */
-const STATES = { base: 8192, perInstruction: 64 } as const;
+const STATES_BYTES = { base: 8192, perInstruction: 64 } as const;
+
+function bytesOf(text: string, literals: Literals | undefined): number {
+  const texts = [text, ...(literals?.texts ?? [])];
+  let bytes = 0;
+  for (const { length } of texts) bytes += OBJECT_BYTES + CHARACTER_BYTES * length;
+  const fixed = 4 * OBJECT_BYTES;
+  if (!usesEngine(text, literals)) return fixed + bytes;
+  const size = patternSize(text);
+  for (const { base, perInstruction } of [ENGINE_BYTES, STATES_BYTES]) bytes += base + perInstruction * size;
+  return fixed + bytes;
+}
 
 /** The RE2 engine of a pattern, with bounded memory. */
 class Engine {
@@ -160,7 +179,7 @@ class Engine {
       const reason = cause instanceof Error ? cause.message : String(cause);
       throw new PatternError(reason, { cause });
     }
-    this.#statesMax = STATES.base + STATES.perInstruction * this.#expression.programSize();
+    this.#statesMax = STATES_BYTES.base + STATES_BYTES.perInstruction * this.#expression.programSize();
   }
 
   test(input: string): boolean {

@@ -57,6 +57,7 @@ export interface AdmittedDevice {
 /** The reason why a login is refused, for the operator's log and metrics. Clients never receive it. */
 export type Refusal =
   | "address"
+  | "busy"
   | "device"
   | "key"
   | "type"

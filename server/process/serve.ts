@@ -6,6 +6,7 @@ import { prepareSocketPath, removeSocket } from "../admin/socketPath.ts";
 import { buildApp } from "../app.ts";
 import { DecisionTurns } from "../DecisionTurns.ts";
 import { openDatabase } from "../db/openDatabase.ts";
+import { tooManyDecisions } from "../errors.ts";
 import { trimAuditTrail } from "../features/audit/handlers.ts";
 import { Heartbeats } from "../features/devices/heartbeats.ts";
 import { StoredAgentKey } from "../features/privateKeys/privateKeys.ts";
@@ -17,6 +18,7 @@ import { Enrollments } from "../http/limits/Enrollments.ts";
 import { HttpServers } from "../http/listener/HttpServers.ts";
 import { mailerOf } from "../mail/mailers.ts";
 import { makeMetrics } from "../metrics.ts";
+import { NamespacePatterns } from "../NamespacePatterns.ts";
 import { openPaymentGateway } from "../payments/openPaymentGateway.ts";
 import { instanceSecret } from "../secrets/instanceSecret.ts";
 import { sealerOf } from "../secrets/sealer.ts";
@@ -99,7 +101,8 @@ export async function serve(config: Config): Promise<RunningService> {
         app.log.error({ err: error }, "cannot write device reports; retrying later");
       }),
       enrollments: new Enrollments(),
-      decisions: new DecisionTurns(),
+      decisions: new DecisionTurns(tooManyDecisions),
+      patterns: new NamespacePatterns(),
       issuerKeys: new IssuerKeys(documentReader(settings.workloadIssuerNetworks), now, (issuer, error) => {
         app.log.warn({ err: error, issuer }, "cannot read the keys of an issuer of workloads' tokens");
       }),

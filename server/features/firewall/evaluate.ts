@@ -1,70 +1,84 @@
-import { setImmediate as letOthers } from "node:timers/promises";
 import type { InternalOperations } from "@gatehouse-access/sdk/contract";
-import { type FirewallDecision, firewallDecides, type LoginAttempt } from "@gatehouse-access/sdk/policy";
+import {
+  type FirewallDecision,
+  type FirewallRuleFacts,
+  firewallDecision,
+  type LoginAttempt,
+} from "@gatehouse-access/sdk/policy";
 import { normalAddress } from "../../addresses.ts";
+import type { Decision } from "../../DecisionTurns.ts";
 import type { FirewallRule } from "../../db/generated/sqlite/client.ts";
+import { readRows, sql } from "../../db/sql/sql.ts";
 import { inTransaction, type Transaction, within } from "../../db/sql/transaction.ts";
 import { ForbiddenError } from "../../errors.ts";
 import type { Handler } from "../../http/handler.ts";
+import type { Services } from "../../services.ts";
 import { addressedDevice } from "../devices/lookup.ts";
-import { presentFilter, type StoredFilter } from "../filters/filter.ts";
-import { tagNames, withTags } from "../tags/tagList.ts";
+import { presentFilter } from "../filters/filter.ts";
+import { tagNames, tagNamesIn, tagRows, tagsColumn } from "../tags/tagList.ts";
+import { firewallRuleRows } from "./firewallRule.ts";
 
-/** Number of rules per statement. SQLite cannot read the tags of a thousand rules in one statement. */
-const READ_AT_ONCE = 250;
-/** Number of rules that are matched before other requests can run. Matching one rule can take a millisecond. */
-const MATCHED_AT_ONCE = 50;
+/** Number of rules per statement. Other requests to the database wait for at most one statement. */
+const READ_AT_ONCE = 1000;
 
-const factsOf = (row: FirewallRule & StoredFilter) => ({
+type RuleRow = Pick<
+  FirewallRule,
+  "id" | "action" | "priority" | "sourceIp" | "username" | "hostname" | "expiresAt"
+> & { readonly tagList: string | null };
+
+/** A firewall rule that decides about logins. */
+export interface ActiveRule extends FirewallRuleFacts {
+  readonly id: number;
+}
+
+const TAGS = tagsColumn(sql.column("FirewallRuleTag"), firewallRuleRows.owner);
+
+const factsOf = (row: RuleRow): ActiveRule => ({
   id: row.id,
-  action: row.action === "allow" ? ("allow" as const) : ("deny" as const),
-  active: row.active,
+  action: row.action === "allow" ? "allow" : "deny",
+  active: true,
   priority: row.priority,
   sourceIp: row.sourceIp,
   username: row.username,
-  filter: presentFilter(row),
+  filter: presentFilter({ hostname: row.hostname, tags: tagRows(tagNamesIn(row.tagList)) }),
   expiresAt: row.expiresAt?.toISOString(),
 });
 
-type Facts = ReturnType<typeof factsOf>;
-
 /** Reads the active rules of a namespace, including expired rules. */
-export async function activeRules(tx: Transaction, tenantId: string): Promise<Facts[]> {
-  const rules: Facts[] = [];
+export async function activeRules(tx: Transaction, tenantId: string): Promise<ActiveRule[]> {
+  const rules: ActiveRule[] = [];
   for (let last = 0; ; last = rules.at(-1)?.id ?? 0) {
-    const rows = await tx.firewallRule.findMany({
-      where: { tenantId, active: true, id: { gt: last } },
-      include: withTags,
-      orderBy: { id: "asc" },
-      take: READ_AT_ONCE,
-    });
-    rules.push(...rows.map(factsOf));
+    const rows = await readRows<RuleRow>(
+      tx,
+      sql`SELECT "id", "action", "priority", "sourceIp", "username", "hostname", "expiresAt",
+          CASE WHEN "hostname" IS NULL THEN ${TAGS} END AS "tagList"
+        FROM "FirewallRule" WHERE "tenantId" = ${tenantId} AND "active" = ${true} AND "id" > ${last}
+        ORDER BY "id" LIMIT ${READ_AT_ONCE}`,
+    );
+    for (const row of rows) rules.push(factsOf(row));
     if (rows.length < READ_AT_ONCE) return rules;
   }
 }
 
 /**
- * Returns the same decision as {@link firewallDecides}, but starts with the strongest rules and stops at the first
- * match. Other requests can run between the groups of rules.
+ * Decides a login by the active rules of a namespace. Starts with the strongest rules and stops at the first match.
+ * @param rules the active rules, in any order
  */
-export async function decideLogin(
-  rules: readonly Facts[],
+export function decideLogin(
+  { patterns }: Pick<Services, "patterns">,
+  tenantId: string,
+  rules: readonly ActiveRule[],
   attempt: LoginAttempt,
-): Promise<FirewallDecision<Facts>> {
+): Decision<FirewallDecision<ActiveRule>> {
   // A newer rule has a higher id. Among rules with the same priority, the newest rule is the strongest.
   const byStrength = rules.toSorted((a, b) => b.priority - a.priority || b.id - a.id);
-  for (let start = 0; start < byStrength.length; start += MATCHED_AT_ONCE) {
-    if (start > 0) await letOthers();
-    const some = byStrength.slice(start, start + MATCHED_AT_ONCE).reverse();
-    const decision = firewallDecides(some, attempt);
-    if (decision.rule !== null) return decision;
-  }
-  return firewallDecides([], attempt);
+  return firewallDecision(byStrength, attempt, patterns.of(tenantId));
 }
 
 /**
  * Checks a login against the firewall rules.
  * @throws ForbiddenError a rule denies the login
+ * @throws BusyError too many decisions of the namespace wait
  */
 export const evaluateFirewall: Handler<InternalOperations["evaluateFirewall"]> = async (context) => {
   const { services, query } = context;
@@ -74,7 +88,8 @@ export const evaluateFirewall: Handler<InternalOperations["evaluateFirewall"]> =
     const device = await addressedDevice(within(services, tx), query);
     return { device, rules: await activeRules(tx, device.tenantId) };
   });
-  const { allowed, rule } = await decideLogin(rules, {
+  const { tenantId } = device;
+  const decision = decideLogin(services, tenantId, rules, {
     deviceName: device.name,
     deviceTags: tagNames(device.tags),
     login: query.username,
@@ -82,6 +97,7 @@ export const evaluateFirewall: Handler<InternalOperations["evaluateFirewall"]> =
     sourceIp: normalAddress(query.ip_address) ?? query.ip_address,
     at: services.accessTime(),
   });
+  const { allowed, rule } = await services.decisions.run(tenantId, decision);
   if (!allowed) throw new ForbiddenError(`denied by firewall rule ${rule?.id}`);
   return undefined;
 };

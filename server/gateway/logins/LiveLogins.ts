@@ -3,7 +3,7 @@ import type { FastifyBaseLogger } from "fastify";
 import { batchesOf, readRows, sql } from "../../db/sql/sql.ts";
 import { inSqlTransaction } from "../../db/sql/transaction.ts";
 import type { Services } from "../../services.ts";
-import { checkLogins, type LoginFacts } from "./checkLogins.ts";
+import { checkLogins, type LoginFacts, readLoginPolicy } from "./checkLogins.ts";
 
 interface LiveLogin extends LoginFacts {
   /**
@@ -53,6 +53,8 @@ export class LiveLogins {
   readonly #unclosed = new Set<string>();
   readonly #timers: readonly NodeJS.Timeout[];
   #checking = false;
+  /** The namespaces whose logins are being checked against the policy. */
+  readonly #deciding = new Set<string>();
   #whenNone: (() => void) | undefined;
   /**
    * Audit entries with an id above `after` count as changes. `at` is the time, from `performance.now()`, at which
@@ -219,12 +221,19 @@ export class LiveLogins {
     for (const [tenantId, logins] of byTenant) {
       const policy = policies.get(tenantId);
       const changed = new Map(logins.filter(([, login]) => login.policy !== policy || login.nextEnd <= now));
-      if (changed.size === 0) continue;
-      try {
-        await this.#endRefusedOf(tenantId, changed, policy);
-      } catch (error) {
-        // An error in one namespace does not stop the checks of other namespaces.
+      if (changed.size === 0 || this.#deciding.has(tenantId)) continue;
+      // An error in one namespace does not stop the checks of other namespaces.
+      const failed = (error: unknown) =>
         this.#log().error({ err: error, tenant: tenantId }, "cannot check sessions against the policy");
+      try {
+        const read = await readLoginPolicy(this.#services, tenantId, changed);
+        // The checks of a namespace with many expensive rules take seconds. The other namespaces do not wait for them.
+        this.#deciding.add(tenantId);
+        void this.#endRefusedOf(tenantId, changed, read, policy)
+          .catch(failed)
+          .finally(() => this.#deciding.delete(tenantId));
+      } catch (error) {
+        failed(error);
       }
     }
   }
@@ -232,9 +241,12 @@ export class LiveLogins {
   async #endRefusedOf(
     tenantId: string,
     logins: ReadonlyMap<string, LiveLogin>,
+    read: Awaited<ReturnType<typeof readLoginPolicy>>,
     policy: string | undefined,
   ): Promise<void> {
-    const checks = await checkLogins(this.#services, tenantId, logins);
+    // New logins of the namespace wait separately, so that they can neither delay nor refuse these checks.
+    const owner = `open logins of ${tenantId}`;
+    const checks = await this.#services.decisions.run(owner, checkLogins(this.#services, read, logins));
     for (const [uid, login] of logins) {
       const { refusal, nextEnd = Infinity } = checks.get(uid) ?? {};
       // A refused login keeps its old policy state, so that each check ends it again until the client has disconnected.

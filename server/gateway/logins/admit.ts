@@ -1,11 +1,13 @@
 import { parseSshPublicKey } from "@gatehouse-access/sdk/contract";
-import { type KeyLapse, keyAdmits, matchesWhole } from "@gatehouse-access/sdk/policy";
+import { type KeyLapse, matchesWhole } from "@gatehouse-access/sdk/policy";
+import type { Decision } from "../../DecisionTurns.ts";
 import type { Device, Namespace } from "../../db/generated/sqlite/client.ts";
 import { inTransaction, type Transaction } from "../../db/sql/transaction.ts";
+import { BusyError } from "../../errors.ts";
 import { findAddressed, withNamespace } from "../../features/devices/lookup.ts";
-import { presentFilter } from "../../features/filters/filter.ts";
 import { activeRules, decideLogin } from "../../features/firewall/evaluate.ts";
 import { forwardingOf } from "../../features/namespaces/objects.ts";
+import { decideKey } from "../../features/publicKeys/evaluate.ts";
 import { findOwnedKey, lapseOf, type OwnedKey } from "../../features/publicKeys/publicKey.ts";
 import { tagNames } from "../../features/tags/tagList.ts";
 import type { Services } from "../../services.ts";
@@ -15,7 +17,8 @@ import type { DeviceName } from "../ssh/sshAddress.ts";
 
 /**
  * Decides a login by the namespace's keys (rules section 13) and firewall rules (section 14). Reads the keys and rules
- * in one transaction, so that a change applies to the next login.
+ * in one transaction, so that a change applies to the next login. Refuses the login if too many decisions of the
+ * namespace wait.
  */
 export async function admit(services: Services, question: LoginQuestion): Promise<Admission> {
   const { key, firewall } = question;
@@ -30,8 +33,22 @@ export async function admit(services: Services, question: LoginQuestion): Promis
     };
   });
   if (policy === null) return NO_DEVICE;
+  try {
+    return await services.decisions.run(policy.device.tenantId, admissionBy(services, policy, question));
+  } catch (error) {
+    if (error instanceof BusyError) return { refused: "busy", reason: error.message };
+    throw error;
+  }
+}
+
+/** Decides a login by the policy of its namespace. */
+function* admissionBy(
+  services: Services,
+  policy: Policy & { readonly device: AddressedDevice },
+  question: LoginQuestion,
+): Decision<Admission> {
   const { device } = policy;
-  const refusal = await refusalOf(policy, question, services.accessTime());
+  const refusal = yield* refusalOf(services, policy, question, services.accessTime());
   if (refusal !== undefined) return refusal;
   const { connectionAnnouncement, sessionRecord, sessionRecordMode, sessionIdleMinutes } = device.namespace;
   const announcement = connectionAnnouncement.trimEnd().replaceAll(/\r?\n/g, "\r\n");
@@ -44,7 +61,7 @@ export async function admit(services: Services, question: LoginQuestion): Promis
         sessionRecord && services.settings.edition !== "community"
           ? (sessionRecordMode as RecordingMode)
           : "none",
-      forwarding: forwardingFor(services, device.namespace, question.login),
+      forwarding: yield* forwardingFor(services, device.namespace, question.login),
       idleMinutes: sessionIdleMinutes,
     },
   };
@@ -54,16 +71,20 @@ export async function admit(services: Services, question: LoginQuestion): Promis
  * Returns the patterns of the forwarding targets (`host:port`) that a login may connect to; undefined if the operator
  * has disabled forwarding.
  */
-function forwardingFor(
-  { settings }: Services,
-  namespace: Pick<Namespace, "sshForwarding">,
+function* forwardingFor(
+  { settings, patterns }: Services,
+  namespace: Pick<Namespace, "sshForwarding" | "tenantId">,
   login: string,
-): string[] | undefined {
+): Decision<string[] | undefined> {
   if (settings.sshForwarding === "off") return undefined;
   if (settings.sshForwarding === "on") return [".*"];
-  return forwardingOf(namespace)
-    .filter((rule) => matchesWhole(rule.login, login))
-    .map(({ target }) => target);
+  const source = patterns.of(namespace.tenantId);
+  const targets: string[] = [];
+  for (const rule of forwardingOf(namespace)) {
+    if (matchesWhole(rule.login, login, source)) targets.push(rule.target);
+    yield;
+  }
+  return targets;
 }
 
 /** The refusal of a login to a device that is not accepted. */
@@ -72,9 +93,12 @@ export const NO_DEVICE: RefusedLogin = {
   reason: "the device does not exist or is not accepted",
 };
 
+/** A device with the settings of its namespace. */
+type AddressedDevice = NonNullable<Awaited<ReturnType<typeof findDevice>>>;
+
 /** The data that determines whether a login is allowed, read in one transaction. */
 interface Policy {
-  readonly device: Pick<Device, "name"> & { readonly tags: Parameters<typeof tagNames>[0] };
+  readonly device: Pick<Device, "name" | "tenantId"> & { readonly tags: Parameters<typeof tagNames>[0] };
   /** The namespace's key with the fingerprint of the login's key; null if the namespace has no such key. */
   readonly stored: OwnedKey | null | undefined;
   readonly rules: Awaited<ReturnType<typeof activeRules>>;
@@ -87,11 +111,12 @@ const LAPSES: Readonly<Record<KeyLapse, string>> = {
 };
 
 /** Returns the reason why the policy refuses a login; undefined if the policy allows it. */
-export async function refusalOf(
+export function* refusalOf(
+  services: Services,
   { device, stored, rules }: Policy,
   { login, address, key }: Pick<LoginQuestion, "login" | "address" | "key">,
   at: Date,
-): Promise<RefusedLogin | undefined> {
+): Decision<RefusedLogin | undefined> {
   const tags = tagNames(device.tags);
   if (key !== undefined) {
     // The fingerprint is an MD5 digest, so two keys may have the same fingerprint.
@@ -100,15 +125,14 @@ export async function refusalOf(
     }
     const lapse = lapseOf(stored, at);
     if (lapse) return { refused: lapse, reason: `the key ${stored.name} ${LAPSES[lapse]}` };
-    const rule = { username: stored.username, filter: presentFilter(stored) };
-    if (!keyAdmits(rule, { name: device.name, tags }, login)) {
+    if (!(yield* decideKey(services, stored, { name: device.name, tags }, login))) {
       return {
         refused: "filter",
         reason: `the key ${stored.name} does not match this login name or this device`,
       };
     }
   }
-  const { allowed, rule } = await decideLogin(rules, {
+  const { allowed, rule } = yield* decideLogin(services, device.tenantId, rules, {
     deviceName: device.name,
     deviceTags: tags,
     login,

@@ -1,3 +1,4 @@
+import type { Decision } from "../../DecisionTurns.ts";
 import { batchesOf, readRows, sql } from "../../db/sql/sql.ts";
 import { inTransaction } from "../../db/sql/transaction.ts";
 import { activeRules } from "../../features/firewall/evaluate.ts";
@@ -33,20 +34,23 @@ export interface LoginCheck {
   readonly nextEnd: number;
 }
 
+/** The policy of a namespace for open logins, read in one transaction. */
+type LoginPolicy = Awaited<ReturnType<typeof readLoginPolicy>>;
+
 /**
- * Checks open logins against the present policy of their namespace. Reads the policy in one transaction.
- * @param logins logins of one namespace, by the uids of their sessions
+ * Reads the present policy of a namespace for its open logins, in one transaction.
+ * @param logins logins of the namespace, by the uids of their sessions
  */
-export async function checkLogins(
+export async function readLoginPolicy(
   services: Services,
   tenantId: string,
   logins: ReadonlyMap<string, LoginFacts>,
-): Promise<Map<string, LoginCheck>> {
+) {
   const facts = [...logins.values()];
   const uids = [...new Set(facts.map(({ deviceUid }) => deviceUid))];
   const userIds = [...new Set(facts.flatMap(({ userId }) => userId ?? []))];
   const at = services.accessTime();
-  const { devices, keys, members, rules } = await inTransaction(services, async (tx) => {
+  const read = await inTransaction(services, async (tx) => {
     const devices = [];
     for (const batch of batchesOf(uids)) {
       const where = { uid: { in: batch }, tenantId, status: "accepted" };
@@ -69,6 +73,18 @@ export async function checkLogins(
     const rules = services.settings.edition === "community" ? [] : await activeRules(tx, tenantId);
     return { devices, keys, members, rules };
   });
+  return { ...read, at };
+}
+
+/**
+ * Checks open logins against the policy of their namespace.
+ * @param logins logins of the namespace, by the uids of their sessions
+ */
+export function* checkLogins(
+  services: Services,
+  { devices, keys, members, rules, at }: LoginPolicy,
+  logins: ReadonlyMap<string, LoginFacts>,
+): Decision<Map<string, LoginCheck>> {
   const byUid = new Map(devices.map((device) => [device.uid, device]));
   const nextRuleEnd = nextOf(
     rules.map(({ expiresAt }) => expiresAt),
@@ -84,7 +100,7 @@ export async function checkLogins(
         ? NO_DEVICE
         : userId !== undefined && membership === undefined
           ? ({ refused: "member", reason: "the user is no longer a member of the namespace" } as const)
-          : await refusalOf({ device, stored, rules }, { login, address, key }, at);
+          : yield* refusalOf(services, { device, stored, rules }, { login, address, key }, at);
     const ends = [stored?.expiresAt, stored?.owner?.accessExpiresAt, membership?.accessExpiresAt];
     checks.set(session, { refusal, nextEnd: Math.min(nextRuleEnd, nextOf(ends, at)) });
   }

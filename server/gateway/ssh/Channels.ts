@@ -1,9 +1,8 @@
-import { isIP } from "node:net";
-import { matchesWhole } from "@gatehouse-access/sdk/policy";
 import type { Client, ClientChannel, Connection, ServerChannel, TcpipRequestInfo } from "ssh2";
-import { type EventData, type GatewaySettings, unreachableReason } from "../protocol.ts";
+import { type EventData, unreachableReason } from "../protocol.ts";
 import { type Brake, ignoreErrors, isCongested, passOn, relieved, softwareOf, write } from "./bounds.ts";
 import type { DeviceLogin } from "./DeviceLogin.ts";
+import type { ServiceClient } from "./ServiceClient.ts";
 import { type ConnectionChannels, fail, SessionChannel } from "./SessionChannel.ts";
 
 /** Maximum number of open channels of a connection. */
@@ -14,8 +13,6 @@ const LINGER = 5_000;
 /** Reasons of refused channels (RFC 4254, section 5.1). */
 const [PROHIBITED, CONNECT_FAILED, SHORTAGE] = [1, 2, 4];
 const TOO_MANY = `a connection can have at most ${MOST} open channels`;
-/** Maximum number of characters of a forwarding target that an error message shows. */
-const TARGET_SHOWN = 100;
 /** Software name in the SSH identification of the project's own agent. */
 const OWN_AGENT = "Gatehouse-Agent";
 
@@ -28,7 +25,7 @@ type Refuse = (code?: number, text?: string) => void;
 export class Channels implements ConnectionChannels {
   readonly #login: DeviceLogin;
   readonly #device: Promise<Client>;
-  readonly #settings: GatewaySettings;
+  readonly #service: ServiceClient;
   readonly #brake: Brake;
   readonly #open = new Set<ServerChannel>();
   /** The open channels that are shells in terminals. */
@@ -48,12 +45,12 @@ export class Channels implements ConnectionChannels {
     client: Connection,
     login: DeviceLogin,
     device: Promise<Client>,
-    settings: GatewaySettings,
+    service: ServiceClient,
     brake: Brake,
   ) {
     this.#login = login;
     this.#device = device;
-    this.#settings = settings;
+    this.#service = service;
     this.#brake = brake;
     client.on("session", (accept, reject) => {
       const release = this.#occupy();
@@ -165,7 +162,7 @@ export class Channels implements ConnectionChannels {
   }
 
   allows(variable: string): boolean {
-    return this.#settings.sshEnvironment.some((name) =>
+    return this.#service.start.settings.sshEnvironment.some((name) =>
       name.endsWith("*") ? variable.startsWith(name.slice(0, -1)) : variable === name,
     );
   }
@@ -177,7 +174,8 @@ export class Channels implements ConnectionChannels {
 
   async #forward(accept: () => ServerChannel, reject: Refuse, to: TcpipRequestInfo): Promise<void> {
     const { srcIP, srcPort, destIP, destPort } = to;
-    const prohibition = prohibitionOf(this.#login.admitted.device.forwarding, destIP, destPort);
+    const { device: admitted } = this.#login.admitted;
+    const prohibition = await this.#service.forwarding.prohibitionOf(admitted, destIP, destPort);
     if (prohibition !== undefined) {
       this.#refuse(reject, PROHIBITED, prohibition);
       return;
@@ -214,27 +212,6 @@ export class Channels implements ConnectionChannels {
       refuse(unreachableReason(error));
     }
   }
-}
-
-/** Matches host names, also those with underscores, which some networks have. */
-const HOST_NAME = /^[A-Za-z0-9_.-]{1,255}$/;
-
-/** Returns the reason why a login may not forward a connection to a target; undefined if the login may forward it. */
-function prohibitionOf(
-  forwarding: readonly string[] | undefined,
-  host: string,
-  port: number,
-): string | undefined {
-  const target = `${host.includes(":") ? `[${host}]` : host}:${port}`;
-  // Patterns such as `.*` match any text. The device would look up a host with other characters by its own rules: some
-  // functions read a name only to the first NUL character.
-  if (isIP(host) === 0 && !HOST_NAME.test(host)) {
-    return `${JSON.stringify(target.slice(0, TARGET_SHOWN))} has no valid host name or IP address`;
-  }
-  if (forwarding === undefined) return "forwarding is off on this server (--ssh-forwarding)";
-  if (forwarding.some((pattern) => matchesWhole(pattern, target))) return undefined;
-  const remedy = "Add a rule to the namespace's setting ssh_forwarding";
-  return `forwarding to ${target.slice(0, TARGET_SHOWN)} is not allowed. ${remedy}`;
 }
 
 /**

@@ -230,13 +230,7 @@ export class ClientConnection {
       return;
     }
     this.#events.authenticated();
-    this.#channels = new Channels(
-      this.#client,
-      this.#login,
-      this.#device,
-      this.#service.start.settings,
-      this.#brake,
-    );
+    this.#channels = new Channels(this.#client, this.#login, this.#device, this.#service, this.#brake);
   }
 
   #end(reason: string): void {

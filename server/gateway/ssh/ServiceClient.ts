@@ -11,6 +11,7 @@ import {
   type ToGatewayProcess,
   UnreachableError,
 } from "../protocol.ts";
+import { ForwardingDecisions } from "./ForwardingDecisions.ts";
 import { SessionWriter } from "./SessionRecorder.ts";
 
 /** An open login of this process. */
@@ -36,6 +37,7 @@ export class ServiceClient {
   readonly start: GatewayProcessStart;
   readonly log: Logger;
   readonly sessionWriter: SessionWriter;
+  readonly forwarding = new ForwardingDecisions();
   /** The logins of this process, by the uids of their sessions. */
   readonly logins = new Map<string, OpenLogin>();
   readonly #waiting = new Map<number, PendingCall>();

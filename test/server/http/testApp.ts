@@ -16,6 +16,7 @@ import { buildApp } from "../../../server/app.ts";
 import { DecisionTurns } from "../../../server/DecisionTurns.ts";
 import type { Database, DatabaseLocation } from "../../../server/db/Database.ts";
 import { openDatabase } from "../../../server/db/openDatabase.ts";
+import { tooManyDecisions } from "../../../server/errors.ts";
 import { Heartbeats } from "../../../server/features/devices/heartbeats.ts";
 import { deliverMails } from "../../../server/features/outbox/deliverMails.ts";
 import { StoredAgentKey } from "../../../server/features/privateKeys/privateKeys.ts";
@@ -28,6 +29,7 @@ import { CONNECTION_ERRORS, commonErrors } from "../../../server/http/contract/o
 import { Enrollments } from "../../../server/http/limits/Enrollments.ts";
 import type { Mail } from "../../../server/mail/mail.ts";
 import { makeMetrics } from "../../../server/metrics.ts";
+import { NamespacePatterns } from "../../../server/NamespacePatterns.ts";
 import { openPaymentGateway } from "../../../server/payments/openPaymentGateway.ts";
 import { AccessClock } from "../../../server/process/accessClock.ts";
 import { UNKNOWN_POSITION } from "../../../server/process/positions.ts";
@@ -189,7 +191,8 @@ export async function startApp(
       throw error;
     }),
     enrollments: new Enrollments(),
-    decisions: new DecisionTurns(),
+    decisions: new DecisionTurns(tooManyDecisions),
+    patterns: new NamespacePatterns(),
     issuerKeys: new IssuerKeys(
       documentReader(base.settings.workloadIssuerNetworks, lookupAll),
       now,
