@@ -59,6 +59,7 @@ const settings = z.strictObject({
   sshForwarding: z
     .array(forwardingRule)
     .max(namespaces.FORWARDING_RULES_MAX)
+    .superRefine(namespaces.checkForwarding)
     .optional()
     .describe(
       "The rules for SSH port forwarding through devices. Each rule allows the logins that match `login` to connect to the targets that match `target`. Defaults to an empty list, which disables forwarding.",

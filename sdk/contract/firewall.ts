@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { declaredBy, defineOperation } from "./operation.ts";
+import { FIREWALL_PATTERNS_MAX } from "./patternSize.ts";
 import {
   accessEnd,
   addition,
@@ -73,6 +74,8 @@ const INVALID =
   "field missing, invalid regular expression, negative priority, not exactly one of filter.hostname " +
   "and filter.tags, or expires_at is not in the future";
 
+const TOO_COSTLY = `the total cost of the patterns of the namespace's rules would exceed ${FIREWALL_PATTERNS_MAX}`;
+
 const common = {
   part,
   edition: "enterprise",
@@ -94,7 +97,7 @@ export const createFirewallRule = defineOperation({
   success: { body: firewallRule },
   errors: {
     400: INVALID,
-    403: `${NOT_ADMINISTRATOR}, or the namespace has reached its maximum number of rules`,
+    403: `${NOT_ADMINISTRATOR}, the namespace has reached its maximum number of rules, or ${TOO_COSTLY}`,
     404: "a filter tag does not exist in the namespace",
   },
 });
@@ -132,7 +135,11 @@ export const updateFirewallRule = defineOperation({
   params: { id: ruleId },
   body: settings,
   success: { body: firewallRule },
-  errors: { 400: INVALID, 403: NOT_ADMINISTRATOR, 404: `${UNKNOWN}, or a filter tag does not exist` },
+  errors: {
+    400: INVALID,
+    403: `${NOT_ADMINISTRATOR}, or ${TOO_COSTLY}`,
+    404: `${UNKNOWN}, or a filter tag does not exist`,
+  },
 });
 
 export const deleteFirewallRule = defineOperation({

@@ -29,6 +29,7 @@ import * as users from "./users.ts";
 
 export { CLAIMED_KINDS, type ClaimedKind } from "./declarations.ts";
 export * from "./operation.ts";
+export { FIREWALL_PATTERNS_MAX, FORWARDING_PATTERNS_MAX } from "./patternSize.ts";
 export * from "./schemas.ts";
 export * from "./sshKey.ts";
 export {

@@ -1,14 +1,16 @@
 import { z } from "zod";
 import { namespaceBilling } from "./billing.ts";
 import { declaredBy, defineOperation, MALFORMED } from "./operation.ts";
+import { FORWARDING_PATTERNS_MAX } from "./patternSize.ts";
 import {
   accessEnd,
   addition,
+  checkPatterns,
   dateTime,
   email,
   filtering,
   model,
-  pattern,
+  patternText,
   requestedEnd,
   revision,
   role,
@@ -77,11 +79,17 @@ const MEBIBYTES_MAX = 1024;
 export const FORWARDING_RULES_MAX = 50;
 
 const forwardingRule = z.object({
-  login: pattern.describe("Pattern that must match the whole login name"),
-  target: pattern.describe(
+  login: patternText.describe("Pattern that must match the whole login name"),
+  target: patternText.describe(
     "Pattern that must match the whole target, `host:port`; `[address]:port` for IPv6",
   ),
 });
+
+/** Checks the patterns of forwarding rules: their total size and their syntax. */
+export const checkForwarding = (
+  rules: readonly z.output<typeof forwardingRule>[],
+  context: z.RefinementCtx,
+): void => checkPatterns(rules, ["login", "target"], FORWARDING_PATTERNS_MAX, context);
 
 /** Settings that servers of 0.19 do not have. */
 const ownSettings = {
@@ -122,10 +130,11 @@ const ownSettings = {
     z
       .array(forwardingRule)
       .max(FORWARDING_RULES_MAX)
+      .superRefine(checkForwarding)
       .optional()
       .describe(
         "Rules for port forwarding through devices: the permitted login names and targets. If missing, " +
-          "forwarding is not permitted",
+          `forwarding is not permitted. Maximum of the total size of the patterns: ${FORWARDING_PATTERNS_MAX}`,
       ),
   ),
 };

@@ -5,6 +5,17 @@
 export const PATTERN_SIZE_MAX = 2000;
 
 /**
+ * Maximum cost of the different patterns of a namespace's firewall rules, in instructions: the sum of `patternCost` of
+ * the module `policy`. Patterns of literals cost nothing. The evaluation of the most expensive patterns for one login
+ * takes less than a second of a core. A namespace whose rules exceed the maximum, because an older server stored them,
+ * can change them only if their cost does not grow.
+ */
+export const FIREWALL_PATTERNS_MAX = 150_000;
+
+/** Maximum sum of the {@link patternSize} of all patterns in the forwarding rules of a namespace. */
+export const FORWARDING_PATTERNS_MAX = 6000;
+
+/**
  * The size that the lookup tables of a Unicode class, such as `\p{L}`, add to a pattern, in instructions. The engine
  * creates the tables only once, even if the class is repeated.
  */

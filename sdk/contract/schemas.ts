@@ -111,32 +111,61 @@ const VALID_KEPT = 100;
 /** The patterns that most recently passed the check, as a cache: many objects share a few patterns. */
 const valid = new Set<string>();
 
+/** Returns what is wrong with a pattern; undefined if the service accepts it. */
+function patternFault(text: string): string | undefined {
+  if (valid.has(text)) return undefined;
+  const size = patternSize(text);
+  if (size > PATTERN_SIZE_MAX) {
+    return `must have a size of at most ${PATTERN_SIZE_MAX} after its repetitions are expanded; it has ${size}`;
+  }
+  try {
+    RE2JS.compile(text);
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    return `must be a regular expression in RE2 syntax: ${reason}`;
+  }
+  valid.add(text);
+  const [oldest = ""] = valid;
+  if (valid.size > VALID_KEPT) valid.delete(oldest);
+  return undefined;
+}
+
+/** The text of a pattern, of which only the length is checked. {@link checkPatterns} checks the syntax. */
+export const patternText = z.string().min(1).max(PATTERN_MAX);
+
 /** A regular expression in RE2 syntax, unanchored (rules section 13). */
-export const pattern = z
-  .string()
-  .min(1)
-  .max(PATTERN_MAX)
-  .superRefine((text, context) => {
-    // `max` already reports a pattern that is too long. Skip the syntax check for such a pattern, because compiling a
-    // megabyte would take seconds.
-    if (text.length > PATTERN_MAX || valid.has(text)) return;
-    const size = patternSize(text);
-    if (size > PATTERN_SIZE_MAX) {
-      const message = `must have a size of at most ${PATTERN_SIZE_MAX} after its repetitions are expanded; it has ${size}`;
-      context.addIssue({ code: "custom", message });
-      return;
-    }
-    try {
-      RE2JS.compile(text);
-    } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
-      context.addIssue({ code: "custom", message: `must be a regular expression in RE2 syntax: ${reason}` });
-      return;
-    }
-    valid.add(text);
-    const [oldest = ""] = valid;
-    if (valid.size > VALID_KEPT) valid.delete(oldest);
-  });
+export const pattern = patternText.superRefine((text, context) => {
+  // `max` already reports a pattern that is too long. Skip the syntax check for such a pattern, because compiling a
+  // megabyte would take seconds.
+  const message = text.length > PATTERN_MAX ? undefined : patternFault(text);
+  if (message !== undefined) context.addIssue({ code: "custom", message });
+});
+
+/**
+ * Checks patterns of {@link patternText} in a list: first their total size, then the syntax of each pattern, because the
+ * check of the syntax takes milliseconds for a large pattern.
+ * @param max maximum sum of the sizes of the patterns
+ */
+export function checkPatterns<Field extends string>(
+  list: readonly Readonly<Record<Field, string>>[],
+  fields: readonly Field[],
+  max: number,
+  context: z.RefinementCtx,
+): void {
+  const patterns = list.flatMap((item, index) =>
+    fields.map((field) => ({ path: [index, field], text: item[field] })),
+  );
+  const size = patterns.reduce((sum, { text }) => sum + patternSize(text), 0);
+  if (size > max) {
+    const message = `must have patterns with a total size of at most ${max} after their repetitions are expanded; they have ${size}`;
+    context.addIssue({ code: "custom", message });
+    return;
+  }
+  for (const { path, text } of patterns) {
+    const message = text.length > PATTERN_MAX ? undefined : patternFault(text);
+    if (message !== undefined) context.addIssue({ code: "custom", message, path });
+  }
+}
 
 /** The devices of a key or rule: exactly one of a name pattern and tags (models section 5). */
 export const filter = model(

@@ -131,10 +131,12 @@ const usesEngine = (text: string, literals: Literals | undefined): boolean =>
   literals === undefined || literals.kind === "needs" || text.length > LITERAL_MAX;
 
 function compile(text: string): Pattern {
+  // RE2 rejects a pattern with too many levels, which would be too deep for a recursive function.
+  let engine = text.length > LITERAL_MAX ? new Engine(text) : undefined;
   const literals = literalsOf(text);
   const begins = literals && literals.kind !== "end" && literals.kind !== "part" ? literals.texts : undefined;
   // A pattern of literals is valid. Its engine is created only if it must match a whole text.
-  let engine = usesEngine(text, literals) ? new Engine(text) : undefined;
+  if (usesEngine(text, literals)) engine ??= new Engine(text);
   const needed = (): Engine => {
     engine ??= new Engine(text);
     return engine;
@@ -152,8 +154,8 @@ function compile(text: string): Pattern {
 const [OBJECT_BYTES, CHARACTER_BYTES] = [100, 2];
 /** Memory of an engine, and of each instruction of its pattern, in bytes. */
 const ENGINE_BYTES = { base: 8192, perInstruction: 150 } as const;
-/** Memory in bytes that the states of an engine may use after a test: a base, and an amount for each instruction. */
-const STATES_BYTES = { base: 8192, perInstruction: 64 } as const;
+/** Maximum memory of the states of an engine: a base, and an amount for each instruction of its pattern, in bytes. */
+const STATES_BYTES = { base: 16_384, perInstruction: 16 } as const;
 
 function bytesOf(text: string, literals: Literals | undefined): number {
   const texts = [text, ...(literals?.texts ?? [])];
@@ -169,7 +171,7 @@ function bytesOf(text: string, literals: Literals | undefined): number {
 /** The RE2 engine of a pattern, with bounded memory. */
 class Engine {
   readonly #expression: RE2JS;
-  readonly #statesMax: number;
+  #isBounded = false;
 
   /** @throws PatternError when the text is not a regular expression */
   constructor(text: string) {
@@ -179,46 +181,63 @@ class Engine {
       const reason = cause instanceof Error ? cause.message : String(cause);
       throw new PatternError(reason, { cause });
     }
-    this.#statesMax = STATES_BYTES.base + STATES_BYTES.perInstruction * this.#expression.programSize();
   }
 
   test(input: string): boolean {
-    const found = this.#expression.test(input);
-    this.#limitStates();
-    return found;
+    if (!this.#isBounded) this.#boundStates();
+    return this.#expression.test(input);
   }
 
   matches(input: string): boolean {
-    const found = this.#expression.testExact(input);
-    this.#limitStates();
-    return found;
+    if (!this.#isBounded) this.#boundStates();
+    return this.#expression.testExact(input);
   }
 
   /**
-   * Removes the states of the engine if they use too much memory. The engine adds a state for each different beginning
-   * of a text that it tests. It removes the states of a pattern itself only when they use 8 MB.
+   * Bounds the memory of the engine's states. The engine adds a state for each different beginning of the texts that it
+   * tests, up to 8 MB. With less memory, it removes all states when they use this memory, and tests a text without states
+   * if the text needs too many. This is also faster: creating a state of a large pattern takes longer than testing some
+   * characters without states.
    */
-  #limitStates(): void {
-    const engine = this.#expression.re2();
-    const states = engine.lazyDFA as typeof engine.lazyDFA | null;
-    if (states !== null && states.maxMem - states.memBudget > this.#statesMax) states.clearCache();
+  #boundStates(): void {
+    this.#isBounded = true;
+    const { dfa } = this.#expression.re2();
+    const bytes = STATES_BYTES.base + STATES_BYTES.perInstruction * this.#expression.programSize();
+    dfa.stateBudget = bytes;
+    dfa.memBudget = bytes;
   }
 }
 
 /** The cost of an engine itself, in instructions of a pattern. */
-const ENGINE_COST = 100;
+const ENGINE_COST = 50;
+
+/** Matches a sequence of characters and escaped punctuation. */
+const CHARACTERS = "(?:[A-Za-z0-9 _@:,/-]|\\\\[!-/:-@[\\]-`{-~])*";
+/** Matches patterns of literals, such as `^web-1$`, `web-.*` and `^(?:root|deploy)$`. */
+const LITERAL = new RegExp(
+  `^(?:\\^${CHARACTERS}(?:\\.\\*)?\\$?|${CHARACTERS}(?:\\.\\*|\\$)?|\\^\\((?:\\?:)?${CHARACTERS}(?:\\|${CHARACTERS})*\\)\\$?)$`,
+);
+
+/** Returns true if the text of a pattern shows that the pattern needs no engine. Takes less time than its syntax tree. */
+const isLiteral = (text: string): boolean =>
+  text.length <= LITERAL_MAX && LITERAL.test(text) && text.split("|").length <= TEXTS_MAX;
 
 /**
- * Returns the cost of the evaluation of a pattern, in instructions: {@link patternSize} and a constant for each pattern
- * that needs the RE2 engine; 0 for a pattern of literals, such as `^web-1$` or `^(?:root|deploy)$`.
+ * Returns the cost of the evaluation of a pattern, in instructions: {@link patternSize} and a constant for the RE2 engine;
+ * 0 for a pattern of literals, such as `^web-1$` or `^(?:root|deploy)$`, which needs no engine.
  */
-export const patternCost = (text: string): number =>
-  usesEngine(text, literalsOf(text)) ? ENGINE_COST + patternSize(text) : 0;
+export const patternCost = (text: string): number => (isLiteral(text) ? 0 : ENGINE_COST + patternSize(text));
 
-/** Returns the cost of the evaluation of several patterns. Equal patterns count once. */
-export function totalPatternCost(texts: Iterable<string>): number {
+/**
+ * Returns the cost of the evaluation of several patterns. Equal patterns count once. Empty texts count nothing.
+ * @param max the cost from which the exact result does not matter; the result is then above `max`
+ */
+export function totalPatternCost(texts: Iterable<string>, max = Number.POSITIVE_INFINITY): number {
   let sum = 0;
-  for (const text of new Set(texts)) sum += patternCost(text);
+  for (const text of new Set(texts)) {
+    sum += patternCost(text);
+    if (sum > max) break;
+  }
   return sum;
 }
 

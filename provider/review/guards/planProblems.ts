@@ -1,11 +1,13 @@
 import { acceptedDevicesOf, type Identity, newerOperations, RequestError } from "@gatehouse-access/sdk";
 import {
+  FIREWALL_PATTERNS_MAX,
   type Operation,
   operations,
   type Role,
   roleAtLeast,
   takesWorkload,
 } from "@gatehouse-access/sdk/contract";
+import { totalPatternCost } from "@gatehouse-access/sdk/policy";
 import type { Plan, ResourceValues, Shown, Step } from "../../engine/index.ts";
 import { definitionOf } from "../../estate/liveObjects.ts";
 import { type Estate, readEstate } from "../../estate/namespaceState.ts";
@@ -81,11 +83,12 @@ export async function planProblems(connection: Connection, plan: Plan, home: Hom
     add("tag", await missingTags(opened, coming));
     add("changed", await changedOutOfBand(connection, steps));
     add("quota", await fullNamespace(opened, namespace, coming));
-    if (await mayContradict(connection, tenant, steps)) {
-      const planned = plannedEstate(await readEstate(connection, tenant), changes, {
-        home: home.tenant ?? "",
-      });
+    const costly = coming.filter(hasCostlyPattern);
+    if (costly.length > 0 || (await mayContradict(connection, tenant, steps))) {
+      const estate = await readEstate(connection, tenant);
+      const planned = plannedEstate(estate, changes, { home: home.tenant ?? "" });
       add("order", planned.contradictions);
+      if (costly.length > 0) add("quota", tooCostlyPatterns(estate, planned, costly));
     }
   }
   return problems.sort(byTexts(({ text }) => text));
@@ -221,6 +224,33 @@ async function mayContradict(
     );
   const [allows, denies] = [prioritiesOf("allow"), prioritiesOf("deny")];
   return changed.some(({ action, priority }) => (action === "deny" ? allows : denies).has(priority));
+}
+
+/** True for a firewall rule with a pattern that costs evaluation time. */
+const hasCostlyPattern = (step: PlannedStep): boolean => {
+  const { username, sourceIp, filter } = inputs(step);
+  const hostname = filter && typeof filter === "object" && "hostname" in filter ? filter.hostname : undefined;
+  return (
+    step.definition.name === "FirewallRule" &&
+    totalPatternCost([username, sourceIp, hostname as Shown | undefined].flatMap(textsOf), 0) > 0
+  );
+};
+
+/** Reports firewall rules after the plan whose patterns exceed the maximum total cost of a namespace. */
+function tooCostlyPatterns(
+  estate: Pick<Estate, "policy" | "tenant">,
+  planned: Pick<Estate, "policy">,
+  steps: readonly PlannedStep[],
+): string[] {
+  const costOf = ({ policy }: Pick<Estate, "policy">) =>
+    totalPatternCost(
+      policy.rules.flatMap(({ username, sourceIp, filter }) => [username, sourceIp, filter.hostname ?? ""]),
+    );
+  const cost = costOf(planned);
+  if (cost <= FIREWALL_PATTERNS_MAX || cost <= costOf(estate)) return [];
+  return [
+    `${listed(steps.map(({ title }) => title))}: the patterns of the firewall rules of the namespace ${estate.tenant} would have a total cost of ${cost}, and the maximum is ${FIREWALL_PATTERNS_MAX}; use fewer different patterns, smaller patterns, or patterns of literals such as ^web-1$`,
+  ];
 }
 
 /** Reports devices that the plan accepts beyond the quota of the namespace. */

@@ -19,6 +19,7 @@ import {
   ruleKey,
   type StoredRule,
 } from "./firewallRule.ts";
+import { checkPatternCosts } from "./patternCosts.ts";
 
 type Body = Context<PublicOperations["createFirewallRule"]>["body"];
 
@@ -80,9 +81,11 @@ export const createFirewallRule: ObjectWrite<PublicOperations["createFirewallRul
     create: async (tx) => {
       await checkNumber(services, tenantId);
       await checkFilter(tx, tenantId, body.filter);
+      const columns = columnsOf(body);
+      await checkPatternCosts(tx, tenantId, columns);
       const created = {
         tenantId,
-        ...columnsOf(body),
+        ...columns,
         expiresAt: newEnd(services, "expires_at", body.expires_at),
         creationKey,
         declaredBy: declaredColumn(declaration, services.now()),
@@ -112,7 +115,9 @@ export const updateFirewallRule: ObjectWrite<PublicOperations["updateFirewallRul
   const { tenantId, id } = found;
   await checkFilter(db, tenantId, body.filter);
   const expiresAt = updatedEnd("expires_at", body.expires_at, found.expiresAt);
-  const changes = { ...columnsOf(body), expiresAt };
+  const columns = columnsOf(body);
+  await checkPatternCosts(db, tenantId, columns, found);
+  const changes = { ...columns, expiresAt };
   await leaveToCommit(db, updateRow(db, "FirewallRule", { tenantId, id }, changes));
   const { tags = [] } = body.filter;
   await firewallRuleRows.replaceTags(db, found, tags);

@@ -12,6 +12,8 @@ export interface SshAddress {
 
 /** Maximum length of a client's user name, in characters. Names of devices and namespaces are shorter. */
 const LONGEST = 512;
+/** Maximum length of a login name, in characters: the maximum length of login names in the API. */
+const LOGIN_LONGEST = 255;
 
 /**
  * Parses the user name of an SSH client: `login@namespace.device` or `login@uid`. Device names may contain dots.
@@ -21,6 +23,7 @@ export function readSshAddress(text: string): SshAddress | undefined {
   if (text.length > LONGEST) return undefined;
   const [, login, place] = /^([^@]+)@([^@]+)$/s.exec(text) ?? [];
   if (login === undefined || place === undefined || !isPrintable(text)) return undefined;
+  if (login.length > LOGIN_LONGEST) return undefined;
   const dot = place.indexOf(".");
   if (dot === -1) return { login, device: { uid: place } };
   const device = { domain: place.slice(0, dot), name: place.slice(dot + 1) };
