@@ -1,90 +1,87 @@
-import { expect, test } from "vitest";
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { beforeEach, expect, test } from "vitest";
 import { type Decision, DecisionTurns } from "../../../server/DecisionTurns.ts";
-import { BusyError } from "../../../server/errors.ts";
 
-/** A clock that advances by a millisecond with each step of a decision. */
-function steppingClock() {
-  let time = 0;
-  const began: string[] = [];
-  /** Returns a decision of several steps of a millisecond each. */
-  function* decision<T>(name: string, steps: number, result: T): Decision<T> {
-    for (let step = 0; step < steps; step += 1) {
-      began.push(name);
-      time += 1;
-      yield;
-    }
-    return result;
-  }
-  return { began, decision, now: () => time };
-}
+class Busy extends Error {}
 
-/** Returns the names that were added to a list, by turn of the event loop, until a promise resolves. */
-async function turnsUntil(names: string[], end: Promise<unknown>): Promise<string[]> {
-  const turns = [names.splice(0).join("")];
-  let hasEnded = false;
-  void end.then(() => {
-    hasEnded = true;
-  });
-  while (!hasEnded) {
-    await new Promise<void>((resolve) => setImmediate(resolve));
-    const turn = names.splice(0).join("");
-    if (turn !== "") turns.push(turn);
-  }
-  return turns;
-}
-
-test("runs a short decision at once, and a long one in slices of 3 milliseconds", async () => {
-  const { now, decision, began } = steppingClock();
-  const turns = new DecisionTurns(now);
-  const short = turns.run("a", decision("s", 2, "short"));
-  expect(began.splice(0)).toEqual(["s", "s"]);
-  expect(await short).toBe("short");
-  const long = turns.run("a", decision("l", 100, "long"));
-  const slices = await turnsUntil(began, long);
-  expect(await long).toBe("long");
-  expect(slices.join("")).toBe("l".repeat(100));
-  expect(slices.filter((slice) => slice.length > 3)).toEqual([]);
+let now = 0;
+let log: string[] = [];
+let turns: DecisionTurns;
+beforeEach(() => {
+  now = 0;
+  log = [];
+  turns = new DecisionTurns(
+    () => new Busy(),
+    () => now,
+  );
 });
 
-test("owners take turns, whatever the number and the length of their decisions", async () => {
-  const { now, decision, began } = steppingClock();
-  const turns = new DecisionTurns(now);
-  const many = Array.from({ length: 10 }, () => turns.run("a", decision("a", 50, undefined)));
-  const other = turns.run("b", decision("b", 6, "b"));
-  await turnsUntil(began, other).then((slices) => {
-    expect(slices.join("").match(/b/g)).toHaveLength(6);
-    // The other owner needs three slices. Before each, it waits for one slice of the first owner, which began earlier.
-    expect(slices.join("").match(/a/g)?.length).toBeLessThanOrEqual(15);
-  });
-  await Promise.all(many);
-});
-
-test("decisions of an owner run in order", async () => {
-  const { now, decision, began } = steppingClock();
-  const turns = new DecisionTurns(now);
-  const ends = ["x", "y", "z"].map((name) => turns.run("a", decision(name, 4, name)));
-  await Promise.all(ends);
-  expect(began.join("")).toBe("xxxxyyyyzzzz");
-});
-
-test("an owner has at most 200 decisions that wait, and other owners are not refused", async () => {
-  const { now, decision } = steppingClock();
-  const turns = new DecisionTurns(now);
-  const all = Array.from({ length: 200 }, () => turns.run("a", decision("a", 10, undefined)));
-  expect(() => turns.run("a", decision("a", 1, undefined))).toThrow(BusyError);
-  expect(await turns.run("b", decision("b", 1, "decided"))).toBe("decided");
-  await Promise.all(all);
-  expect(await turns.run("a", decision("a", 1, "decided"))).toBe("decided");
-});
-
-test("an error ends only the decision that throws it", async () => {
-  const { now, decision } = steppingClock();
-  const turns = new DecisionTurns(now);
-  function* failing(): Decision<never> {
+/** A decision of several steps. Each step takes the same time and is logged. */
+function* decision(name: string, steps: number, milliseconds: number): Decision<string> {
+  for (let step = 1; step <= steps; step += 1) {
+    now += milliseconds;
+    log.push(name);
     yield;
+  }
+  return name;
+}
+
+test("a short decision ends in the same turn", async () => {
+  const ended = turns.run("a", decision("a", 2, 0.1));
+  expect(log).toEqual(["a", "a"]);
+  expect(await ended).toBe("a");
+});
+
+test("other work runs between the slices of a decision, and after a long step for several turns", async () => {
+  const ended = turns.run("a", decision("a", 2, 12));
+  let isEnded = false;
+  void ended.then(() => {
+    isEnded = true;
+  });
+  while (!isEnded) {
+    log.push("other");
+    await nextTurn();
+  }
+  const between = log.slice(log.indexOf("a") + 1, log.lastIndexOf("a"));
+  expect(between).toEqual(["other", "other", "other", "other"]);
+});
+
+test("a slice contains steps of several milliseconds in total", async () => {
+  const ended = turns.run("a", decision("a", 9, 1));
+  expect(log).toEqual(["a", "a", "a"]);
+  await nextTurn();
+  expect(log).toHaveLength(6);
+  await ended;
+  expect(log).toHaveLength(9);
+});
+
+test("owners take turns, and the decisions of an owner run one after the other", async () => {
+  const all = [
+    turns.run("a", decision("a1", 3, 3)),
+    turns.run("a", decision("a2", 3, 3)),
+    turns.run("b", decision("b", 3, 3)),
+  ];
+  expect(await Promise.all(all)).toEqual(["a1", "a2", "b"]);
+  // The end of a decision is a step too.
+  expect(log).toEqual(["a1", "a1", "b", "a1", "b", "b", "a2", "a2", "a2"]);
+});
+
+test("too many waiting decisions of an owner are refused, without a loss for other owners", async () => {
+  const waiting = Array.from({ length: 200 }, () => turns.run("a", decision("a", 2, 4)));
+  expect(() => turns.run("a", decision("a", 1, 1))).toThrow(Busy);
+  const other = turns.run("b", decision("b", 1, 1));
+  expect(await other).toBe("b");
+  expect(log.filter((name) => name === "a").length).toBeLessThan(5);
+  expect(await Promise.all(waiting)).toHaveLength(200);
+  expect(await turns.run("a", decision("later", 1, 1))).toBe("later");
+});
+
+test("an error ends only its decision", async () => {
+  // biome-ignore lint/correctness/useYield: the decision fails in its first step
+  function* failing(): Decision<string> {
     throw new Error("broken");
   }
-  const [failed, next] = [turns.run("a", failing()), turns.run("a", decision("a", 9, "decided"))];
-  await expect(failed).rejects.toThrow("broken");
-  expect(await next).toBe("decided");
+  const after = decision("after", 1, 1);
+  await expect(turns.run("a", failing())).rejects.toThrow("broken");
+  expect(await turns.run("a", after)).toBe("after");
 });
