@@ -49,27 +49,51 @@ export function openForBench(url: string): Promise<Database> {
 /** Number of rows that one INSERT statement adds. */
 const BATCH = 5000;
 
-type Row = Readonly<Record<string, string | number | boolean>>;
+type Row = Readonly<Record<string, string | number | boolean | null>>;
 
 /**
- * Fills a new database with namespaces and users. Uses SQL statements, since they insert 100,000 rows within seconds.
+ * Inserts rows into a table. Uses SQL statements, since they insert 100,000 rows within seconds.
+ * @param row returns the row with a number; each row has the same columns
+ * @param batch number of rows that one statement adds; smaller for rows of many kilobytes
  */
-export async function seed(url: string, namespaces: readonly NamespaceName[]): Promise<void> {
+export type Insert = (
+  table: string,
+  count: number,
+  row: (index: number) => Row,
+  batch?: number,
+) => Promise<void>;
+
+/**
+ * Opens the database at a URL for fast inserts, and closes it after the work.
+ * @param work adds rows to the database
+ */
+export async function fill(url: string, work: (insert: Insert) => Promise<void>): Promise<void> {
   const { client, close } = await openForBench(url);
   const isSqlite = url.startsWith("file:");
-  async function insert(table: string, count: number, row: (index: number) => Row): Promise<void> {
+  await work(async (table, count, row, batch = BATCH) => {
+    if (count === 0) return;
     const columns = Object.keys(row(0));
     const names = columns.map((name) => `"${name}"`).join(", ");
     const values = columns.map((name) => `value ->> '${name}'`).join(", ");
     const from = isSqlite
       ? `SELECT ${values} FROM json_each(?)`
       : `SELECT ${names} FROM json_populate_recordset(NULL::"${table}", $1)`;
-    for (let first = 0; first < count; first += BATCH) {
-      const length = Math.min(BATCH, count - first);
+    for (let first = 0; first < count; first += batch) {
+      const length = Math.min(batch, count - first);
       const rows = JSON.stringify(Array.from({ length }, (_, index) => row(first + index)));
       await client.$executeRawUnsafe(`INSERT INTO "${table}" (${names}) ${from}`, rows);
     }
-  }
+  });
+  // Without this command, PostgreSQL would start an automatic VACUUM later, during a measurement.
+  if (!isSqlite) await client.$executeRawUnsafe("VACUUM ANALYZE");
+  await close();
+}
+
+/** Fills a new database with namespaces and users. */
+export const seed = (url: string, namespaces: readonly NamespaceName[]): Promise<void> =>
+  fill(url, (insert) => addNamespaces(insert, namespaces));
+
+async function addNamespaces(insert: Insert, namespaces: readonly NamespaceName[]): Promise<void> {
   const now = timeText(Date.now());
   const common = { passwordHash: await hashPassword(PASSWORD), createdAt: now };
   const owners = USERNAMES.map((name) => ({ id: name, username: name, email: `${name}@example.com` }));
@@ -91,13 +115,10 @@ export async function seed(url: string, namespaces: readonly NamespaceName[]): P
     await insert("PublicKey", keys, (index) => keyRow(tenantId, index, now));
     await insert("FirewallRule", rules, (index) => ruleRow(tenantId, index));
   }
-  // Without this command, PostgreSQL would start an automatic VACUUM later, during a measurement.
-  if (!isSqlite) await client.$executeRawUnsafe("VACUUM ANALYZE");
-  await close();
 }
 
 /** Formats a time as a text that both databases accept. SQLite stores the text as it is. */
-const timeText = (milliseconds: number): string =>
+export const timeText = (milliseconds: number): string =>
   new Date(milliseconds).toISOString().replace("Z", "+00:00");
 
 function deviceRow(name: NamespaceName, index: number, pending: boolean) {

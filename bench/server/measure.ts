@@ -213,11 +213,15 @@ async function callersOf(url: string, { namespaces = [] }: Case): Promise<Caller
   const session = await login(url, contentsOf(first).owner);
   const callers: Caller[] = [];
   for (const tenant of namespaces.map(tenantOf)) {
-    const response = await succeeded(fetch(`${url}/api/auth/token/${tenant}`, { headers: bearer(session) }));
-    const { token } = (await response.json()) as { readonly token: string };
-    callers.push({ tenant, headers: bearer(token) });
+    callers.push({ tenant, headers: bearer(await namespaceToken(url, session, tenant)) });
   }
   return callers;
+}
+
+/** Returns a token of a logged-in user for one of the user's namespaces. */
+export async function namespaceToken(url: string, session: string, tenant: string): Promise<string> {
+  const response = await succeeded(fetch(`${url}/api/auth/token/${tenant}`, { headers: bearer(session) }));
+  return ((await response.json()) as { readonly token: string }).token;
 }
 
 /** Logs in a seeded user. Returns the token. */
