@@ -1,6 +1,5 @@
 import type { AddressInfo } from "node:net";
 import type { FastifyBaseLogger, FastifyInstance } from "fastify";
-import { collectDefaultMetrics } from "prom-client";
 import { isLoopback } from "../addresses.ts";
 import type { Gateway } from "../gateway/Gateway.ts";
 import { readHostKey } from "../gateway/hostKey.ts";
@@ -24,7 +23,6 @@ export async function serveMetrics(
   logger: FastifyBaseLogger,
 ): Promise<FastifyInstance> {
   const token = settings.metricsTokenFile && readMetricsToken(settings.metricsTokenFile);
-  collectDefaultMetrics({ register: metrics.registry });
   const server = buildMetricsServer(metrics, { logger, token });
   await listen(server, address, { what: "metrics", flags: "--metrics-address" });
   const listening = server.server.address() as AddressInfo;

@@ -1,6 +1,8 @@
 import { readFileSync } from "node:fs";
+import { setTimeout as wait } from "node:timers/promises";
 import { fileFailureText } from "@gatehouse-access/sdk/errors";
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from "fastify";
+import { collectDefaultMetrics } from "prom-client";
 import { openToOthers, strangersMayDoAnything } from "../files/dataFolder.ts";
 import { HttpServers } from "../http/listener/HttpServers.ts";
 import { schemaController } from "../http/listener/schemaController.ts";
@@ -11,6 +13,9 @@ import { isSameSecret } from "../secrets/digest.ts";
 /** Minimum length of the metrics token, in characters. */
 const TOKEN_LENGTH = 16;
 
+/** Interval of the timer that measures blocks of the event loop, in milliseconds. */
+const LAG_INTERVAL = 10;
+
 interface MetricsOptions {
   readonly logger: FastifyBaseLogger;
   /** The bearer token that a scraper must send; undefined if none is required. */
@@ -19,9 +24,10 @@ interface MetricsOptions {
 
 /**
  * Serves `/metrics` for Prometheus on a separate listener, because only the operator may read metrics of all
- * namespaces.
+ * namespaces. Also collects the metrics of the process and of Node.
  */
 export function buildMetricsServer(metrics: Metrics, { logger, token }: MetricsOptions): FastifyInstance {
+  collectDefaultMetrics({ register: metrics.registry, eventLoopMonitoringPrecision: LAG_INTERVAL });
   const servers = new HttpServers();
   const app: FastifyInstance = Fastify({
     loggerInstance: logger,
@@ -37,6 +43,9 @@ export function buildMetricsServer(metrics: Metrics, { logger, token }: MetricsO
         .header("WWW-Authenticate", "Bearer")
         .send({ message: "a bearer token is required" });
     }
+    // The timer records a block of the event loop only after the block. A request that arrived during the block would
+    // otherwise read the metrics, and reset the maximum, before the timer.
+    await wait(2 * LAG_INTERVAL);
     return reply.type(metrics.registry.contentType).send(await metrics.registry.metrics());
   });
   return app;
