@@ -1,4 +1,4 @@
-import { readRows, type Sql, sql } from "../db/sql/sql.ts";
+import { providerOf, readRows, type Sql, sql } from "../db/sql/sql.ts";
 import type { Services } from "../services.ts";
 import { filterSql } from "./conditionSql.ts";
 import {
@@ -136,8 +136,10 @@ async function deepPage<Row>(listing: Listing): Promise<Page<Row>> {
 }
 
 async function filteredPage<Row>(all: Listing, groups: readonly ConditionGroup[]): Promise<Page<Row>> {
-  const { table, range, visible } = all;
-  const meeting = (filter: readonly ConditionGroup[]) => sql`(${visible}) AND ${filterSql(table, filter)}`;
+  const { services, table, range, visible } = all;
+  const provider = providerOf(services.db);
+  const meeting = (filter: readonly ConditionGroup[]) =>
+    sql`(${visible}) AND ${filterSql(provider, table, filter)}`;
   const listing = { ...all, where: meeting(groups), counted: undefined };
   const found = findLead(table, groups);
   const lead = found && { ...found.lead, where: meeting(found.groups) };

@@ -48,7 +48,7 @@ function leadOnPostgresql(tenantId: string, part: string): Lead | undefined {
   if (!/[a-z0-9]{3}/i.test(part)) return undefined;
   return {
     candidates: sql`SELECT "Device"."uid" AS candidate FROM "Device"
-      WHERE "Device"."tenantId" = ${tenantId} AND ${containsSql(sql`"Device"."name"`, part)}`,
+      WHERE "Device"."tenantId" = ${tenantId} AND ${containsSql("postgres", sql`"Device"."name"`, part)}`,
     column: sql`"Device"."uid"`,
   };
 }
