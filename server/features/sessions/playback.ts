@@ -1,4 +1,5 @@
 import { Readable } from "node:stream";
+import { setImmediate as letOthers } from "node:timers/promises";
 import { JSON_TYPE, type PublicOperations, sessions } from "@gatehouse-access/sdk/contract";
 import type { SessionRecord } from "../../db/generated/sqlite/client.ts";
 import { NotFoundError } from "../../errors.ts";
@@ -36,6 +37,23 @@ export async function* asciicast(chunks: AsyncIterable<Chunk>): AsyncGenerator<s
 
 /** Maximum number of chunks in memory. A whole recording may not fit into memory. */
 const BATCH = 100;
+/** Number of characters of a batch above which the next batch has fewer chunks. Reading more would block the service. */
+const BATCH_CHARACTERS = 256 * 1024;
+
+/** Number of chunks of the first batch, whose length is not known. */
+const FIRST_BATCH = 8;
+
+/** The turn of the event loop in which the next batch of any recording is read. */
+let nextTurn: Promise<unknown> = Promise.resolve();
+
+/**
+ * Waits for a turn of the event loop in which no other batch is read. Without separate turns, a database that answers at
+ * once would keep other requests waiting until the end of all recordings that are read.
+ */
+function turn(): Promise<unknown> {
+  nextTurn = nextTurn.then(() => letOthers());
+  return nextTurn;
+}
 
 /** The recording of one seat. */
 interface Recording {
@@ -49,26 +67,39 @@ function readBatch(
   services: Services,
   { uid, seat, tenantId }: Recording,
   after: number,
+  take: number,
 ): Promise<SessionRecord[]> {
   return services.db.sessionRecord.findMany({
     where: { sessionUid: uid, seat, sequence: { gt: after }, session: { tenantId } },
     orderBy: { sequence: "asc" },
-    take: BATCH,
+    take,
   });
 }
 
-async function* chunksFrom(
-  services: Services,
-  recording: Recording,
-  first: readonly SessionRecord[],
-): AsyncGenerator<SessionRecord> {
-  let batch = first;
+/** Returns the number of chunks of the next batch, if it has chunks of the same length as the last batch. */
+function nextSize(batch: readonly SessionRecord[]): number {
+  const characters = batch.reduce((all, { message }) => all + message.length, 0);
+  const fitting = Math.floor((BATCH_CHARACTERS * batch.length) / Math.max(characters, 1));
+  return Math.min(Math.max(fitting, 1), BATCH);
+}
+
+/** Reads a recording in batches, in order. */
+async function* chunksOf(services: Services, recording: Recording): AsyncGenerator<SessionRecord> {
+  let size = FIRST_BATCH;
+  let last = 0;
   for (;;) {
+    await turn();
+    const batch = await readBatch(services, recording, last, size);
     yield* batch;
-    const last = batch.at(-1);
-    if (last === undefined || batch.length < BATCH) return;
-    batch = await readBatch(services, recording, last.sequence);
+    if (batch.length < size) return;
+    last = batch.at(-1)?.sequence ?? last;
+    size = nextSize(batch);
   }
+}
+
+async function* withFirst<T>(first: T, others: AsyncIterable<T>): AsyncGenerator<T> {
+  yield first;
+  yield* others;
 }
 
 /** Returns a recording as a JSON array, as the specification defines it. */
@@ -101,9 +132,10 @@ function preferredTextType(accept: RequestFacts["accept"]): string | undefined {
 export const getSessionRecord: Handler<PublicOperations["getSessionRecord"]> = async (context) => {
   const { services, identity, params, request, header } = context;
   const recording = { uid: params.uid, seat: Number(params.seat), tenantId: identity.tenant };
-  const first = await readBatch(services, recording, 0);
-  if (first.length === 0) throw new NotFoundError("the session does not exist, or the seat has no recording");
-  const chunks = chunksFrom(services, recording, first);
+  const stored = chunksOf(services, recording);
+  const first = await stored.next();
+  if (first.done) throw new NotFoundError("the session does not exist, or the seat has no recording");
+  const chunks = withFirst(first.value, stored);
   const text = preferredTextType(request.accept);
   if (text !== undefined) {
     header("Content-Type", text === sessions.ASCIICAST ? text : `${text}; charset=utf-8`);

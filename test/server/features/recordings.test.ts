@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { request } from "node:http";
-import { beforeEach, describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, test, vi } from "vitest";
 import { trimSessions } from "../../../server/features/sessions/retention.ts";
 import { withInternalApp, withLab } from "../http/lab.ts";
 import { type CallOptions, enroll, enrollProven, valuesOf } from "../http/testApp.ts";
@@ -149,6 +149,34 @@ describe("a recording", () => {
     });
     const { body } = await play();
     expect(valuesOf(body, "message")).toEqual(Array.from({ length: 250 }, (_, index) => `line ${index}`));
+  });
+
+  test("is read in batches, each in a separate turn of the event loop, so that other requests run between them", async () => {
+    for (let index = 0; index < 60; index += 1) await record("x".repeat(16 * 1024));
+    let turn = 0;
+    const count = () => {
+      turn += 1;
+      next = setImmediate(count);
+    };
+    let next = setImmediate(count);
+    const turns: number[] = [];
+    const { sessionRecord } = app.services.db;
+    const read = sessionRecord.findMany.bind(sessionRecord);
+    const spy = vi.spyOn(sessionRecord, "findMany").mockImplementation(((
+      ...args: Parameters<typeof read>
+    ) => {
+      turns.push(turn);
+      return read(...args);
+    }) as typeof sessionRecord.findMany);
+    try {
+      const played = await Promise.all(Array.from({ length: 3 }, () => play()));
+      expect(played.map(({ body }) => body.length)).toEqual([60, 60, 60]);
+    } finally {
+      clearImmediate(next);
+      spy.mockRestore();
+    }
+    expect(turns.length).toBeGreaterThanOrEqual(3 * 4);
+    expect(new Set(turns).size).toBe(turns.length);
   });
 
   test("has a seat for each channel, which can be deleted separately", async () => {
