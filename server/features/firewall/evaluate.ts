@@ -1,3 +1,4 @@
+import { setImmediate as letOthers } from "node:timers/promises";
 import type { InternalOperations } from "@gatehouse-access/sdk/contract";
 import {
   type FirewallDecision,
@@ -18,7 +19,7 @@ import { presentFilter } from "../filters/filter.ts";
 import { tagNames, tagNamesIn, tagRows, tagsColumn } from "../tags/tagList.ts";
 import { firewallRuleRows } from "./firewallRule.ts";
 
-/** Number of rules per statement. Other requests to the database wait for at most one statement. */
+/** Number of rules per statement. Other requests run between two statements. */
 const READ_AT_ONCE = 1000;
 
 type RuleRow = Pick<
@@ -57,6 +58,7 @@ export async function activeRules(tx: Transaction, tenantId: string): Promise<Ac
     );
     for (const row of rows) rules.push(factsOf(row));
     if (rows.length < READ_AT_ONCE) return rules;
+    await letOthers();
   }
 }
 
