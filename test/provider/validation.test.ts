@@ -42,6 +42,11 @@ const RULES: readonly (readonly [string, Record<string, unknown>, RegExp])[] = [
     { settings: { sshForwarding: [{ login: "^deploy$", target: "^db:5432$", port: 1 }] } },
     /^Namespace\.settings\.sshForwarding\.0: must not have "port"$/,
   ],
+  [
+    "Namespace",
+    { settings: { sshForwarding: Array(20).fill({ login: "[a-z]{500}", target: "^db:5432$" }) } },
+    /^Namespace\.settings\.sshForwarding: must have patterns with a total size of at most 6000 /,
+  ],
   ["Namespace", { forceDestroy: "yes" }, /^Namespace\.forceDestroy: must be true or false$/],
   ["Namespace", { adopt: "force" }, /^Namespace\.adopt: must be true or false, or must be overwrite$/],
   ["Member", { tenant: "mine" }, /^Member\.tenant: must be a lower-case uuid/],
