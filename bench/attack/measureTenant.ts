@@ -62,7 +62,7 @@ export interface TenantResult {
   readonly results: Readonly<Record<string, number>>;
 }
 
-/** What the measurement of a case needs. */
+/** The input of a measurement. */
 interface Run {
   /** Folder of the service. */
   readonly folder: string;

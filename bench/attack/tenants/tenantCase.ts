@@ -34,7 +34,7 @@ export interface Place {
   onEnd(stop: () => Promise<unknown> | unknown): void;
 }
 
-/** What the thread of the attacker knows. */
+/** The input of an attack in the thread of the attacker. */
 export interface Attacker {
   readonly url: string;
   readonly sshPort: number;
