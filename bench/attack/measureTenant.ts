@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Worker } from "node:worker_threads";
-import { Client } from "undici";
+import { Client, request } from "undici";
 import { hashPassword } from "../../server/dist/secrets/passwords.js";
 import type { TestIssuer } from "../../test/support/issuer.ts";
 import { percentile } from "../measuring.ts";
@@ -34,8 +34,6 @@ export const GOAL = {
 const METRIC_INTERVAL = 10;
 /** Maximum time for a response, in milliseconds. */
 const PATIENCE = 120_000;
-/** Time in which all connections of the attacker open, in milliseconds. */
-const START = 500;
 
 const tenantIdOf = (name: TenantCaseName): string =>
   `00000000-0000-4000-8001-${String(Object.keys(TENANT_CASES).indexOf(name)).padStart(9, "0")}000`;
@@ -96,7 +94,9 @@ async function addTenant({ url, issuer }: Run, name: TenantCaseName): Promise<vo
 
 /** Returns the longest block of the event loop since the last call, in milliseconds. */
 async function longestBlock(metrics: string): Promise<number> {
-  const text = await (await fetch(metrics)).text();
+  // Each call uses a new connection, because a blocked service closes idle connections late.
+  const { body } = await request(metrics, { reset: true, headersTimeout: PATIENCE });
+  const text = await body.text();
   const [, seconds] = /^nodejs_eventloop_lag_max_seconds (\S+)$/m.exec(text) ?? [];
   if (seconds === undefined) throw new Error("the service has no metric of its event loop");
   return Number(seconds) * 1000;
@@ -116,22 +116,38 @@ class OtherTenant {
     this.#next = next;
   }
 
-  async measure(seconds: number): Promise<Figures> {
+  /**
+   * Measures requests for a time.
+   * @param begin begins the attack, after the metric of the event loop is reset: the first request of an attack can
+   * block the service
+   */
+  async measure(seconds: number, begin: () => Promise<unknown> = async () => {}): Promise<Figures> {
     await longestBlock(this.#metrics);
+    await begin();
     const times: number[] = [];
     const end = performance.now() + seconds * 1000;
     while (performance.now() < end) {
       const started = performance.now();
-      const { headers = {}, ...request } = this.#next(this.#sent);
-      this.#sent += 1;
-      const { statusCode, body } = await this.#client.request({ ...request, headers: { ...headers } });
-      await body.dump();
+      const result = await this.#send();
       times.push(performance.now() - started);
-      if (statusCode !== 200) this.refused[statusCode] = (this.refused[statusCode] ?? 0) + 1;
+      if (result !== "200") this.refused[result] = (this.refused[result] ?? 0) + 1;
       await sleep(5);
     }
     const [p50, p99, worst] = [percentile(times, 0.5), percentile(times, 0.99), percentile(times, 1)];
     return { p50, p99, worst, block: await longestBlock(this.#metrics) };
+  }
+
+  /** Sends the next request. Returns the status of the response. */
+  async #send(): Promise<string> {
+    const { headers = {}, ...next } = this.#next(this.#sent);
+    this.#sent += 1;
+    try {
+      const { statusCode, body } = await this.#client.request({ ...next, headers: { ...headers } });
+      await body.dump();
+      return String(statusCode);
+    } catch {
+      return "no response";
+    }
   }
 
   close(): Promise<void> {
@@ -188,11 +204,10 @@ export async function measureTenant(run: Run, name: TenantCaseName): Promise<Ten
     await other.measure(1);
     const idle = await other.measure(seconds);
     const order: TenantOrder = { ...place, name, prepared };
-    const attacker = new Worker(new URL("./tenantAttacker.ts", import.meta.url), { workerData: order });
+    const script = new URL("./tenantAttacker.ts", import.meta.url);
+    const attacker = new Worker(script, { workerData: order });
     stops.push(() => attacker.terminate());
-    await once(attacker, "message");
-    await sleep(START);
-    const attacked = await other.measure(seconds);
+    const attacked = await other.measure(seconds, () => once(attacker, "message"));
     const counted = once(attacker, "message");
     attacker.postMessage("count");
     const [results] = (await counted) as [Record<string, number>];

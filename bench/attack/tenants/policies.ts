@@ -5,7 +5,7 @@ import { join } from "node:path";
 import ssh2 from "ssh2";
 import { WebSocket } from "ws";
 import { newKey, openFolder, publicHalf, startAgent } from "../../../test/support/sshFleet.ts";
-import { costlyPattern } from "./costlyPatterns.ts";
+import { costlyMatch, costlyPattern } from "./costlyPatterns.ts";
 import { addDevices, hostileUid } from "./deviceRows.ts";
 import {
   type Attacker,
@@ -34,16 +34,17 @@ async function addRules(seeding: Seeding): Promise<void> {
   const { insert, tenantId } = seeding;
   await addDevices(seeding, { count: 1, nameOf: () => "device" });
   await insert("FirewallRule", RULES, (index) => {
-    const pattern = (which: number) => (index === 0 ? ".*" : costlyPattern(index * 3 + which));
+    // The address and the login name match, so that the service also evaluates the pattern on the device.
+    const matching = (which: number) => (index === 0 ? ".*" : costlyMatch(index * 2 + which));
     return {
       id: firstRuleOf(tenantId) + index,
       tenantId,
       action: "deny",
       active: true,
       priority: index + 1,
-      sourceIp: pattern(0),
-      username: pattern(1),
-      hostname: pattern(2),
+      sourceIp: matching(0),
+      username: matching(1),
+      hostname: index === 0 ? ".*" : costlyPattern(index),
     };
   });
 }

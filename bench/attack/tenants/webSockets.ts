@@ -1,8 +1,8 @@
 // Attacks by frames on WebSockets: frames without content cost the sender least.
+import { randomBytes } from "node:crypto";
 import { once } from "node:events";
-import type { Socket } from "node:net";
+import { connect } from "node:net";
 import { setTimeout as wait } from "node:timers/promises";
-import { WebSocket } from "ws";
 import type { Attacker, TenantCase } from "./tenantCase.ts";
 
 /** First bytes of frames from a client: an empty text message, and a pong, with a mask of zeros. */
@@ -13,34 +13,46 @@ const FRAMES = 10_000;
 /** Time in milliseconds after which the attacker gives up a connection whose frames the service does not read. */
 const PATIENCE = 1000;
 
-/** Opens a WebSocket, and sends frames until the service closes it or no longer reads. */
-async function flood({ count }: Attacker, socket: WebSocket, frame: Buffer): Promise<void> {
+/**
+ * Opens a WebSocket, and sends frames until the service disconnects or no longer reads. The attacker ignores the closing
+ * handshake, so it uses no WebSocket library.
+ */
+async function flood({ url, count }: Attacker, path: string, headers: string, frame: Buffer): Promise<void> {
   const frames = Buffer.concat(Array.from({ length: FRAMES }, () => frame));
-  const closed = new Promise<void>((resolve) => socket.on("close", () => resolve()));
-  socket.on("error", ({ message }) => count(message));
-  const opened = await Promise.race([once(socket, "open").then(() => true), closed]).catch(() => false);
-  if (opened !== true) return;
-  count("opened");
-  // The library sends frames one by one, which would cost the attacker more than the service.
-  const { _socket: raw } = socket as unknown as { readonly _socket: Socket };
-  while (!raw.destroyed) {
-    if (raw.write(frames)) {
+  const { hostname, port } = new URL(url);
+  const socket = connect(Number(port), hostname);
+  const closed = new Promise<undefined>((resolve) => socket.on("close", () => resolve(undefined)));
+  socket.on("error", () => {});
+  const key = randomBytes(16).toString("base64");
+  const upgrade = `Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: ${key}`;
+  socket.write(`GET ${path} HTTP/1.1\r\nHost: ${hostname}\r\n${upgrade}\r\n${headers}\r\n`);
+  const answer = await Promise.race([once(socket, "data"), closed]).catch(() => undefined);
+  const [, status = "closed"] = /^HTTP\/1\.1 (\d+)/.exec(String(answer?.[0])) ?? [];
+  count(status);
+  if (status !== "101") {
+    socket.destroy();
+    await wait(PATIENCE);
+    return;
+  }
+  socket.resume();
+  while (!socket.destroyed) {
+    if (socket.write(frames)) {
       await wait(1);
       continue;
     }
-    const drained = once(raw, "drain").then(
+    const drained = once(socket, "drain").then(
       () => true,
       () => false,
     );
     if (!(await Promise.race([drained, closed.then(() => false), wait(PATIENCE).then(() => false)]))) break;
     count("10,000 frames");
   }
-  socket.terminate();
+  socket.destroy();
   await wait(1);
 }
 
 const refusedTerminal = (frame: Buffer) => (attacker: Attacker) =>
-  flood(attacker, new WebSocket(`${attacker.url.replace("http", "ws")}/ws/ssh?token=unknown`), frame);
+  flood(attacker, "/ws/ssh?token=unknown", "", frame);
 
 /** Enrolls devices, and returns their tokens. */
 async function enroll(url: string, tenantId: string, token: string, devices: number): Promise<string[]> {
@@ -98,9 +110,8 @@ export const WEB_SOCKET_CASES = {
     prepare: ({ url, tenantId, token }) => enroll(url, tenantId, token, TUNNELS),
     run(attacker, tokens) {
       nextTunnel += 1;
-      const headers = { Authorization: `Bearer ${tokens[nextTunnel % TUNNELS]}` };
-      const url = `${attacker.url.replace("http", "ws")}/ssh/connection`;
-      return flood(attacker, new WebSocket(url, { headers }), PONG);
+      const header = `Authorization: Bearer ${tokens[nextTunnel % TUNNELS]}\r\n`;
+      return flood(attacker, "/ssh/connection", header, PONG);
     },
   } satisfies TenantCase<readonly string[]>,
 } as const satisfies Readonly<Record<string, TenantCase>>;
