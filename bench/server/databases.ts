@@ -109,8 +109,10 @@ async function addNamespaces(insert: Insert, namespaces: readonly NamespaceName[
     await insert("Member", 1, () => member(owner, "owner"));
     await insert("Member", members, (index) => member(userOf(index).id, GIVEN_ROLES[2]));
     await insert("Device", devices, (index) => deviceRow(name, index, pending));
-    await insert("DeviceTag", Math.ceil(devices / 100), (index) => {
-      return { deviceUid: uidOf(name, index * 100), tenantId, tag: RARE_TAG, position: 0 };
+    const tagId = `${tenantId} ${RARE_TAG}`;
+    if (devices > 0) await insert("Tag", 1, () => ({ id: tagId, tenantId, name: RARE_TAG }));
+    await insert("DeviceTagUse", Math.ceil(devices / 100), (index) => {
+      return { deviceUid: uidOf(name, index * 100), tenantId, tagId, position: 0 };
     });
     await insert("PublicKey", keys, (index) => keyRow(tenantId, index, now));
     await insert("FirewallRule", rules, (index) => ruleRow(tenantId, index));

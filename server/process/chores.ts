@@ -5,6 +5,7 @@ import { foldDeviceCounts } from "../features/devices/deviceCounts.ts";
 import { removeExpiredObjects } from "../features/expiredObjects.ts";
 import { deliverMails } from "../features/outbox/deliverMails.ts";
 import { trimSessions } from "../features/sessions/retention.ts";
+import { removeDeletedTags, removeUnusedTags } from "../features/tags/tagUpkeep.ts";
 import { forgetTokenUses } from "../features/trustedWorkloads/tokenUses.ts";
 import { removeExpiredTunnels } from "../features/tunnels/expiry.ts";
 import { forgetAccounts } from "../features/users/account/registerUser.ts";
@@ -47,6 +48,8 @@ function choresOf(services: Services, { keys, clock }: Kept, log: FastifyBaseLog
     { name: "accounts", every: HOUR, run: () => forgetAccounts(services) },
     { name: "sessions", every: 10 * MINUTE, run: () => trimSessions(services) },
     { name: "workload tokens", every: HOUR, run: () => forgetTokenUses(services) },
+    { name: "deleted tags", every: 10 * SECOND, run: () => removeDeletedTags(services) },
+    { name: "unused tags", every: HOUR, run: () => removeUnusedTags(services) },
     { name: "tunnels", every: HOUR, run: () => removeExpiredTunnels(services) },
   ];
 }

@@ -31,6 +31,7 @@ export const schemaOf = (
   importFileExtension = "ts"
   // Needs half the memory. Plans are cached, so few queries are compiled again.
   compilerBuild       = "small"
+  previewFeatures     = ["views"]
 }
 
 datasource db {

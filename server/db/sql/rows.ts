@@ -44,8 +44,11 @@ export async function countRows(
   return Number(counted?.count);
 }
 
+/** A row to insert. A value may be SQL, such as a query that returns one value. */
+type NewRow<M extends Model> = { readonly [Column in keyof RowOf<M>]?: RowOf<M>[Column] | Sql };
+
 /** Returns the statement that {@link insertRows} executes. At least one row is required. */
-export function insertion<M extends Model>(model: M, rows: readonly Partial<RowOf<M>>[]): Sql {
+export function insertion<M extends Model>(model: M, rows: readonly NewRow<M>[]): Sql {
   const columns = Object.keys(rows[0] ?? {}).map(sql.column);
   const values = rows.map((row) => sql`(${sql.list(Object.values(row))})`);
   return sql`INSERT INTO ${sql.column(model)} (${sql.join(columns, ", ")})
@@ -59,7 +62,7 @@ export function insertion<M extends Model>(model: M, rows: readonly Partial<RowO
 export async function insertRows<M extends Model>(
   db: SqlClient,
   model: M,
-  rows: readonly Partial<RowOf<M>>[],
+  rows: readonly NewRow<M>[],
 ): Promise<boolean> {
   return rows.length === 0 || (await db.$executeRaw(insertion(model, rows))) === rows.length;
 }

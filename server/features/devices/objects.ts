@@ -23,9 +23,11 @@ export const deviceObject: ManagedObject<Device> = {
   declare: (tx, tenantId, uid, declaredBy) => updateRow(tx, "Device", { uid, tenantId }, { declaredBy }),
 };
 
-/** The tags of a device, in order, and the program resource that declares them. */
+/** The tags of a device, in order, and the program resource that declared them. */
 export interface DeviceTags {
   readonly declaredBy: string | null;
+  /** True if the device has rows of tags, which may belong to deleted tags. */
+  readonly hasRows: boolean;
   readonly tags: readonly Pick<DeviceTag, "tag" | "creationKey">[];
 }
 
@@ -35,16 +37,23 @@ export async function findDeviceTags(
   tenantId: string,
   uid: string,
 ): Promise<DeviceTags | null> {
-  const rows = await readRows<{ declaredBy: string | null; tag: string | null; creationKey: string | null }>(
+  const rows = await readRows<{
+    readonly declaredBy: string | null;
+    readonly tagId: string | null;
+    readonly tag: string | null;
+    readonly creationKey: string | null;
+  }>(
     db,
-    sql`SELECT "Device"."tagsDeclaredBy" AS "declaredBy", "DeviceTag"."tag", "DeviceTag"."creationKey"
-      FROM "Device" LEFT JOIN "DeviceTag" ON "DeviceTag"."deviceUid" = "Device"."uid"
-      WHERE "Device"."uid" = ${uid} AND "Device"."tenantId" = ${tenantId} ORDER BY "DeviceTag"."position"`,
+    sql`SELECT "Device"."tagsDeclaredBy" AS "declaredBy", "DeviceTagUse"."tagId", "Tag"."name" AS "tag",
+        "DeviceTagUse"."creationKey"
+      FROM "Device" LEFT JOIN "DeviceTagUse" ON "DeviceTagUse"."deviceUid" = "Device"."uid"
+      LEFT JOIN "Tag" ON "Tag"."id" = "DeviceTagUse"."tagId" AND "Tag"."tenantId" = ${tenantId}
+      WHERE "Device"."uid" = ${uid} AND "Device"."tenantId" = ${tenantId} ORDER BY "DeviceTagUse"."position"`,
   );
   const [first] = rows;
   if (first === undefined) return null;
   const tags = rows.flatMap(({ tag, creationKey }) => (tag === null ? [] : { tag, creationKey }));
-  return { declaredBy: first.declaredBy, tags };
+  return { declaredBy: first.declaredBy, hasRows: first.tagId !== null, tags };
 }
 
 export const deviceTagsObject: ManagedObject<DeviceTags> = {

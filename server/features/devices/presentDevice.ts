@@ -60,7 +60,8 @@ export function presentDevice(
     revision: revisionOf(declaredDevice(row)),
     tags_revision: revisionOf(declaredTags(tagRows(tags))),
     declared_by: declaredIn(row.declaredBy),
-    tags_declared_by: declaredIn(row.tagsDeclaredBy),
+    // The deletion of a tag does not change the column, so the column may be set for a device without tags.
+    tags_declared_by: tags.length === 0 ? undefined : declaredIn(row.tagsDeclaredBy),
     transport: row.transport,
   };
 }

@@ -1,16 +1,17 @@
 import type { PublicOperations } from "@gatehouse-access/sdk/contract";
 import { createOnce } from "../../changes/createOnce.ts";
-import { deleteRows, findRow, insertRows, updateRow } from "../../db/sql/rows.ts";
-import { leaveToCommit } from "../../db/sql/sql.ts";
+import { deleteRows, insertRows, updateRow } from "../../db/sql/rows.ts";
+import { leaveToCommit, readRows, type SqlClient, sql } from "../../db/sql/sql.ts";
 import { ConflictError, NotFoundError } from "../../errors.ts";
 import type { ObjectWrite, WriteContext } from "../../http/handler.ts";
 import { tagAdded, tagNames, tagRemoved, tagRows } from "../tags/tagList.ts";
+import { addTags, tagId } from "../tags/tagTables.ts";
 import { type DeviceTags, declaredTags } from "./objects.ts";
 
 /** The parts of a request that change a device's tags. */
 type Change = Pick<
   WriteContext<PublicOperations["updateDeviceTags"], DeviceTags>,
-  "services" | "identity" | "params" | "found" | "became"
+  "services" | "identity" | "params" | "declaration" | "found" | "became"
 >;
 
 /**
@@ -18,7 +19,7 @@ type Change = Pick<
  * @param creationKey digest of the Idempotency-Key of the new tags
  */
 async function changeTags(
-  { services: { db }, identity, params, found, became }: Change,
+  { services: { db }, identity, params, declaration, found, became }: Change,
   next: (tags: readonly string[]) => readonly string[],
   creationKey: string | null = null,
 ): Promise<void> {
@@ -26,17 +27,46 @@ async function changeTags(
   const { uid } = params;
   if (found === null) throw new NotFoundError("no such device");
   const keys = new Map(found.tags.map((tag) => [tag.tag, tag.creationKey]));
-  const tags = tagRows(next(tagNames(found.tags))).map((tag) => {
-    const kept = keys.get(tag.tag);
-    return { ...tag, deviceUid: uid, tenantId, creationKey: kept === undefined ? creationKey : kept };
+  const tags = tagRows(next(tagNames(found.tags)));
+  const uses = tags.map(({ tag, position }) => {
+    const kept = keys.get(tag);
+    return {
+      deviceUid: uid,
+      tenantId,
+      tagId: tagId(tenantId, tag),
+      position,
+      creationKey: kept === undefined ? creationKey : kept,
+    };
   });
-  if (found.tags.length > 0) await leaveToCommit(db, deleteRows(db, "DeviceTag", { deviceUid: uid }));
-  await leaveToCommit(db, insertRows(db, "DeviceTag", tags));
-  // `tagsDeclaredBy` contains the program resource that declares the tags. A device without tags has no declared tags,
-  // so the service clears this column.
-  if (tags.length === 0 && found.declaredBy !== null)
-    await updateRow(db, "Device", { uid }, { tagsDeclaredBy: null });
+  await addTags(
+    db,
+    tenantId,
+    tagNames(tags).filter((tag) => !keys.has(tag)),
+  );
+  if (found.hasRows) await leaveToCommit(db, deleteRows(db, "DeviceTagUse", { deviceUid: uid }));
+  await leaveToCommit(db, insertRows(db, "DeviceTagUse", uses));
+  // `tagsDeclaredBy` contains the program resource that declares the tags. It is void if the device has no tags: the
+  // deletion of a tag does not change the column. So the first tag of a device clears the column, unless the request
+  // declares the tag.
+  const isVoid = tags.length === 0 || (found.tags.length === 0 && declaration === null);
+  if (isVoid && found.declaredBy !== null) await updateRow(db, "Device", { uid }, { tagsDeclaredBy: null });
   became(declaredTags(tags));
+}
+
+/**
+ * Returns the tag of a device that was created with an Idempotency-Key; undefined if no such tag exists. Deletes the row
+ * of a deleted tag with this key, because the key of a deleted object can be used again.
+ */
+async function tagCreatedWith(db: SqlClient, tenantId: string, creationKey: string) {
+  const [use] = await readRows<{ readonly deviceUid: string; readonly tag: string | null }>(
+    db,
+    sql`SELECT "DeviceTagUse"."deviceUid", "Tag"."name" AS "tag" FROM "DeviceTagUse"
+      LEFT JOIN "Tag" ON "Tag"."id" = "DeviceTagUse"."tagId" AND "Tag"."tenantId" = ${tenantId}
+      WHERE "DeviceTagUse"."tenantId" = ${tenantId} AND "DeviceTagUse"."creationKey" = ${creationKey}`,
+  );
+  if (use === undefined || use.tag !== null) return use;
+  await deleteRows(db, "DeviceTagUse", { tenantId, creationKey });
+  return undefined;
 }
 
 /**
@@ -51,8 +81,8 @@ export const createDeviceTag: ObjectWrite<PublicOperations["createDeviceTag"], D
   await createOnce(context, {
     taken: "tag: is already on the device",
     find: async (tx, key) => {
-      const existing = await findRow(tx, "DeviceTag", { tenantId, creationKey: key });
-      if (existing === null) return null;
+      const existing = await tagCreatedWith(tx, tenantId, key);
+      if (existing === undefined) return null;
       if (existing.deviceUid === params.uid && existing.tag === body.tag) return existing;
       throw new ConflictError(
         `Idempotency-Key: was already used to create the tag ${existing.tag} of the device ${existing.deviceUid}`,

@@ -1,19 +1,23 @@
 import { deleteRows, hasKey, insertRows, type RowOf } from "../../db/sql/rows.ts";
 import { leaveToCommit, readRows, type Sql, type SqlClient, sql } from "../../db/sql/sql.ts";
 import { tagNamesIn, tagRows, tagsColumn } from "../tags/tagList.ts";
+import { tagId } from "../tags/tagTables.ts";
 import type { StoredFilter } from "./filter.ts";
 
 /**
- * The database models with a filter: public keys and firewall rules. The value is the model that stores the filter's
- * tags.
+ * The database models with a filter: public keys and firewall rules. `uses` is the model that stores the filter's tags,
+ * and `tags` is its view with the names of the tags.
  */
-const TAGS_OF = { PublicKey: "PublicKeyTag", FirewallRule: "FirewallRuleTag" } as const;
+const TAGS_OF = {
+  PublicKey: { uses: "PublicKeyTagUse", tags: "PublicKeyTag" },
+  FirewallRule: { uses: "FirewallRuleTagUse", tags: "FirewallRuleTag" },
+} as const;
 
 /** Name of a database model with a filter. */
 export type Filtered = keyof typeof TAGS_OF;
-type FilterTag<M extends Filtered> = RowOf<(typeof TAGS_OF)[M]>;
+type FilterTag<M extends Filtered> = RowOf<(typeof TAGS_OF)[M]["uses"]>;
 /** The foreign-key columns with which a tag row refers to its public key or firewall rule. */
-type OwnerColumn<M extends Filtered> = Exclude<keyof FilterTag<M>, "tag" | "position">;
+type OwnerColumn<M extends Filtered> = Exclude<keyof FilterTag<M>, "tagId" | "position">;
 
 /** A public key or firewall rule, with the tags of its filter. */
 export type FilteredRow<M extends Filtered> = RowOf<M> & Pick<StoredFilter, "hostname" | "tags">;
@@ -26,8 +30,15 @@ export interface FilteredRows<M extends Filtered> {
   find(db: SqlClient, key: Partial<RowOf<M>>): Promise<FilteredRow<M> | null>;
   /** Returns the first row whose filter contains only this tag, or null if no such row exists. */
   findByOnlyTag(db: SqlClient, tenantId: string, tag: string, order: Sql): Promise<RowOf<M> | null>;
-  /** Adds tags to a filter that has no tags yet. The transaction waits for the statement before the commit. */
-  insertTags(db: SqlClient, row: Partial<RowOf<M>>, tags: readonly string[]): Promise<void>;
+  /**
+   * Adds tags to a filter that has no tags yet. The namespace must use the tags. The transaction waits for the statement
+   * before the commit.
+   */
+  insertTags(
+    db: SqlClient,
+    row: Partial<RowOf<M>> & { readonly tenantId: string },
+    tags: readonly string[],
+  ): Promise<void>;
   /** Replaces the tags of a row's filter. The transaction waits for the statements before the commit. */
   replaceTags(db: SqlClient, row: FilteredRow<M>, tags: readonly string[]): Promise<void>;
 }
@@ -40,9 +51,9 @@ export function filteredRows<M extends Filtered>(
   model: M,
   owner: Readonly<Record<OwnerColumn<M>, keyof RowOf<M> & string>>,
 ): FilteredRows<M> {
-  const tagModel = TAGS_OF[model];
+  const { uses, tags: view } = TAGS_OF[model];
   const references = Object.entries<keyof RowOf<M> & string>(owner);
-  const [rows, tags] = [sql.column(model), sql.column(tagModel)];
+  const [rows, tags] = [sql.column(model), sql.column(view)];
   const owned = references.map(
     ([column, of]) => sql`${tags}.${sql.column(column)} = ${rows}.${sql.column(of)}`,
   );
@@ -71,11 +82,15 @@ export function filteredRows<M extends Filtered>(
     },
     insertTags(db, row, names) {
       const owner = ownerOf(row);
-      const inserted = tagRows(names).map((tag) => ({ ...owner, ...tag }));
-      return leaveToCommit(db, insertRows(db, tagModel, inserted));
+      const inserted = tagRows(names).map(({ tag, position }) => ({
+        ...owner,
+        tagId: tagId(row.tenantId, tag),
+        position,
+      }));
+      return leaveToCommit(db, insertRows(db, uses, inserted));
     },
     async replaceTags(db, row, names) {
-      if (row.tags.length > 0) await leaveToCommit(db, deleteRows(db, tagModel, ownerOf(row)));
+      if (row.tags.length > 0) await leaveToCommit(db, deleteRows(db, uses, ownerOf(row)));
       await filtered.insertTags(db, row, names);
     },
   };

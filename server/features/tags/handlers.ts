@@ -14,7 +14,7 @@ const getTags: Handler<PublicOperations["getTags"]> = async ({ services, identit
   return names;
 };
 
-/** Renames a tag on all devices and in all filters, in one transaction (rules section 16.6). */
+/** Renames a tag on all devices and in all filters, by a change of one row (rules section 16.6). */
 const renameTag: ObjectWrite<PublicOperations["renameTag"]> = async (context) => {
   const { services, identity, params, body, found, became } = context;
   const { tenant: tenantId } = identity;

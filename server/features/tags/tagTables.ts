@@ -1,5 +1,7 @@
+import { randomUUID } from "node:crypto";
 import type { Declared, ManagedObject } from "../../changes/managedObject.ts";
-import { readRows, type Sql, type SqlClient, sql } from "../../db/sql/sql.ts";
+import { insertRows } from "../../db/sql/rows.ts";
+import { leaveToCommit, readRows, type Sql, type SqlClient, sql } from "../../db/sql/sql.ts";
 
 /** A tag as a declared object. Its only declared field is the name. */
 export const tagObject: ManagedObject<Declared> = {
@@ -8,8 +10,21 @@ export const tagObject: ManagedObject<Declared> = {
   declared: (row) => row,
 };
 
-/** The tables that store the tags of devices, public keys and firewall rules. */
-const TABLES = ["DeviceTag", "PublicKeyTag", "FirewallRuleTag"].map(sql.column);
+/**
+ * The tables with the uses of tags: the devices with the tag, and the keys and rules whose filter contains the tag. The
+ * column `owner` contains the object with the tag. It is unique among the uses of one tag.
+ */
+export const TAG_USES = [
+  { table: sql.column("DeviceTagUse"), owner: sql.column("deviceUid") },
+  { table: sql.column("PublicKeyTagUse"), owner: sql.column("fingerprint") },
+  { table: sql.column("FirewallRuleTagUse"), owner: sql.column("ruleId") },
+] as const;
+
+/** SQL condition that at least one object has the row's tag. */
+export const isTagUsed: Sql = sql.join(
+  TAG_USES.map(({ table }) => sql`EXISTS (SELECT 1 FROM ${table} WHERE ${table}."tagId" = "Tag"."id")`),
+  " OR ",
+);
 
 /**
  * Returns the tags in use in the namespace, in alphabetical order (rules section 16.4).
@@ -20,45 +35,48 @@ export async function knownTags(
   tenantId: string,
   among?: readonly string[],
 ): Promise<string[]> {
-  const used = among
-    ? among.map((tag) => ifUsed(tenantId, tag))
-    : TABLES.map((table) => allIn(table, tenantId));
-  const rows = await readRows<{ tag: string }>(tx, sql.join(used, " UNION "));
-  return rows.map((row) => row.tag).sort();
-}
-
-const allIn = (table: Sql, tenantId: string): Sql =>
-  sql`SELECT "tag" FROM ${table} WHERE "tenantId" = ${tenantId}`;
-
-/** Returns a query that returns one row with the tag if an object uses the tag, or else no row. */
-function ifUsed(tenantId: string, tag: string): Sql {
-  const carried = TABLES.map((table) => sql`EXISTS (${allIn(table, tenantId)} AND "tag" = ${tag})`);
-  return sql`SELECT CAST(${tag} AS TEXT) AS "tag" WHERE ${sql.join(carried, " OR ")}`;
-}
-
-async function everywhere(tx: SqlClient, statement: (table: Sql) => Sql): Promise<void> {
-  for (const table of TABLES) await tx.$executeRaw(statement(table));
-}
-
-/** Renames a tag on all devices and in all filters of the namespace. */
-export function renameEverywhere(tx: SqlClient, tenantId: string, from: string, to: string): Promise<void> {
-  return everywhere(
+  if (among?.length === 0) return [];
+  const named = among ? sql`"Tag"."name" IN (${sql.list(among)})` : sql.true;
+  const rows = await readRows<{ name: string }>(
     tx,
-    (table) => sql`UPDATE ${table} SET "tag" = ${to} WHERE "tenantId" = ${tenantId} AND "tag" = ${from}`,
+    sql`SELECT "Tag"."name" FROM "Tag" WHERE "Tag"."tenantId" = ${tenantId} AND ${named} AND (${isTagUsed})`,
+  );
+  return rows.map((row) => row.name).sort();
+}
+
+/** Returns SQL for the id of a tag of the namespace, for a column `tagId`; null if the namespace has no row for the tag. */
+export const tagId = (tenantId: string, tag: string): Sql =>
+  sql`(SELECT "Tag"."id" FROM "Tag" WHERE "Tag"."tenantId" = ${tenantId} AND "Tag"."name" = ${tag})`;
+
+/** Inserts the rows of tags that may be new in the namespace. The transaction waits for the statement before the commit. */
+export async function addTags(tx: SqlClient, tenantId: string, tags: readonly string[]): Promise<void> {
+  const rows = tags.map((name) => ({ id: randomUUID(), tenantId, name }));
+  await leaveToCommit(tx, insertRows(tx, "Tag", rows));
+}
+
+/**
+ * Renames a tag on all devices and in all filters of the namespace. Changes one row. Requires that no object uses the
+ * new name.
+ */
+export async function renameEverywhere(
+  tx: SqlClient,
+  tenantId: string,
+  from: string,
+  to: string,
+): Promise<void> {
+  // The row of a tag without a use still has the name.
+  await tx.$executeRaw(sql`DELETE FROM "Tag" WHERE "tenantId" = ${tenantId} AND "name" = ${to}`);
+  await tx.$executeRaw(
+    sql`UPDATE "Tag" SET "name" = ${to} WHERE "tenantId" = ${tenantId} AND "name" = ${from}`,
   );
 }
 
-/** Removes a tag from all devices and filters of the namespace. */
+/**
+ * Removes a tag from all devices and filters of the namespace. Changes one row: without a namespace, the tag and its uses
+ * count as missing. `removeDeletedTags` removes their rows.
+ */
 export async function deleteEverywhere(tx: SqlClient, tenantId: string, tag: string): Promise<void> {
-  // `tagsDeclaredBy` contains the program resource that declares a device's tags. If this tag is the last tag of a
-  // device, the service clears the column.
-  await tx.$executeRaw(sql`UPDATE "Device" SET "tagsDeclaredBy" = NULL WHERE "tagsDeclaredBy" IS NOT NULL AND "uid" IN (
-    SELECT "deviceUid" FROM "DeviceTag" WHERE "tenantId" = ${tenantId} AND "tag" = ${tag}
-  ) AND NOT EXISTS (
-    SELECT 1 FROM "DeviceTag" WHERE "DeviceTag"."deviceUid" = "Device"."uid" AND "DeviceTag"."tag" <> ${tag}
-  )`);
-  await everywhere(
-    tx,
-    (table) => sql`DELETE FROM ${table} WHERE "tenantId" = ${tenantId} AND "tag" = ${tag}`,
+  await tx.$executeRaw(
+    sql`UPDATE "Tag" SET "tenantId" = NULL WHERE "tenantId" = ${tenantId} AND "name" = ${tag}`,
   );
 }

@@ -27,8 +27,9 @@ async function fill({ id, tenant: tenantId }: TestUser): Promise<void> {
   const { db } = app.services;
   const now = app.services.now().getTime();
   const at = (n: number) => new Date(now - 1000 * Math.floor(n / 2));
+  await db.tag.createMany({ data: TAGS.map((name) => ({ id: `id of ${name}`, tenantId, name })) });
   for (let n = 0; n < ROWS; n += 1) {
-    const tags = tagsOf(n).map((tag, position) => ({ tag, position }));
+    const tags = tagsOf(n).map((tag, position) => ({ tagId: `id of ${tag}`, position }));
     const hex = (n + 1).toString(16);
     for (const [kind, infoPlatform] of ["connector", "native"].entries()) {
       await db.device.create({
@@ -39,7 +40,7 @@ async function fill({ id, tenant: tenantId }: TestUser): Promise<void> {
           status: pick(["pending", "accepted", "rejected", "removed"], n),
           ...{ createdAt: at(n + 1), lastSeen: at(n * 40), offline: n % 5 === 0 },
           ...{ latitude: pick([0, -23.5, 48], n), publicUrl: n % 4 === 0 },
-          tags: { create: tags.map((tag) => ({ ...tag, tenantId })) },
+          tagUses: { create: tags.map((tag) => ({ ...tag, tenantId })) },
         }),
       });
     }
@@ -49,7 +50,7 @@ async function fill({ id, tenant: tenantId }: TestUser): Promise<void> {
         name: pick(NAMES, n),
         ...{ data: "AAAA", username: pick(["root", ".*"], n), createdAt: at(n) },
         hostname: tags.length === 0 ? pick([".*", "^gate"], n) : null,
-        tags: { create: tags },
+        tagUses: { create: tags },
       },
     });
     await db.namespace.create({

@@ -36,8 +36,10 @@ async function fill({ tenant }: TestUser, first: number, end: number): Promise<v
   const { db } = app.services;
   await insertDevices(db, tenant, [first, end]);
   for (const [position, [tag, every]] of Object.entries(TAGS).entries()) {
-    await db.$executeRaw`INSERT INTO "DeviceTag" ("deviceUid", "tenantId", "tag", "position")
-      SELECT "uid", "tenantId", ${tag}, CAST(${position} AS INTEGER) FROM "Device"
+    const tagId = `${tenant} ${tag}`;
+    await db.tag.create({ data: { id: tagId, tenantId: tenant, name: tag } });
+    await db.$executeRaw`INSERT INTO "DeviceTagUse" ("deviceUid", "tenantId", "tagId", "position")
+      SELECT "uid", "tenantId", ${tagId}, CAST(${position} AS INTEGER) FROM "Device"
       WHERE "tenantId" = ${tenant} AND CAST(substr("uid", 50) AS INTEGER) % ${every} = 0`;
   }
 }

@@ -14,7 +14,8 @@ export async function fill({ services }: TestApp, user: TestUser, count: number)
   const now = services.now();
   const numbers = Array.from({ length: count }, (_, n) => n);
   const at = (n: number) => new Date(now.getTime() - n * 1000);
-  const tagged = (n: number) => ({ tenantId, tag: n % 10 === 0 ? "edge" : "core", position: 0 });
+  const tagIdOf = (name: string) => `${tenantId} ${name}`;
+  const tagged = (n: number) => ({ tenantId, tagId: tagIdOf(n % 10 === 0 ? "edge" : "core"), position: 0 });
   const uid = (n: number) => uidOf(tenantId, n);
   const fingerprint = (n: number) => n.toString(16).padStart(32, "0").match(/../g)?.join(":") ?? "";
   await db.device.createMany({
@@ -26,7 +27,10 @@ export async function fill({ services }: TestApp, user: TestUser, count: number)
       }),
     ),
   });
-  await db.deviceTag.createMany({ data: numbers.map((n) => ({ ...tagged(n), deviceUid: uid(n) })) });
+  await db.tag.createMany({
+    data: ["edge", "core"].map((name) => ({ id: tagIdOf(name), tenantId, name })),
+  });
+  await db.deviceTagUse.createMany({ data: numbers.map((n) => ({ ...tagged(n), deviceUid: uid(n) })) });
   await db.tunnel.createMany({
     data: numbers.map((n) => ({
       ...{ tenantId, deviceUid: uid(n % 2), address: uid(n).slice(0, 8) + uid(n).slice(-24) },
@@ -48,7 +52,7 @@ export async function fill({ services }: TestApp, user: TestUser, count: number)
       ...{ hostname: null, createdAt: at(n) },
     })),
   });
-  await db.publicKeyTag.createMany({
+  await db.publicKeyTagUse.createMany({
     data: numbers.map((n) => ({ ...tagged(n), fingerprint: fingerprint(n) })),
   });
   await db.firewallRule.createMany({

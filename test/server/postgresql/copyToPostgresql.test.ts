@@ -71,7 +71,13 @@ async function fillAll(client: Database["client"]): Promise<void> {
   await client.device.create({
     data: device("t", "d", at, { name: "pi", latitude: -30.123456789012344, longitude: 0.1, offline: true }),
   });
-  await client.deviceTag.create({ data: { deviceUid: "d", tenantId: "t", tag: "edge", position: 0 } });
+  await client.tag.createMany({
+    data: [
+      { id: "used", tenantId: "t", name: "edge" },
+      { id: "deleted", name: "core" },
+    ],
+  });
+  await client.deviceTagUse.create({ data: { deviceUid: "d", tenantId: "t", tagId: "used", position: 0 } });
   const engine = { address: "10.0.0.5", port: 2376, enable: false, secure: true, sealedTls: "sealed" };
   await client.connector.create({ data: { ...engine, uid: "c", tenantId: "t", createdAt: at } });
   await client.announcement.create({ data: { uuid: "a", title: "News", content: "# Text\n", date: at } });
@@ -81,10 +87,12 @@ async function fillAll(client: Database["client"]): Promise<void> {
   await client.publicKey.create({
     data: { ...key, name: "k", data: "ssh-…", username: ".*", createdAt: at, expiresAt: at, ownerId: "bob" },
   });
-  await client.publicKeyTag.create({ data: { ...key, tag: "edge", position: 0 } });
+  await client.publicKeyTagUse.create({ data: { ...key, tagId: "used", position: 0 } });
   const rule = { tenantId: "t", action: "deny", active: true, priority: 1, sourceIp: ".*", username: ".*" };
   await client.firewallRule.createMany({ data: [{ ...rule, expiresAt: at }, rule, rule] });
-  await client.firewallRuleTag.create({ data: { tenantId: "t", ruleId: 1, tag: "edge", position: 0 } });
+  await client.firewallRuleTagUse.create({
+    data: { tenantId: "t", ruleId: 1, tagId: "used", position: 0 },
+  });
   await client.firewallRule.delete({ where: { id: 3 } });
   await client.privateKey.create({
     data: { fingerprint: "p", sealed: "sealed", createdAt: at, expiresAt: at },

@@ -25,8 +25,8 @@ async function tablesOf(client: Client): Promise<object[]> {
   return [
     ...(await read(
       `SELECT table_name, column_name, data_type, datetime_precision, column_default, is_nullable
-       FROM information_schema.columns
-       WHERE table_schema = 'public' AND table_name <> '_migration' ORDER BY 1, 2`,
+       FROM information_schema.columns JOIN information_schema.tables USING (table_schema, table_name)
+       WHERE table_schema = 'public' AND table_type = 'BASE TABLE' AND table_name <> '_migration' ORDER BY 1, 2`,
     )),
     ...(await read(
       `SELECT conrelid::regclass::text AS of, conname, pg_get_constraintdef(oid) FROM pg_constraint

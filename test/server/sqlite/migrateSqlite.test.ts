@@ -165,3 +165,42 @@ const read = (path: string) => readFileSync(new URL(`../../../server/db/${path}`
 test.each(["sqlite", "postgresql"])("the expiry of API keys has 64 bits on %s", (database) => {
   expect(read(`migrations/${database}/0001_initial.sql`)).toMatch(/"expiresIn" BIGINT NOT NULL/);
 });
+
+test("tags keep their devices, keys and rules when they become rows", () => {
+  const sqlite = open();
+  const migrations = readMigrations(migrationsFolder("sqlite"));
+  const first = migrations.findIndex(({ name }) => name === "0005_tags");
+  migrateSqlite(sqlite, migrations.slice(0, first));
+  const at = "2026-01-02T03:04:05.678+00:00";
+  sqlite.exec(`
+    INSERT INTO "User" ("id", "username", "name", "email", "passwordHash", "createdAt")
+      VALUES ('ana', 'ana', 'ana', 'ana@example.com', '-', '${at}');
+    INSERT INTO "Namespace" ("tenantId", "name", "ownerId", "createdAt")
+      VALUES ('t', 'lab', 'ana', '${at}'), ('u', 'home', 'ana', '${at}');
+    INSERT INTO "Device" ("uid", "tenantId", "name", "mac", "infoId", "infoPrettyName", "infoVersion", "infoArch",
+        "infoPlatform", "publicKey", "statusUpdatedAt", "createdAt", "lastSeen")
+      VALUES ('d', 't', 'd', '', '', '', '', '', '', '', '${at}', '${at}', '${at}'),
+        ('e', 'u', 'e', '', '', '', '', '', '', '', '${at}', '${at}', '${at}');
+    INSERT INTO "PublicKey" ("tenantId", "fingerprint", "name", "data", "username", "createdAt")
+      VALUES ('t', 'f', 'key', '', '', '${at}');
+    INSERT INTO "FirewallRule" ("id", "tenantId", "action", "active", "priority", "sourceIp", "username")
+      VALUES (1, 't', 'deny', 1, 1, '', '');
+    INSERT INTO "DeviceTag" VALUES ('d', 't', 'edge', 1, 'key'), ('d', 't', 'core', 0, NULL), ('e', 'u', 'edge', 0, NULL);
+    INSERT INTO "PublicKeyTag" VALUES ('t', 'f', 'edge', 0);
+    INSERT INTO "FirewallRuleTag" VALUES ('t', 1, 'only-rule', 0);`);
+  migrateSqlite(sqlite, migrations);
+  const read = (query: string) => sqlite.prepare(query).raw().all();
+  expect(read('SELECT * FROM "DeviceTag" ORDER BY "deviceUid", "position"')).toEqual([
+    ["d", "t", "core", 0, null],
+    ["d", "t", "edge", 1, "key"],
+    ["e", "u", "edge", 0, null],
+  ]);
+  expect(read('SELECT * FROM "PublicKeyTag"')).toEqual([["t", "f", "edge", 0]]);
+  expect(read('SELECT * FROM "FirewallRuleTag"')).toEqual([["t", 1, "only-rule", 0]]);
+  expect(read('SELECT "tenantId", "name" FROM "Tag" ORDER BY 1, 2')).toEqual([
+    ["t", "core"],
+    ["t", "edge"],
+    ["t", "only-rule"],
+    ["u", "edge"],
+  ]);
+});

@@ -83,7 +83,8 @@ test.each([
   [
     "with a tag",
     property("tags", "contains", ["edge"]),
-    "SEARCH DeviceTag USING INDEX DeviceTag_tenantId_tag_idx",
+    `SEARCH Tag USING INDEX Tag_tenantId_name_key (tenantId=? AND name=?)
+SEARCH DeviceTagUse USING COVERING INDEX DeviceTagUse_tagId_deviceUid_idx`,
   ],
   ["with a part of their name", property("name", "contains", "-77"), "SCAN DeviceName VIRTUAL TABLE INDEX"],
 ])("finds devices %s with one statement and an index", async (_, item, step) => {
