@@ -218,6 +218,9 @@ export function isDatabaseError(
 /** Returns true for the error of a statement that violates a unique constraint. */
 export const isTaken = (error: unknown): boolean => databaseCodeOf(error) === "P2002";
 
+/** Returns true for the error of a statement that refers to a missing row, such as a deleted namespace. */
+export const refersToMissingRow = (error: unknown): boolean => databaseCodeOf(error) === "P2003";
+
 /**
  * The adapters' kind of error for a transaction that the database aborted because of a conflict with another
  * transaction.

@@ -3,13 +3,15 @@ import type { PublicOperations } from "@gatehouse-access/sdk/contract";
 import type { z } from "zod";
 import { recordChange } from "../../changes/recordChange.ts";
 import type { Device } from "../../db/generated/sqlite/client.ts";
-import { readRows, sql } from "../../db/sql/sql.ts";
-import { inTransaction, type Transaction, within } from "../../db/sql/transaction.ts";
-import { ForbiddenError, isDatabaseError, NotFoundError } from "../../errors.ts";
+import { insertRows, updateRow } from "../../db/sql/rows.ts";
+import { leaveToCommit, readRows, type SqlClient, sql } from "../../db/sql/sql.ts";
+import { inSqlTransaction, within } from "../../db/sql/transaction.ts";
+import { ForbiddenError, NotFoundError, refersToMissingRow } from "../../errors.ts";
 import { deviceToken } from "../../http/access/tokens.ts";
 import type { Handler } from "../../http/handler.ts";
 import type { RequestFacts } from "../../http/listener/requestFacts.ts";
 import type { Services } from "../../services.ts";
+import { countPending } from "./deviceCounts.ts";
 import { provesKey } from "./deviceProof.ts";
 import { declaredDevice } from "./objects.ts";
 
@@ -43,10 +45,10 @@ const full = ({ settings }: Services) =>
  * Checks the number of pending devices. A limit is necessary, because any client can enroll devices.
  * @throws ForbiddenError the namespace has the maximum number of pending devices
  */
-async function checkPending(services: Services, tx: Transaction, tenantId: string): Promise<void> {
+async function checkPending(services: Services, tx: SqlClient, tenantId: string): Promise<void> {
   const limit = services.settings.maximumPendingDevices;
   if (limit <= 0) return;
-  if ((await tx.device.count({ where: { tenantId, status: "pending" }, take: limit })) < limit) return;
+  if ((await countPending(tx, tenantId)) < limit) return;
   services.enrollments.noteFull(tenantId, services.now());
   throw full(services);
 }
@@ -129,18 +131,59 @@ async function reportedNamespace(
   return row;
 }
 
+/** The columns of a device that are set when it enrolls. */
+type FirstColumns = Pick<Device, "uid" | "tenantId" | "mac" | "publicKey" | "name">;
+/** The columns of a device that each report updates. */
+type UpdatedColumns = ReturnType<typeof reportedOf> & Pick<Device, "lastSeen">;
+
 /** Updates an enrolled device. Returns undefined if the device is not enrolled. */
 async function renew(
-  tx: Transaction,
+  tx: SqlClient,
   uid: string,
-  update: object,
+  update: UpdatedColumns,
 ): Promise<Pick<Device, "name" | "createdAt"> | undefined> {
-  const { count } = await tx.device.updateMany({ where: { uid }, data: update });
-  if (count === 0) return undefined;
-  return (
-    (await tx.device.findUnique({ where: { uid }, select: { name: true, createdAt: true } })) ?? undefined
+  const [device] = await readRows<Pick<Device, "name" | "createdAt">>(
+    tx,
+    sql`SELECT "name", "createdAt" FROM "Device" WHERE "uid" = ${uid}`,
   );
+  if (device !== undefined) await leaveToCommit(tx, updateRow(tx, "Device", { uid }, update));
+  return device;
 }
+
+/**
+ * Enrolls a new device.
+ * @throws ForbiddenError see {@link checkPending}
+ */
+async function enroll(
+  services: Services,
+  tx: SqlClient,
+  request: RequestFacts,
+  first: FirstColumns,
+  update: UpdatedColumns,
+): Promise<Pick<Device, "name" | "createdAt">> {
+  const { uid, tenantId } = first;
+  const { lastSeen: now } = update;
+  await checkPending(services, tx, tenantId);
+  const device = { ...first, ...update, status: "pending", publicUrl: false, createdAt: now };
+  await insertRows(tx, "Device", [{ ...device, statusUpdatedAt: now }]);
+  const recorded = recordChange(within(services, tx), {
+    tenantId,
+    caller: { kind: "device", tenant: tenantId, uid },
+    request,
+    operation: "authDevice",
+    object: { kind: "device", id: uid },
+    before: null,
+    after: declaredDevice(device),
+  });
+  await leaveToCommit(tx, recorded);
+  return device;
+}
+
+/**
+ * Lane of the enrollments. Enrollments of all namespaces share transactions: each enrollment changes the count of pending
+ * devices, so most concurrent enrollments would conflict.
+ */
+const LANE = "enrollments";
 
 /**
  * Enrolls a new device, or updates an enrolled device.
@@ -156,49 +199,36 @@ async function store(
   request: RequestFacts,
   proven: boolean,
 ): Promise<Enrollment> {
+  const { enrollments, settings } = services;
   const { tenant_id: tenantId, public_key: publicKey, hostname, identity } = body;
   const unknown = () => new NotFoundError("tenant_id: no such namespace");
   const row = await reportedNamespace(services, tenantId, uid);
   if (!row) throw unknown();
   checkProof(row, proven);
-  const now = services.now();
   const mac = identity?.mac ?? "";
-  const update = { ...reportedOf(services, body, request), lastSeen: now };
+  const reported = reportedOf(services, body, request);
   const first = { uid, tenantId, mac, publicKey, name: firstName(hostname, mac) };
-  const enroll = async (tx: Transaction) => {
-    await checkPending(services, tx, tenantId);
-    const device = await tx.device.create({
-      data: { ...first, createdAt: now, statusUpdatedAt: now, ...update },
-    });
-    await recordChange(within(services, tx), {
-      tenantId,
-      caller: { kind: "device", tenant: tenantId, uid },
-      request,
-      operation: "authDevice",
-      object: { kind: "device", id: uid },
-      before: null,
-      after: declaredDevice(device),
-    });
-    return device;
-  };
-  const { namespace, deviceProof } = row;
-  try {
-    const known = Number(row.known) > 0 ? await renew(services.db, uid, update) : undefined;
-    if (known) return { ...known, namespace, deviceProof };
-    const { enrollments, settings } = services;
+  const isKnown = Number(row.known) > 0;
+  const checkFull = () => {
     if (enrollments.isFull(tenantId, services.now())) throw full(services);
-    const device = await enrollments.inTurn(tenantId, async () => {
-      const now = services.now();
-      if (enrollments.isFull(tenantId, now)) throw full(services);
-      enrollments.count(request.network, settings.enrollmentsPerAddress, now);
-      return inTransaction(services, async (tx) => (await renew(tx, uid, update)) ?? enroll(tx));
+  };
+  if (!isKnown) checkFull();
+  try {
+    const device = await enrollments.inTurn({ tenantId, network: request.network, isKnown }, async () => {
+      if (!isKnown) {
+        checkFull();
+        enrollments.count(request.network, settings.enrollmentsPerAddress, services.now());
+      }
+      return inSqlTransaction(services, LANE, async (tx) => {
+        const update = { ...reported, lastSeen: services.now() };
+        return (await renew(tx, uid, update)) ?? enroll(services, tx, request, first, update);
+      });
     });
+    const { namespace, deviceProof } = row;
     return { name: device.name, createdAt: device.createdAt, namespace, deviceProof };
   } catch (error) {
-    // A concurrent report of the same device has enrolled it first.
-    if (isDatabaseError(error, "P2002")) return store(services, uid, body, request, proven);
     // The namespace was deleted during the enrollment.
-    throw isDatabaseError(error, "P2003") ? unknown() : error;
+    throw refersToMissingRow(error) ? unknown() : error;
   }
 }
 

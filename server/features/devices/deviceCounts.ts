@@ -21,12 +21,19 @@ export function deviceCount(tenantId: Sql | string, { status, container }: Count
     WHERE "DeviceCount"."tenantId" = ${tenantId} AND ${ofStatus} AND ${ofKind}`;
 }
 
-/** Returns the number of accepted devices in a namespace. */
-export async function countAccepted(db: SqlClient, tenantId: string): Promise<number> {
-  const query = sql`SELECT (${deviceCount(tenantId, { status: "accepted" })}) AS accepted`;
-  const [counted] = await readRows<{ accepted: number | bigint }>(db, query);
-  return Number(counted?.accepted);
+async function countWith(db: SqlClient, tenantId: string, status: string): Promise<number> {
+  const query = sql`SELECT (${deviceCount(tenantId, { status })}) AS number`;
+  const [counted] = await readRows<{ number: number | bigint }>(db, query);
+  return Number(counted?.number);
 }
+
+/** Returns the number of accepted devices in a namespace. */
+export const countAccepted = (db: SqlClient, tenantId: string): Promise<number> =>
+  countWith(db, tenantId, "accepted");
+
+/** Returns the number of pending devices in a namespace. */
+export const countPending = (db: SqlClient, tenantId: string): Promise<number> =>
+  countWith(db, tenantId, "pending");
 
 /**
  * On PostgreSQL, each database connection counts the devices in its own rows. This function merges the rows of ended

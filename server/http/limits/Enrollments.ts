@@ -1,6 +1,6 @@
 import { LRUCache } from "lru-cache";
-import { BusyError } from "../../errors.ts";
 import { hasEnded } from "../../hasEnded.ts";
+import { type Enrolling, EnrollmentTurns } from "./EnrollmentTurns.ts";
 import { limitInMemory } from "./limitInMemory.ts";
 import { MemoryCounts } from "./memoryCounts.ts";
 
@@ -11,15 +11,6 @@ import { MemoryCounts } from "./memoryCounts.ts";
 const FULL = 5_000;
 /** Maximum number of namespaces in the cache of full namespaces. */
 const REMEMBERED = 10_000;
-/** Maximum number of enrollments that wait in one namespace. The last enrollment waits for all earlier enrollments. */
-const WAITING = 500;
-
-interface Queue {
-  /** The enrollment at the end of the queue. */
-  last: Promise<unknown>;
-  length: number;
-}
-
 /**
  * Tracks the recent enrollments of one process, so that enrollments of clients without a credential cost little. Stores
  * which namespaces are full, the number of devices that enrolled from each address, and the waiting enrollments.
@@ -28,8 +19,11 @@ export class Enrollments {
   /** The time until which each namespace counts as full, in milliseconds since 1970. */
   readonly #full = new LRUCache<string, number>({ max: REMEMBERED });
   readonly #fromAddress = new MemoryCounts();
-  /** Waiting enrollments, by namespace. */
-  readonly #queues = new Map<string, Queue>();
+  readonly #turns: EnrollmentTurns;
+
+  constructor(turns = new EnrollmentTurns()) {
+    this.#turns = turns;
+  }
 
   /** Returns true if the namespace had the maximum number of pending devices a moment ago. */
   isFull(tenantId: string, now: Date): boolean {
@@ -60,29 +54,10 @@ export class Enrollments {
   }
 
   /**
-   * Runs an enrollment after all earlier enrollments of the namespace have ended. Enrollments do not run concurrently:
-   * each enrollment changes the count of pending devices, so most concurrent enrollments would conflict and retry.
-   * Enrollments do not share transactions with other writes, because clients without a credential would then delay
-   * these writes.
+   * Runs an enrollment in its turn; see {@link EnrollmentTurns}.
    * @throws BusyError too many enrollments wait already
    */
-  async inTurn<T>(tenantId: string, enroll: () => Promise<T>): Promise<T> {
-    const queue = this.#queues.get(tenantId) ?? { last: Promise.resolve(), length: 0 };
-    if (queue.length > WAITING) {
-      throw new BusyError("too many enrollments are waiting in the namespace; try again", {
-        "Retry-After": "2",
-      });
-    }
-    // The previous enrollment's error is ignored here, because its own caller receives the error.
-    const run = queue.length === 0 ? enroll() : queue.last.then(enroll, enroll);
-    queue.last = run;
-    queue.length += 1;
-    this.#queues.set(tenantId, queue);
-    try {
-      return await run;
-    } finally {
-      queue.length -= 1;
-      if (queue.length === 0) this.#queues.delete(tenantId);
-    }
+  inTurn<T>(sender: Enrolling, enroll: () => Promise<T>): Promise<T> {
+    return this.#turns.run(sender, enroll);
   }
 }

@@ -87,21 +87,44 @@ test("limits new devices for each address, independently of reports", async () =
   expect((await report("five")).status).toBe(200);
 });
 
-test("queues at most 500 devices of a namespace, and answers 503 to others", async () => {
+test("answers 503 to new devices while too many wait, and answers reports of enrolled devices", async () => {
   await start({});
   expect((await report("known")).status).toBe(200);
   let release = () => {};
   const blocked = new Promise<void>((resolve) => {
     release = resolve;
   });
-  const queued = Array.from({ length: 501 }, () =>
-    app.services.enrollments.inTurn(eve.tenant, () => blocked),
-  );
+  // The first enrollment runs, and 500 wait: the maximum for one address.
+  const sender = { tenantId: eve.tenant, network: "203.0.113.1", isKnown: false };
+  const enqueue = (work: () => Promise<void>) => app.services.enrollments.inTurn(sender, work);
+  const queued: Promise<void>[] = [];
+  await new Promise<void>((begun) => {
+    queued.push(
+      enqueue(() => {
+        begun();
+        return blocked;
+      }),
+    );
+  });
+  for (let n = 0; n < 500; n += 1) queued.push(enqueue(() => Promise.resolve()));
   const refused = await report("one");
   expect(refused.status).toBe(503);
   expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
-  expect((await report("known", { version: "v2" })).status).toBe(200);
+  const changed = report("known", { version: "v2" });
   release();
   await Promise.all(queued);
+  expect((await changed).status).toBe(200);
   expect((await report("one")).status).toBe(200);
+});
+
+test("enrolls a fleet that starts at the same time, with one audit entry for each device", async () => {
+  await start({ maximumPendingDevices: 150 });
+  const names = Array.from({ length: 200 }, (_, n) => `node-${n}`);
+  const statuses = await Promise.all(names.map(async (name) => (await report(name)).status));
+  const enrolled = statuses.filter((status) => status === 200);
+  const refused = statuses.filter((status) => status === 403);
+  expect([enrolled.length, refused.length]).toEqual([150, 50]);
+  const { db } = app.services;
+  expect(await db.device.count({ where: { tenantId: eve.tenant } })).toBe(150);
+  expect(await db.auditEntry.count({ where: { operation: "authDevice" } })).toBe(150);
 });
