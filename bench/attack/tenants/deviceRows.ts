@@ -49,12 +49,19 @@ export async function addDevices(
     batch,
   );
   if (tagsOf === undefined) return;
-  await insert("DeviceTag", count * 3, (index) => {
+  const tagId = (tag: string) => `${tenantId} ${tag}`;
+  const all = Array.from({ length: count }, (_, device) => tagsOf(device));
+  const names = [...new Set(all.flat())];
+  await insert("Tag", names.length, (index) => {
+    const name = names[index] ?? "";
+    return { id: tagId(name), tenantId, name };
+  });
+  await insert("DeviceTagUse", count * 3, (index) => {
     const [device, position] = [Math.floor(index / 3), index % 3];
     return {
       deviceUid: hostileUid(tenantId, device),
       tenantId,
-      tag: tagsOf(device)[position] ?? "",
+      tagId: tagId(all[device]?.[position] ?? ""),
       position,
     };
   });
