@@ -36,9 +36,6 @@ export function newEnd(
   return end;
 }
 
-/** Returns the end of an access as a field of a response or revision. Without an end, the field is absent. */
-export const presentEnd = <Field extends string>(
-  field: Field,
-  end: Date | string | null,
-): { readonly [Name in Field]?: string } =>
-  (end === null ? {} : { [field]: wireDate(end) }) as { readonly [Name in Field]?: string };
+/** Returns the end of an access for a response or revision, which omit an undefined field. */
+export const presentEnd = (end: Date | string | null): string | undefined =>
+  end === null ? undefined : wireDate(end);

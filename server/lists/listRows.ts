@@ -1,4 +1,4 @@
-import { providerOf, readRows, type Sql, sql } from "../db/sql/sql.ts";
+import { providerOf, readRows, readWireRows, type Sql, sql, type WireRow } from "../db/sql/sql.ts";
 import type { Services } from "../services.ts";
 import { filterSql } from "./conditionSql.ts";
 import {
@@ -44,15 +44,14 @@ export async function listRows(
   table: Table,
   request: ListRequest,
 ): Promise<{ ids: string[]; total: number }> {
-  const { rows, total } = await readPage<{ id: string }>({ services, table, read: readRows }, request);
+  const { rows, total } = await readPage<{ id: string }>({ services, table }, request);
   return { ids: rows.map((row) => row.id), total };
 }
 
 /**
- * Reads one page of a list like {@link listRows}, but returns columns of the rows instead of their ids. The caller
- * needs no second query.
+ * Reads one page of a list like {@link listRows}, but returns columns of the rows instead of their ids, with times as
+ * text in the format of the API. The caller needs no second query.
  * @param columns the columns, which the database computes only for the rows of the page
- * @param read runs the query and returns its rows
  * @throws InvalidError the filter is malformed, or costs too much
  */
 export function listColumns<Row>(
@@ -60,24 +59,20 @@ export function listColumns<Row>(
   table: Table,
   columns: Sql,
   request: ListRequest,
-  read: ReadRows = readRows,
-): Promise<Page<Row>> {
-  return readPage<Row>({ services, table, columns, read }, request);
+): Promise<Page<WireRow<Row>>> {
+  return readPage<WireRow<Row>>({ services, table, columns }, request);
 }
-
-type ReadRows = typeof readRows;
 
 interface Page<Row> {
   readonly rows: Row[];
   readonly total: number;
 }
 
-/** The database table of a list, the columns to return, and the function that runs its queries. */
+/** The database table of a list, and the columns to return. */
 interface ListSource {
   readonly services: Services;
   readonly table: Table;
   readonly columns?: Sql;
-  readonly read: ReadRows;
 }
 
 /** A list, and the page of it that a client requests. */
@@ -151,8 +146,8 @@ async function filteredPage<Row>(all: Listing, groups: readonly ConditionGroup[]
   return { rows: await read(listing, sortedRows(listing, range)), total };
 }
 
-const read = <Row>({ read, services }: ListSource, query: Sql): Promise<Row[]> =>
-  read<Row>(services.db, query);
+const read = <Row>({ services }: ListSource, query: Sql): Promise<Row[]> =>
+  readWireRows<Row>(services.db, query);
 
 async function count({ services, table, where, counted }: Listing): Promise<number> {
   const query = counted ?? sql`SELECT COUNT(*) FROM ${table.from} WHERE ${where}`;

@@ -73,24 +73,30 @@ export function* batchesOf<T>(all: Iterable<T>): Generator<T[]> {
   for (let start = 0; start < values.length; start += BATCH) yield values.slice(start, start + BATCH);
 }
 
+type WireValue<Value> = Value extends Date ? string : Value;
+
 /** A row with its times in the format of the API. */
-export type WireRow<Row> = {
-  readonly [Name in keyof Row]: Row[Name] extends Date ? string : Row[Name];
-};
+export type WireRow<Row> = { readonly [Name in keyof Row]: WireValue<Row[Name]> };
+
+/** A row that a response presents: from {@link readRows} or from {@link readWireRows}. */
+export type ShownRow<Row> = Row | WireRow<Row>;
 
 /**
- * Returns the rows of a query for long lists, with times as text in the format of the API. {@link readRows} would
- * return times as objects, and converting them to text takes as long as reading the rest of the row.
+ * Returns the rows of a query for responses, with times as text in the format of the API. {@link readRows} would return
+ * times as objects, and converting them to text takes as long as reading the rest of the row.
  * @throws DriverAdapterError, PrismaClientKnownRequestError the database rejects the query
  */
 export async function readWireRows<Row>(db: SqlClient, query: Sql): Promise<Row[]> {
   const reading = direct.get(db);
   if (reading !== undefined) return reading.wire.$queryRaw<Row[]>(query);
-  const rows = await db.$queryRaw<object[]>(query);
-  const converted = (value: unknown) => (value instanceof Date ? value.toISOString() : value);
-  return rows.map(
-    (row) => Object.fromEntries(Object.entries(row).map(([name, value]) => [name, converted(value)])) as Row,
-  );
+  const rows = await db.$queryRaw<Record<string, unknown>[]>(query);
+  for (const row of rows) {
+    for (const name in row) {
+      const value = row[name];
+      if (value instanceof Date) row[name] = value.toISOString();
+    }
+  }
+  return rows as Row[];
 }
 
 /** A connection through an adapter of Prisma, or a transaction on it. */

@@ -2,6 +2,7 @@ import { billing } from "@gatehouse-access/sdk/contract";
 import type { z } from "zod";
 import type { Billing } from "../../db/generated/sqlite/client.ts";
 import { findRow } from "../../db/sql/rows.ts";
+import type { ShownRow } from "../../db/sql/sql.ts";
 import { inTransaction } from "../../db/sql/transaction.ts";
 import { NotFoundError } from "../../errors.ts";
 import type { Subscription } from "../../payments/paymentGateway.ts";
@@ -26,11 +27,11 @@ export async function customerOf(services: Pick<Services, "db">, tenantId: strin
 }
 
 /** Returns whether the namespace has an active subscription, which removes the limits of a free namespace. */
-export const hasActiveSubscription = (row: Billing | null): row is Billing =>
+export const hasActiveSubscription = <Row extends Pick<Billing, "status">>(row: Row | null): row is Row =>
   row !== null && billing.isActiveSubscription(row.status as Status);
 
 /** Converts a namespace's billing state to its wire format (models section 4). */
-export function presentBilling(row: Billing): z.output<typeof billing.namespaceBilling> {
+export function presentBilling(row: ShownRow<Billing>): z.output<typeof billing.namespaceBilling> {
   return {
     active: hasActiveSubscription(row),
     status: row.status as Status,

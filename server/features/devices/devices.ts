@@ -1,7 +1,7 @@
 import type { PublicOperations } from "@gatehouse-access/sdk/contract";
 import type { Device } from "../../db/generated/sqlite/client.ts";
 import { countRows, deleteRows, hasKey, updateRow } from "../../db/sql/rows.ts";
-import { leaveToCommit, readWireRows, type Sql, sql } from "../../db/sql/sql.ts";
+import { leaveToCommit, type Sql, sql } from "../../db/sql/sql.ts";
 import { ConflictError, NotFoundError } from "../../errors.ts";
 import type { Context, Handler, ObjectWrite, WriteContext } from "../../http/handler.ts";
 import { listColumns, sortedBy } from "../../lists/listRows.ts";
@@ -41,7 +41,7 @@ async function listDevices(context: Context<PublicOperations["getDevices"]>, con
     perPage: query.per_page,
   };
   const columns = deviceColumns(services, tenantId);
-  const { rows, total } = await listColumns<DeviceRow>(services, table, columns, request, readWireRows);
+  const { rows, total } = await listColumns<DeviceRow>(services, table, columns, request);
   header("X-Total-Count", total);
   return presentDevices(services, rows).map((device) => shownTo(identity.role, device));
 }

@@ -2,7 +2,7 @@ import { type devices, type Role, roleAtLeast } from "@gatehouse-access/sdk/cont
 import type { z } from "zod";
 import { declaredIn, revisionOf } from "../../changes/managedObject.ts";
 import type { Device } from "../../db/generated/sqlite/client.ts";
-import type { WireRow } from "../../db/sql/sql.ts";
+import type { ShownRow } from "../../db/sql/sql.ts";
 import { tagRows } from "../tags/tagList.ts";
 import { wireDate } from "../wireDate.ts";
 import { declaredDevice, declaredTags } from "./objects.ts";
@@ -26,7 +26,7 @@ export const shownTo = <D extends Pick<WireDevice, "public_key">>(role: Role, de
 
 /** Converts a device to its wire format (models section 3). */
 export function presentDevice(
-  row: Device | WireRow<Device>,
+  row: ShownRow<Device>,
   tags: readonly string[],
   { namespace, onlineSince, acceptable }: Surroundings,
 ): WireDevice {

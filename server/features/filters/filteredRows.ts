@@ -26,6 +26,10 @@ export type FilteredRow<M extends Filtered> = RowOf<M> & Pick<StoredFilter, "hos
 export interface FilteredRows<M extends Filtered> {
   /** SQL join condition between the key or rule and its tag rows. */
   readonly owner: Sql;
+  /** The columns of a key or rule, and the text that {@link withTags} converts. */
+  readonly columns: Sql;
+  /** Converts a row of {@link columns}. */
+  withTags<Row extends object>(row: Row): Row & Pick<StoredFilter, "tags">;
   /** Returns the row with the unique key, or null if no such row exists. */
   find(db: SqlClient, key: Partial<RowOf<M>>): Promise<FilteredRow<M> | null>;
   /** Returns the first row whose filter contains only this tag, or null if no such row exists. */
@@ -60,15 +64,19 @@ export function filteredRows<M extends Filtered>(
   const ownerOf = (row: Partial<RowOf<M>>) =>
     Object.fromEntries(references.map(([column, of]) => [column, row[of]])) as Partial<FilterTag<M>>;
   const condition = sql.join(owned, " AND ");
-  const tagList = tagsColumn(tags, condition);
+  // Only a filter without a host name has tags, so the database looks for the tags of these filters only.
+  const tagList = sql`CASE WHEN ${rows}."hostname" IS NULL THEN ${tagsColumn(tags, condition)} END`;
 
   const filtered: FilteredRows<M> = {
     owner: condition,
+    columns: sql`${rows}.*, ${tagList} AS "tags"`,
+    // The row is changed instead of copied. Lists convert many rows, and each copy would take as long as reading a row.
+    withTags: (row) =>
+      Object.assign(row, { tags: tagRows(tagNamesIn((row as { tags: string | null }).tags)) }),
     async find(db, key) {
-      const [row] = await readRows<
-        RowOf<M> & { readonly hostname: string | null; readonly tagList: string | null }
-      >(db, sql`SELECT ${rows}.*, ${tagList} AS "tagList" FROM ${rows} WHERE ${hasKey(key)}`);
-      return row ? { ...row, tags: tagRows(tagNamesIn(row.tagList)) } : null;
+      const query = sql`SELECT ${filtered.columns} FROM ${rows} WHERE ${hasKey(key)}`;
+      const [row] = await readRows<FilteredRow<M>>(db, query);
+      return row ? filtered.withTags(row) : null;
     },
     async findByOnlyTag(db, tenantId, tag, order) {
       const [row] = await readRows<RowOf<M>>(

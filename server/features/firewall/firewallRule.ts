@@ -2,7 +2,9 @@ import type { firewall } from "@gatehouse-access/sdk/contract";
 import type { z } from "zod";
 import { type Declared, declaredIn, type ManagedObject, revisionOf } from "../../changes/managedObject.ts";
 import { updateRow } from "../../db/sql/rows.ts";
+import { type ShownRow, sql } from "../../db/sql/sql.ts";
 import { NotFoundError } from "../../errors.ts";
+import type { Table } from "../../lists/table.ts";
 import { presentEnd } from "../accessEnd.ts";
 import { declaredFilter, presentFilter } from "../filters/filter.ts";
 import { type FilteredRow, filteredRows } from "../filters/filteredRows.ts";
@@ -27,15 +29,22 @@ export type StoredRule = FilteredRow<"FirewallRule">;
 /** Reads stored firewall rules and changes the tags of their filters. */
 export const firewallRuleRows = filteredRows("FirewallRule", { tenantId: "tenantId", ruleId: "id" });
 
+/** The database table of firewall rules. Clients can neither filter nor sort the list of rules. */
+export const firewallRuleTable: Table = {
+  from: sql`"FirewallRule"`,
+  id: sql`"FirewallRule"."id"`,
+  fields: {},
+};
+
 /** Returns the declared fields of a rule: all fields except its id. */
-export const declaredFirewallRule = (row: StoredRule): Declared => ({
+export const declaredFirewallRule = (row: ShownRow<StoredRule>): Declared => ({
   action: row.action,
   active: row.active,
   priority: row.priority,
   source_ip: row.sourceIp,
   username: row.username,
   filter: declaredFilter(row),
-  ...presentEnd("expires_at", row.expiresAt),
+  expires_at: presentEnd(row.expiresAt),
 });
 
 export const firewallRuleObject: ManagedObject<StoredRule> = {
@@ -50,7 +59,7 @@ export const firewallRuleObject: ManagedObject<StoredRule> = {
 type WireRule = z.output<typeof firewall.firewallRule>;
 
 /** Converts a firewall rule to its wire format (models section 8). */
-export function presentFirewallRule(row: StoredRule): WireRule {
+export function presentFirewallRule(row: ShownRow<StoredRule>): WireRule {
   return {
     id: String(row.id),
     tenant_id: row.tenantId,
@@ -60,7 +69,7 @@ export function presentFirewallRule(row: StoredRule): WireRule {
     priority: row.priority,
     source_ip: row.sourceIp,
     username: row.username,
-    ...presentEnd("expires_at", row.expiresAt),
+    expires_at: presentEnd(row.expiresAt),
     revision: revisionOf(declaredFirewallRule(row)),
     declared_by: declaredIn(row.declaredBy),
   };

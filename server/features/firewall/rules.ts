@@ -5,15 +5,16 @@ import type { FirewallRule } from "../../db/generated/sqlite/client.ts";
 import { countRows, deleteRows, hasKey, insertion, updateRow } from "../../db/sql/rows.ts";
 import { leaveToCommit, readRows, sql } from "../../db/sql/sql.ts";
 import type { Context, Handler, ObjectWrite } from "../../http/handler.ts";
-import { pageOf } from "../../lists/page.ts";
+import { listColumns } from "../../lists/listRows.ts";
 import type { SqlServices } from "../../services.ts";
 import { newEnd, updatedEnd } from "../accessEnd.ts";
 import { checkFilter, filterColumn } from "../filters/filter.ts";
 import { requireQuota } from "../requireQuota.ts";
-import { tagRows, withTags } from "../tags/tagList.ts";
+import { tagRows } from "../tags/tagList.ts";
 import {
   declaredFirewallRule,
   firewallRuleRows,
+  firewallRuleTable,
   noSuchRule,
   presentFirewallRule,
   ruleKey,
@@ -38,18 +39,17 @@ const columnsOf = (body: Body) => ({
  */
 export const getFirewallRules: Handler<PublicOperations["getFirewallRules"]> = async (context) => {
   const { services, identity, query, header } = context;
-  const where = { tenantId: identity.tenant };
-  const [total, rows] = await Promise.all([
-    services.db.firewallRule.count({ where }),
-    services.db.firewallRule.findMany({
-      where,
-      include: withTags,
-      orderBy: [{ priority: "asc" }, { id: "asc" }],
-      ...pageOf(query),
-    }),
-  ]);
+  const { columns, withTags } = firewallRuleRows;
+  const { rows, total } = await listColumns<FirewallRule>(services, firewallRuleTable, columns, {
+    where: sql`"FirewallRule"."tenantId" = ${identity.tenant}`,
+    filter: undefined,
+    trailing: "and",
+    sort: { by: [sql`"FirewallRule"."priority"`, firewallRuleTable.id], direction: "asc" },
+    page: query.page,
+    perPage: query.per_page,
+  });
   header("X-Total-Count", total);
-  return rows.map(presentFirewallRule);
+  return rows.map((row) => presentFirewallRule(withTags(row)));
 };
 
 export const getFirewallRule: Handler<PublicOperations["getFirewallRule"]> = async (context) => {

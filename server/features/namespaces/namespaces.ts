@@ -3,7 +3,7 @@ import { createOnce } from "../../changes/createOnce.ts";
 import { declaredColumn } from "../../changes/managedObject.ts";
 import type { Namespace } from "../../db/generated/sqlite/client.ts";
 import { countRows, deleteRows, findRow, hasKey, insertRows, updateRow } from "../../db/sql/rows.ts";
-import { readRows, sql } from "../../db/sql/sql.ts";
+import { readWireRows, sql } from "../../db/sql/sql.ts";
 import { ConflictError, ForbiddenError, isTaken, NotFoundError } from "../../errors.ts";
 import { membershipLasts } from "../../http/access/membership.ts";
 import type { Handler, ObjectWrite } from "../../http/handler.ts";
@@ -29,7 +29,7 @@ const noSuchNamespace = () => new NotFoundError("no such namespace");
  */
 export async function readNamespace(services: SqlServices, tenantId: string) {
   const [rows, details] = await Promise.all([
-    readRows<CountedNamespace>(
+    readWireRows<CountedNamespace>(
       services.db,
       sql`SELECT ${namespaceColumns} FROM "Namespace" WHERE "tenantId" = ${tenantId}`,
     ),
@@ -99,7 +99,7 @@ export const createNamespace: ObjectWrite<PublicOperations["createNamespace"]> =
       });
     },
   });
-  return "members" in row ? presentNamespace(row, 0) : readNamespace(services, row.tenantId);
+  return "members" in row ? presentNamespace(row, row.members, 0) : readNamespace(services, row.tenantId);
 };
 
 export const getNamespace: Handler<PublicOperations["getNamespace"]> = ({ services, identity }) =>

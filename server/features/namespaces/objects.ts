@@ -3,6 +3,7 @@ import type { z } from "zod";
 import type { Declared, ManagedObject } from "../../changes/managedObject.ts";
 import type { Member, Namespace } from "../../db/generated/sqlite/client.ts";
 import { findRow, updateRow } from "../../db/sql/rows.ts";
+import type { ShownRow } from "../../db/sql/sql.ts";
 import { presentEnd } from "../accessEnd.ts";
 
 type SettingsRow = Pick<
@@ -32,14 +33,15 @@ export const forwardingOf = (
 export const wireSettings = (row: SettingsRow): Settings => ({
   session_record: row.sessionRecord,
   connection_announcement: row.connectionAnnouncement,
-  ...(row.deviceProof === "required" && { device_proof: "required" }),
-  ...(row.sessionMaxMinutes > 0 && { session_max_minutes: Number(row.sessionMaxMinutes) }),
-  ...(row.sessionIdleMinutes > 0 && { session_idle_minutes: Number(row.sessionIdleMinutes) }),
-  ...(row.sessionRecordMode !== "default" && {
-    session_record_mode: row.sessionRecordMode as Settings["session_record_mode"],
-  }),
-  ...(row.sessionRecordMegabytes > 0 && { session_record_megabytes: Number(row.sessionRecordMegabytes) }),
-  ...(row.sshForwarding !== "[]" && { ssh_forwarding: forwardingOf(row) }),
+  device_proof: row.deviceProof === "required" ? "required" : undefined,
+  session_max_minutes: row.sessionMaxMinutes > 0 ? Number(row.sessionMaxMinutes) : undefined,
+  session_idle_minutes: row.sessionIdleMinutes > 0 ? Number(row.sessionIdleMinutes) : undefined,
+  session_record_mode:
+    row.sessionRecordMode === "default"
+      ? undefined
+      : (row.sessionRecordMode as Settings["session_record_mode"]),
+  session_record_megabytes: row.sessionRecordMegabytes > 0 ? Number(row.sessionRecordMegabytes) : undefined,
+  ssh_forwarding: row.sshForwarding === "[]" ? undefined : forwardingOf(row),
 });
 
 /** Returns the declared fields of a namespace, without members, which are separate objects. */
@@ -49,9 +51,9 @@ export const declaredNamespace = (row: Pick<Namespace, "name"> & SettingsRow): D
 });
 
 /** Returns the declared fields of a membership. */
-export const declaredMember = (row: Pick<Member, "role" | "accessExpiresAt">): Declared => ({
+export const declaredMember = (row: ShownRow<Pick<Member, "role" | "accessExpiresAt">>): Declared => ({
   role: row.role,
-  ...presentEnd("access_expires_at", row.accessExpiresAt),
+  access_expires_at: presentEnd(row.accessExpiresAt),
 });
 
 export const namespaceObject: ManagedObject<Namespace> = {

@@ -2,7 +2,7 @@ import type { namespaces } from "@gatehouse-access/sdk/contract";
 import type { z } from "zod";
 import { declaredIn, revisionOf } from "../../changes/managedObject.ts";
 import type { Billing, Member, Namespace } from "../../db/generated/sqlite/client.ts";
-import { readRows, type Sql, sql } from "../../db/sql/sql.ts";
+import { readWireRows, type ShownRow, type Sql, sql, type WireRow } from "../../db/sql/sql.ts";
 import type { SqlServices } from "../../services.ts";
 import { presentEnd } from "../accessEnd.ts";
 import { presentBilling } from "../billing/record.ts";
@@ -13,12 +13,11 @@ import { declaredMember, declaredNamespace, wireSettings } from "./objects.ts";
 type WireNamespace = z.output<typeof namespaces.namespace>;
 type WireMember = z.output<typeof namespaces.member>;
 
-interface NamespaceRow extends Namespace {
-  readonly members: readonly (Member & { readonly user?: { readonly email: string } })[];
-}
+/** A membership. The owner of a new namespace has no e-mail address here, because the service has not read the user. */
+type MemberRow = ShownRow<Member> & { readonly email?: string };
 
 /** A row of {@link namespaceColumns}. */
-export type CountedNamespace = Namespace & { readonly accepted: number | bigint };
+export type CountedNamespace = WireRow<Namespace> & { readonly accepted: number | bigint };
 
 /** The columns of a namespace, and the number of its accepted devices. */
 export const namespaceColumns: Sql = sql`"Namespace".*,
@@ -26,16 +25,17 @@ export const namespaceColumns: Sql = sql`"Namespace".*,
 
 /** Converts a namespace to its wire format (models section 4). */
 export function presentNamespace(
-  row: NamespaceRow,
+  row: ShownRow<Namespace>,
+  members: readonly MemberRow[],
   acceptedDevices: number,
-  billing: Billing | null = null,
+  billing: ShownRow<Billing> | null = null,
 ): WireNamespace {
   const type = row.type as WireNamespace["type"];
   return {
     name: row.name,
     owner: row.ownerId,
     tenant_id: row.tenantId,
-    members: row.members.map((member) => ({
+    members: members.map((member) => ({
       id: member.userId,
       added_at: wireDate(member.addedAt),
       expires_at: wireDate(member.expiresAt),
@@ -43,8 +43,8 @@ export function presentNamespace(
       type,
       status: member.status as WireMember["status"],
       // The name of the owner is empty in the response to a create request (models section 4).
-      email: member.user?.email ?? "",
-      ...presentEnd("access_expires_at", member.accessExpiresAt),
+      email: member.email ?? "",
+      access_expires_at: presentEnd(member.accessExpiresAt),
       revision: revisionOf(declaredMember(member)),
       declared_by: declaredIn(member.declaredBy),
     })),
@@ -62,8 +62,8 @@ export function presentNamespace(
 
 /** Members and billing states of namespaces. */
 interface NamespaceDetails {
-  readonly members: readonly (Member & { readonly email: string })[];
-  readonly billings: readonly Billing[];
+  readonly members: readonly MemberRow[];
+  readonly billings: readonly WireRow<Billing>[];
 }
 
 /** Reads the members and billing states of namespaces. The list of namespaces must not be empty. */
@@ -72,13 +72,13 @@ export async function readDetails(
   tenantIds: readonly string[],
 ): Promise<NamespaceDetails> {
   const [members, billings] = await Promise.all([
-    readRows<Member & { email: string }>(
+    readWireRows<MemberRow>(
       services.db,
       sql`SELECT "Member".*, "User"."email" FROM "Member" JOIN "User" ON "User"."id" = "Member"."userId"
         WHERE "Member"."tenantId" IN (${sql.list(tenantIds)}) ORDER BY "Member"."addedAt" ASC, "Member"."userId" ASC`,
     ),
     services.settings.edition === "cloud"
-      ? readRows<Billing>(
+      ? readWireRows<WireRow<Billing>>(
           services.db,
           sql`SELECT * FROM "Billing" WHERE "tenantId" IN (${sql.list(tenantIds)})`,
         )
@@ -94,13 +94,12 @@ export function presentNamespaces(
 ): WireNamespace[] {
   const billingOf = new Map(billings.map((billing) => [billing.tenantId, billing]));
   const membersOf = Map.groupBy(members, (member) => member.tenantId);
-  return rows.map((row) => {
-    const own = membersOf.get(row.tenantId) ?? [];
-    const withEmail = own.map(({ email, ...member }) => ({ ...member, user: { email } }));
-    return presentNamespace(
-      { ...row, members: withEmail },
+  return rows.map((row) =>
+    presentNamespace(
+      row,
+      membersOf.get(row.tenantId) ?? [],
       Number(row.accepted),
       billingOf.get(row.tenantId),
-    );
-  });
+    ),
+  );
 }

@@ -14,7 +14,6 @@ import { leaveToCommit, type SqlClient, sql } from "../../db/sql/sql.ts";
 import { ConflictError, InvalidError, NotFoundError } from "../../errors.ts";
 import type { Handler, Handlers, ObjectWrite } from "../../http/handler.ts";
 import { listColumns } from "../../lists/listRows.ts";
-import type { Services } from "../../services.ts";
 import { newEnd, updatedEnd } from "../accessEnd.ts";
 import { checkFilter, filterColumn } from "../filters/filter.ts";
 import { tagRows } from "../tags/tagList.ts";
@@ -60,13 +59,26 @@ async function checkOwner(db: SqlClient, tenantId: string, userId: string): Prom
     throw new InvalidError("owner: is not a member of the namespace");
 }
 
+interface ListedKey extends PublicKey {
+  readonly formerOwner: string | null;
+}
+
 const noSuchKey = () => new NotFoundError("no such key");
+
+/**
+ * The address of an owner who is not a member of the namespace. An administrator needs it to see which keys admit logins
+ * again if the user becomes a member.
+ */
+const FORMER_OWNER = sql`(SELECT "User"."email" FROM "User" WHERE "User"."id" = "PublicKey"."ownerId"
+  AND NOT EXISTS (SELECT 1 FROM "Member"
+    WHERE "Member"."tenantId" = "PublicKey"."tenantId" AND "Member"."userId" = "PublicKey"."ownerId"))`;
 
 const getPublicKeys: Handler<PublicOperations["getPublicKeys"]> = async (context) => {
   const { services, identity, query, header } = context;
-  const { tenant: tenantId } = identity;
-  const { rows, total } = await listColumns<PublicKey>(services, publicKeyTable, sql`"PublicKey".*`, {
-    where: sql`"PublicKey"."tenantId" = ${tenantId}`,
+  const formerOwner = roleAtLeast(identity.role, "administrator") ? FORMER_OWNER : sql`NULL`;
+  const columns = sql`${publicKeyRows.columns}, ${formerOwner} AS "formerOwner"`;
+  const { rows, total } = await listColumns<ListedKey>(services, publicKeyTable, columns, {
+    where: sql`"PublicKey"."tenantId" = ${identity.tenant}`,
     filter: query.filter,
     trailing: "or",
     sort: { by: [sql`"PublicKey"."createdAt"`, sql`"PublicKey"."fingerprint"`], direction: "asc" },
@@ -74,44 +86,8 @@ const getPublicKeys: Handler<PublicOperations["getPublicKeys"]> = async (context
     perPage: query.per_page,
   });
   header("X-Total-Count", total);
-  const tagged = rows.filter((row) => row.hostname === null).map((row) => row.fingerprint);
-  const tags =
-    tagged.length === 0
-      ? []
-      : await services.db.publicKeyTag.findMany({
-          where: { tenantId, fingerprint: { in: tagged } },
-          orderBy: { position: "asc" },
-        });
-  const tagsOf = Map.groupBy(tags, (tag) => tag.fingerprint);
-  const addressOf = roleAtLeast(identity.role, "administrator")
-    ? await formerOwners(services.db, tenantId, rows)
-    : new Map<string, string>();
-  return rows.map((row) => {
-    const address = addressOf.get(row.ownerId ?? "");
-    return {
-      ...presentPublicKey({ ...row, tags: tagsOf.get(row.fingerprint) ?? [] }),
-      ...(address !== undefined && { owner_email: address }),
-    };
-  });
+  return rows.map((row) => presentPublicKey(publicKeyRows.withTags(row), row.formerOwner));
 };
-
-/**
- * Returns the addresses of the owners who are not members of the namespace, by user id. An administrator needs them to
- * see which keys admit logins again if a user becomes a member.
- */
-async function formerOwners(
-  db: Services["db"],
-  tenantId: string,
-  keys: readonly Pick<PublicKey, "ownerId">[],
-): Promise<ReadonlyMap<string, string>> {
-  const ids = [...new Set(keys.flatMap(({ ownerId }) => ownerId ?? []))];
-  if (ids.length === 0) return new Map();
-  const users = await db.user.findMany({
-    where: { id: { in: ids }, memberships: { none: { tenantId } } },
-    select: { id: true, email: true },
-  });
-  return new Map(users.map(({ id, email }) => [id, email]));
-}
 
 const createPublicKey: ObjectWrite<PublicOperations["createPublicKey"]> = async (context) => {
   const { services, identity, body, creationKey, declaration } = context;

@@ -4,7 +4,7 @@ import type { z } from "zod";
 import { type Declared, declaredIn, type ManagedObject, revisionOf } from "../../changes/managedObject.ts";
 import type { PublicKey } from "../../db/generated/sqlite/client.ts";
 import { findRow, updateRow } from "../../db/sql/rows.ts";
-import { type SqlClient, sql } from "../../db/sql/sql.ts";
+import { type ShownRow, type SqlClient, sql } from "../../db/sql/sql.ts";
 import { type MembershipState, policyMember } from "../../http/access/membership.ts";
 import { column, largeText, listOf, type Table } from "../../lists/table.ts";
 import { presentEnd } from "../accessEnd.ts";
@@ -14,21 +14,15 @@ import { wireDate } from "../wireDate.ts";
 
 /** Returns the declared fields of a public key. They do not contain the key data, which never changes. */
 export const declaredPublicKey = (
-  row: Pick<PublicKey, "name" | "username" | "expiresAt" | "ownerId"> & StoredFilter,
+  row: ShownRow<Pick<PublicKey, "name" | "username" | "expiresAt" | "ownerId"> & StoredFilter>,
 ): Declared => ({
   name: row.name,
   username: row.username,
   filter: declaredFilter(row),
-  ...presentLimits(row),
-});
-
-/**
- * Returns the end and the owner of a key in wire format. Both are absent if the key does not have them, so that the key
- * has the same wire format and revision as in version 0.19.
- */
-const presentLimits = ({ expiresAt, ownerId }: Pick<PublicKey, "expiresAt" | "ownerId">) => ({
-  ...presentEnd("expires_at", expiresAt),
-  ...(ownerId !== null && { owner: ownerId }),
+  // Both are absent if the key does not have them, so that the key has the same wire format and revision as in version
+  // 0.19.
+  expires_at: presentEnd(row.expiresAt),
+  owner: row.ownerId ?? undefined,
 });
 
 /** A public key with the tags of its filter. */
@@ -71,8 +65,14 @@ export const publicKeyObject: ManagedObject<FoundKey> = {
     updateRow(tx, "PublicKey", { tenantId, fingerprint }, { declaredBy }),
 };
 
-/** Converts a public key to its wire format (models section 5). */
-export function presentPublicKey(row: FoundKey): z.output<typeof publicKeys.publicKey> {
+/**
+ * Converts a public key to its wire format (models section 5).
+ * @param formerOwner address of an owner who is not a member of the namespace, for administrators
+ */
+export function presentPublicKey(
+  row: ShownRow<FoundKey>,
+  formerOwner: string | null = null,
+): z.output<typeof publicKeys.publicKey> {
   return {
     data: row.data,
     fingerprint: row.fingerprint,
@@ -81,7 +81,9 @@ export function presentPublicKey(row: FoundKey): z.output<typeof publicKeys.publ
     name: row.name,
     username: row.username,
     filter: presentFilter(row),
-    ...presentLimits(row),
+    expires_at: presentEnd(row.expiresAt),
+    owner: row.ownerId ?? undefined,
+    owner_email: formerOwner ?? undefined,
     revision: revisionOf(declaredPublicKey(row)),
     declared_by: declaredIn(row.declaredBy),
   };
