@@ -5,7 +5,7 @@
  */
 const OLD_SPACE = ["--initial-old-space-size=48", "--heap-growing-percent=33"];
 /** Size of each half of the space for new objects, in megabytes. V8's default is 16 MB. */
-const NEW_SPACE = "--max-semi-space-size=4";
+const NEW_SPACE = "--max-semi-space-size=8";
 const NEW_SPACE_GIVEN = /^--(max|min)[-_]semi[-_]space[-_]size\b/;
 
 /**

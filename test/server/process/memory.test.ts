@@ -42,7 +42,7 @@ test.skipIf(process.platform !== "linux")(
 
 test("the operator's settings of Node's memory have precedence", () => {
   const bounded = boundedStart([], { PATH: "/bin" });
-  expect(bounded.flags).toContain("--max-semi-space-size=4");
+  expect(bounded.flags).toContain("--max-semi-space-size=8");
   expect(bounded.environment).toStrictEqual({ PATH: "/bin", MALLOC_ARENA_MAX: "2" });
 
   const larger = {
@@ -50,7 +50,7 @@ test("the operator's settings of Node's memory have precedence", () => {
     MALLOC_ARENA_MAX: "8",
   };
   const configured = boundedStart([], larger);
-  expect(configured.flags).not.toContain("--max-semi-space-size=4");
+  expect(configured.flags).not.toContain("--max-semi-space-size=8");
   expect(configured.environment).toStrictEqual(larger);
 
   // V8 uses the last value of a repeated flag, so the operator's flag must come last.
