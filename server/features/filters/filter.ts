@@ -52,7 +52,6 @@ export function presentFilter({ hostname, tags }: StoredFilter): Filter {
 /**
  * Returns a filter as a declared field. The tags are sorted, so that a different order of the same tags is no change.
  */
-export function declaredFilter(stored: StoredFilter): Filter {
-  const { tags, ...rest } = presentFilter(stored);
-  return tags === undefined ? rest : { tags: tags.toSorted() };
+export function declaredFilter({ hostname, tags }: StoredFilter): Filter {
+  return hostname === null ? { tags: tagNames(tags).sort() } : { hostname };
 }
