@@ -1,7 +1,9 @@
 import type { LookupAddress } from "node:dns";
 import { Resolver } from "node:dns/promises";
+import { once } from "node:events";
+import type { IncomingMessage } from "node:http";
+import { request } from "node:https";
 import { isIP, type LookupFunction } from "node:net";
-import type { buildConnector } from "undici";
 import { addressMatcher, isPublic } from "../../addresses.ts";
 
 /** Maximum time in milliseconds for one request to an issuer, from the look-up of its name to the end of the body. */
@@ -65,29 +67,31 @@ export function documentReader(
   };
 
   return async (address, maxBytes, signal) => {
-    const { Agent, buildConnector: connectorOf, request } = await import("undici");
     const url = URL.parse(address);
     if (url?.protocol !== "https:" || url.username !== "" || url.password !== "") {
       throw new DocumentError("the address is not an https URL without a user");
     }
-    const connector = connectorOf({ lookup, timeout: TIMEOUT, allowH2: false });
-    const connect: buildConnector.connector = (options, done) => {
-      // Node does not look up an IP address, so it is checked here.
-      const host = options.hostname.replace(/^\[|\]$/g, "");
-      if (isIP(host) !== 0 && !isAllowed(host)) done(refusal(), null);
-      else connector(options, done);
-    };
-    const dispatcher = new Agent({ connect });
+    // Node does not look up an IP address, so it is checked here.
+    const host = url.hostname.replace(/^\[|\]$/g, "");
+    if (isIP(host) !== 0 && !isAllowed(host)) throw refusal();
+    const ended = AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT)]);
+    const headers = { accept: "application/json" };
+    const sent = request(url, { headers, lookup, agent: false, signal: ended });
+    // After the response, an error also ends the body. Without a listener, it would end the process.
+    sent.on("error", () => {});
     try {
-      const headers = { accept: "application/json" };
-      const ended = AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT)]);
-      const response = await request(url, { dispatcher, headers, signal: ended });
+      const responded = once(sent, "response");
+      sent.end();
+      const [response] = (await responded) as [IncomingMessage];
       if (response.statusCode !== 200)
         throw new DocumentError(`the response has status ${response.statusCode}`);
-      return parseDocument(await readBody(response.body, maxBytes));
+      return parseDocument(await readBody(response, maxBytes));
+    } catch (error) {
+      // The error of an aborted request does not contain the reason.
+      throw ended.aborted ? ended.reason : error;
     } finally {
       // A request that ended early leaves an open connection.
-      await dispatcher.destroy();
+      sent.destroy();
     }
   };
 }
