@@ -424,7 +424,7 @@ describe("an issuer", () => {
       "closes the connection",
       DISCOVERY,
       () => (request) => request.destroy(),
-      /other side closed|ECONNRESET|terminated/,
+      /socket hang up|ECONNRESET/,
     ],
     ["fails", KEYS, () => (_, response) => response.writeHead(500).end(), /status 500/],
   ])("%s", async (_, path, listener, cause) => {
