@@ -2,6 +2,7 @@ import type { Readable } from "node:stream";
 import type { Declaration, ObjectKind, Operation } from "@gatehouse-access/sdk/contract";
 import type { FastifyBaseLogger } from "fastify";
 import type { z } from "zod";
+import type { ListInPieces } from "../lists/pieces.ts";
 import type { Services, SqlServices } from "../services.ts";
 import type { Caller, IdentityOf, Member } from "./access/identity.ts";
 import type { RequestFacts } from "./listener/requestFacts.ts";
@@ -49,6 +50,9 @@ export type Context<O extends Operation> = RequestContext<
   IdentityOf<O>
 >;
 
+/** The result of an operation that reads a list in pieces. */
+type PiecesOf<List> = List extends readonly (infer Item)[] ? ListInPieces<Item> : never;
+
 /**
  * The behavior of an operation. Its result becomes the response body; an error becomes the error response. If a body is
  * too long for memory, the result is a stream of text, and the handler sets `Content-Type`. If the operation opens a
@@ -56,7 +60,7 @@ export type Context<O extends Operation> = RequestContext<
  */
 export type Handler<O extends Operation> = (
   context: Context<O>,
-) => Promise<ResultOf<O> | Readable | Conversation | WebSocketHandler>;
+) => Promise<ResultOf<O> | PiecesOf<ResultOf<O>> | Readable | Conversation | WebSocketHandler>;
 
 /** The input of an {@link ObjectWrite}. */
 export type WriteContext<O extends Operation, Row = unknown> = Omit<Context<O>, "services"> & {

@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders } from "node:http";
+import { Readable } from "node:stream";
 import {
   DECLARED_BY,
   type Declaration,
@@ -19,10 +20,11 @@ import {
   writesObject,
 } from "@gatehouse-access/sdk/contract";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { itemSchema, ListInPieces, serializeInPieces } from "../lists/pieces.ts";
 import { digestOf } from "../secrets/digest.ts";
 import type { Services } from "../services.ts";
 import { identify } from "./access/authorize.ts";
-import type { Caller, IdentityOf, Member } from "./access/identity.ts";
+import { type Caller, type IdentityOf, type Member, ownerOf } from "./access/identity.ts";
 import { serializerOf } from "./contract/serialization.ts";
 import { parse, parseBody, parseParams, readQuery } from "./contract/validation.ts";
 import type { Behavior, BodyOf, Context, Operations } from "./handler.ts";
@@ -65,8 +67,10 @@ export function serveOperations(
     const handler = (behavior.handlers as Record<string, AnyHandler>)[operation.id];
     if (handler === undefined) throw new Error(`Operation ${operation.id} has no handler`);
     const run = writesObject(operation) ? writerOf(operation, behavior, handler) : handler;
-    const served = { operation, behavior, run, named: paramNames(operation) };
     const { status, body, mediaType } = operation.success;
+    const item = mediaType === JSON_TYPE ? itemSchema(body) : undefined;
+    const serializeItem = item && serializerOf(item);
+    const served = { operation, behavior, run, named: paramNames(operation), serializeItem };
     for (const url of routesOf(operation)) {
       app.route({
         method: operation.method,
@@ -106,6 +110,8 @@ interface Served {
   readonly behavior: Behavior;
   readonly run: Runner;
   readonly named: (params: unknown) => unknown;
+  /** Serializes an item of the response; undefined if the response is no list. */
+  readonly serializeItem: ((item: unknown) => string) | undefined;
 }
 
 async function respond(
@@ -114,7 +120,7 @@ async function respond(
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<unknown> {
-  const { operation, behavior, run, named } = served;
+  const { operation, behavior, run, named, serializeItem } = served;
   if (operation.success.alternatives.length > 0) addVary(reply, "Accept");
   const params = parseParams(operation, named(request.params));
   const query = readQuery(operation, request.query);
@@ -149,9 +155,21 @@ async function respond(
       ? reply.type(JSON_TYPE).send(acknowledgementOf(operation))
       : reply.send();
   }
+  const isArray = Array.isArray(result) || result instanceof ListInPieces;
+  if (serializeItem !== undefined && isArray && request.identity !== null) {
+    return sendList(reply, await serializeInPieces(result, ownerOf(request.identity), serializeItem));
+  }
   const { mediaType } = operation.success;
   if (mediaType !== JSON_TYPE) reply.type(`${mediaType}; charset=utf-8`);
   return reply.send(result);
+}
+
+/** Sends a list. The pieces of a long list are written one after the other, because a long write blocks the event loop. */
+function sendList(reply: FastifyReply, list: string | readonly Buffer[]): FastifyReply {
+  reply.type(JSON_TYPE);
+  if (typeof list === "string") return reply.send(list);
+  const length = list.reduce((sum, piece) => sum + piece.length, 0);
+  return reply.header("Content-Length", length).send(Readable.from(list));
 }
 
 /** Returns the body of a write that returns no object. The code proves to clients that this service sent it. */

@@ -107,3 +107,12 @@ export type IdentityOf<O extends Operation> = O["scope"] extends "public" | "int
         : O["scope"] extends "tenant"
           ? NamedTenant
           : Member<NamespaceCallerOf<O>>;
+
+/**
+ * Returns the owner of a sender's lists, for their order: the namespace, or the user if the credential has no
+ * namespace.
+ */
+export function ownerOf(identity: Caller | Member | NamedTenant): string {
+  const { tenant } = identity;
+  return tenant === "" && "userId" in identity ? `user ${identity.userId}` : tenant;
+}

@@ -1,4 +1,5 @@
 import { LRUCache } from "lru-cache";
+import { type PieceTurns, pieceTurns } from "../../lists/pieces.ts";
 
 /**
  * Maximum time, in milliseconds, that list requests may take in one turn of the event loop before further list requests
@@ -7,6 +8,12 @@ import { LRUCache } from "lru-cache";
 const TOGETHER = 50;
 /** Time in milliseconds. A turn of the event loop that is shorter than this time counts as idle. */
 const IDLE = 0.1;
+
+/**
+ * Maximum number of waiting lists of one owner. The time of large lists, which the service reads and builds in several
+ * turns, is not known.
+ */
+const WAITING = 500;
 
 /** Function that begins to handle a list request. It calls `end` after the response is complete. */
 type Begin = (end: () => void) => void;
@@ -21,12 +28,16 @@ type Begin = (end: () => void) => void;
  * unless the event loop is idle. If the waiting lists of an owner would take too long, further lists of this owner are
  * refused.
  *
+ * A large list takes several turns (see {@link PieceTurns}). Meanwhile, further lists of its owner wait, so that the
+ * memory of the service contains few large lists of one owner.
+ *
  * On PostgreSQL, the event loop continues while a list waits for the database. The list's time counts as 0, and no list
  * waits.
  */
 export class ListTurns {
   readonly #longest: number;
   readonly #now: () => number;
+  readonly #pieces: Pick<PieceTurns, "isWaiting">;
   readonly #times = new ListTimes();
   readonly #waiting = new Map<string, Begin[]>();
   /** Number of the present turn, and its start time. */
@@ -40,10 +51,16 @@ export class ListTurns {
    * Creates a scheduler.
    * @param longest maximum expected time of all waiting lists of one owner, in milliseconds; 0: no limit
    * @param now returns the time of a monotonic clock, in milliseconds
+   * @param pieces the turns of the pieces of large lists
    */
-  constructor(longest: number, now: () => number = () => performance.now()) {
+  constructor(
+    longest: number,
+    now: () => number = () => performance.now(),
+    pieces: Pick<PieceTurns, "isWaiting"> = pieceTurns,
+  ) {
     this.#longest = longest;
     this.#now = now;
+    this.#pieces = pieces;
   }
 
   /**
@@ -53,9 +70,11 @@ export class ListTurns {
   begin(owner: string, list: Begin): boolean {
     this.#awaitEnd();
     const waiting = this.#waiting.get(owner);
-    if (waiting === undefined && this.#taken < TOGETHER) this.#run(owner, list);
+    const isReady = this.#taken < TOGETHER && !this.#pieces.isWaiting(owner);
+    if (waiting === undefined && isReady) this.#run(owner, list);
     else if (waiting === undefined) this.#waiting.set(owner, [list]);
     else if (this.#isTooLong((waiting.length + 1) * this.#times.expected(owner))) return false;
+    else if (this.#longest > 0 && waiting.length >= WAITING) return false;
     else waiting.push(list);
     return true;
   }
@@ -105,6 +124,7 @@ export class ListTurns {
     let least = Number.POSITIVE_INFINITY;
     for (const owner of this.#waiting.keys()) {
       const recent = this.#times.recent(owner, now);
+      if (this.#pieces.isWaiting(owner)) continue;
       if (recent >= least || !(wasIdle || now >= this.#times.restedAt(owner))) continue;
       [next, least] = [owner, recent];
     }

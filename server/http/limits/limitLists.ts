@@ -4,6 +4,7 @@ import type { Operation } from "@gatehouse-access/sdk/contract";
 import type { FastifyBaseLogger, FastifyInstance, FastifyRequest, RouteOptions } from "fastify";
 import { BusyError } from "../../errors.ts";
 import type { Services } from "../../services.ts";
+import { ownerOf } from "../access/identity.ts";
 import { isList } from "../contract/validation.ts";
 import { ListTurns } from "./ListTurns.ts";
 
@@ -22,7 +23,7 @@ export function limitLists(app: FastifyInstance, { settings, metrics }: Services
 
   const hooks: Pick<RouteOptions, "onRequest" | "onSend"> = {
     onRequest(request, _reply, done) {
-      const owner = ownerOf(request);
+      const owner = ownerOfRequest(request);
       const begins = turns.begin(owner, (end) => {
         // If the client has disconnected while the list waited, the service does not build the list.
         if (request.socket.destroyed) return;
@@ -47,11 +48,10 @@ export function limitLists(app: FastifyInstance, { settings, metrics }: Services
 
 const hasOwner = ({ scope }: Operation): boolean => scope !== "public";
 
-/** Returns the owner of a list. A user's token may have no namespace. */
-function ownerOf({ identity }: FastifyRequest): string {
+/** Returns the owner of a request for a list. */
+function ownerOfRequest({ identity }: FastifyRequest): string {
   if (identity === null) throw new Error("the list has no owner");
-  const { tenant } = identity;
-  return tenant === "" && "userId" in identity ? `user ${identity.userId}` : tenant;
+  return ownerOf(identity);
 }
 
 /** Logs the start and the end of a period of refused lists, once for each owner. */
