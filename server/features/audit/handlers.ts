@@ -1,8 +1,11 @@
 import type { audit, Operations } from "@gatehouse-access/sdk/contract";
+import { readRows, sql } from "../../db/sql/sql.ts";
+import { ownerOf } from "../../http/access/identity.ts";
 import type { Handler, Handlers } from "../../http/handler.ts";
 import { pageOf } from "../../lists/page.ts";
+import { inPieces } from "../../lists/pieces.ts";
 import type { Services } from "../../services.ts";
-import { presentAuditEntry } from "./presentAuditEntry.ts";
+import { presentAuditEntry, type WireEntry } from "./presentAuditEntry.ts";
 
 const getAuditTrail: Handler<Operations["getAuditTrail"]> = async (context) => {
   const { services, identity, query, header } = context;
@@ -20,17 +23,47 @@ const getAuditTrail: Handler<Operations["getAuditTrail"]> = async (context) => {
     ...(query.kind && { objectKind: query.kind }),
     ...(query.object && { objectId: query.object }),
   };
-  const [total, rows] = await Promise.all([
+  const [total, page] = await Promise.all([
     services.db.auditEntry.count({ where }),
     services.db.auditEntry.findMany({
       where,
+      select: { id: true },
       orderBy: [{ tenantId: "desc" }, { id: "desc" }],
       ...pageOf(query),
     }),
   ]);
   header("X-Total-Count", total);
-  return rows.map(presentAuditEntry);
+  const sizes = await sizesOf(
+    services,
+    page.map(({ id }) => id),
+  );
+  return inPieces(page, { owner: ownerOf(identity), sizeOf: ({ id }) => sizes.get(id) ?? 0 }, (group) =>
+    readEntries(
+      services,
+      group.map(({ id }) => id),
+    ),
+  );
 };
+
+/** Returns the stored sizes of entries in bytes, by id. The database finds them without reading the texts. */
+async function sizesOf(services: Services, ids: readonly number[]): Promise<Map<number, number>> {
+  if (ids.length === 0) return new Map();
+  const rows = await readRows<{ id: number; size: number | bigint }>(
+    services.db,
+    sql`SELECT "id", COALESCE(OCTET_LENGTH("before"), 0) + COALESCE(OCTET_LENGTH("after"), 0) AS "size"
+      FROM "AuditEntry" WHERE "id" IN (${sql.list(ids)})`,
+  );
+  return new Map(rows.map(({ id, size }) => [id, Number(size)]));
+}
+
+/** Reads entries in the order of their ids, the latest first. */
+async function readEntries(services: Services, ids: readonly number[]): Promise<WireEntry[]> {
+  const rows = await services.db.auditEntry.findMany({
+    where: { id: { in: [...ids] } },
+    orderBy: { id: "desc" },
+  });
+  return rows.map(presentAuditEntry);
+}
 
 export const auditHandlers: Handlers<Pick<Operations, keyof typeof audit & keyof Operations>> = {
   getAuditTrail,
