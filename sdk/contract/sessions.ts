@@ -38,6 +38,8 @@ export const eventData = z.record(
 
 /** Maximum number of events in one response. */
 export const EVENTS_PAGE = 1000;
+/** Maximum size of the data of the events in one response, in bytes. The first event may be larger. */
+export const EVENTS_PAGE_BYTES = 256 * 1024;
 
 /** An event in a session, as an SSH gateway reports it. Later versions may add types of events (models section 7). */
 export const sessionEvent = model(
@@ -156,7 +158,8 @@ export const getSession = defineOperation({
       .regex(/^\d{1,9}$/, "must be a whole number from 0 to 999999999")
       .optional()
       .describe(
-        `Number of events to skip. The response contains the next ${EVENTS_PAGE} events, or fewer at the end`,
+        `Number of events to skip. The response contains the next ${EVENTS_PAGE} events, and fewer if their data ` +
+          `exceeds ${EVENTS_PAGE_BYTES / 1024} KiB. A response without events is the end`,
       ),
   },
   success: { body: session },

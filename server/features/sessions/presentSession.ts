@@ -1,6 +1,8 @@
 import { sessions as contract } from "@gatehouse-access/sdk/contract";
 import type { z } from "zod";
 import type { Session, SessionEvent } from "../../db/generated/sqlite/client.ts";
+import { readRows, type Sql, sql } from "../../db/sql/sql.ts";
+import { inPieces, itemsOf, type ListInPieces, pieceTurns } from "../../lists/pieces.ts";
 import type { Services } from "../../services.ts";
 import { isAcceptable, isFull } from "../devices/deviceLimit.ts";
 import { onlineSince } from "../devices/online.ts";
@@ -18,33 +20,117 @@ const withDevice = { device: { include: withTags } } as const;
 /** An event type that occurs on a seat of a session. */
 type EventKind = Pick<SessionEvent, "sessionUid" | "seat" | "type">;
 
-/** Returns the event types of several sessions. The query reads only an index. */
-async function eventKindsOf(services: Services, uids: readonly string[]): Promise<EventKind[]> {
-  const kinds = await services.db.sessionEvent.groupBy({
-    by: ["sessionUid", "seat", "type"],
-    where: { sessionUid: { in: [...uids] } },
-    orderBy: [{ sessionUid: "asc" }, { seat: "asc" }, { type: "asc" }],
-  });
-  return kinds;
+/** Number of events of which one turn of the event loop reads the types. */
+const EVENTS_AT_ONCE = 2000;
+
+/** Event types that are the next in an index, and the number of events that have them. */
+interface KindsRead {
+  readonly kinds: readonly EventKind[];
+  readonly events: number;
+}
+
+/** Reads the types of the next events in the order of an index: session, seat, type. */
+async function readKinds(services: Services, where: Sql): Promise<KindsRead> {
+  const rows = await readRows<EventKind & { events: number | bigint }>(
+    services.db,
+    sql`SELECT "sessionUid", "seat", "type", COUNT(*) AS "events"
+      FROM (SELECT "sessionUid", "seat", "type" FROM "SessionEvent" WHERE ${where}
+        ORDER BY "sessionUid", "seat", "type" LIMIT ${EVENTS_AT_ONCE}) AS next
+      GROUP BY "sessionUid", "seat", "type" ORDER BY "sessionUid", "seat", "type"`,
+  );
+  return { kinds: rows, events: rows.reduce((sum, { events }) => sum + Number(events), 0) };
+}
+
+/**
+ * Reads the event types of sessions in the order of an index. The query reads only the index, and a session can have
+ * many events, so they are read in pieces.
+ */
+async function* readAllKinds(
+  services: Services,
+  owner: string,
+  uids: readonly string[],
+): AsyncGenerator<readonly EventKind[]> {
+  const remaining = new Set(uids);
+  /** The last event type that was read of a session with further events. */
+  let last: EventKind | undefined;
+  while (remaining.size > 0 || last !== undefined) {
+    const { kinds, events } = await readKinds(
+      services,
+      last === undefined
+        ? sql`"sessionUid" IN (${sql.list([...remaining])})`
+        : sql`"sessionUid" = ${last.sessionUid} AND ("seat", "type") > (${last.seat}, ${last.type})`,
+    );
+    yield kinds;
+    const isEnd = events < EVENTS_AT_ONCE;
+    if (isEnd && last === undefined) return;
+    for (const { sessionUid } of kinds) remaining.delete(sessionUid);
+    last = isEnd ? undefined : kinds.at(-1);
+    await pieceTurns.wait(owner);
+  }
+}
+
+/** A list of event types, and the lists that begin with it. Seats with the same types share one list. */
+class TypeList {
+  readonly types: string[];
+  readonly #longer = new Map<string, TypeList>();
+
+  constructor(types: string[] = []) {
+    this.types = types;
+  }
+
+  /** Returns the list with an additional type. */
+  and(type: string): TypeList {
+    const known = this.#longer.get(type);
+    if (known !== undefined) return known;
+    const longer = new TypeList([...this.types, type]);
+    this.#longer.set(type, longer);
+    return longer;
+  }
+}
+
+/** The seats of a session, in order, and the event types of each seat. */
+interface Seats {
+  readonly seats: number[];
+  readonly types: TypeList[];
+}
+
+/** Returns the seats of several sessions, by the uid of the session. */
+async function seatsOf(
+  services: Services,
+  owner: string,
+  uids: readonly string[],
+): Promise<Map<string, Seats>> {
+  const bySession = new Map<string, Seats>();
+  const none = new TypeList();
+  for await (const kinds of readAllKinds(services, owner, uids)) {
+    for (const { sessionUid, seat, type } of kinds) {
+      let session = bySession.get(sessionUid);
+      if (session === undefined) {
+        session = { seats: [], types: [] };
+        bySession.set(sessionUid, session);
+      }
+      const known = session.seats.at(-1) === seat ? session.types.pop() : undefined;
+      if (known === undefined) session.seats.push(seat);
+      session.types.push((known ?? none).and(type));
+    }
+  }
+  return bySession;
 }
 
 /**
  * Returns events in wire format. The lists of seats and types contain no duplicates. A seat and its types have the same
  * position in their lists (models section 7).
  */
-function presentEvents(kinds: readonly EventKind[], items: readonly SessionEvent[]): WireEvents {
-  const bySeat = Map.groupBy(kinds, ({ seat }) => seat);
-  return {
-    seats: [...bySeat.keys()],
-    types: [...bySeat.values()].map((ofSeat) => ofSeat.map(({ type }) => type)),
-    items: items.map(({ type, at, data, seat }) => ({
-      type,
-      timestamp: wireDate(at),
-      data: JSON.parse(data),
-      seat,
-    })),
-  };
-}
+const presentEvents = (seats: Seats | undefined, items: readonly SessionEvent[]): WireEvents => ({
+  seats: seats?.seats ?? [],
+  types: seats?.types.map(({ types }) => types) ?? [],
+  items: items.map(({ type, at, data, seat }) => ({
+    type,
+    timestamp: wireDate(at),
+    data: JSON.parse(data),
+    seat,
+  })),
+});
 
 const presentRow = (row: Session, active: boolean): Omit<WireSession, "device" | "events"> => ({
   uid: row.uid,
@@ -66,7 +152,7 @@ const presentRow = (row: Session, active: boolean): Omit<WireSession, "device" |
 
 /**
  * Converts sessions of one namespace to their wire format (models section 7), in the order of their ids. Sessions that
- * no longer exist are omitted.
+ * no longer exist are omitted. The list of ids must not be empty.
  * @param items the sessions' events; omitted in lists
  */
 export async function presentSessions(
@@ -74,32 +160,65 @@ export async function presentSessions(
   tenantId: string,
   uids: readonly string[],
   items: readonly SessionEvent[] = [],
-): Promise<WireSession[]> {
-  if (uids.length === 0) return [];
-  const [namespace, rows, kinds] = await Promise.all([
+): Promise<ListInPieces<WireSession>> {
+  const [namespace, rows, seats] = await Promise.all([
     services.db.namespace.findUniqueOrThrow({ where: { tenantId } }),
     services.db.session.findMany({ where: { uid: { in: [...uids] }, tenantId }, include: withDevice }),
-    eventKindsOf(services, uids),
+    seatsOf(services, tenantId, uids),
   ]);
   const full = await isFull(services, namespace);
   const online = wireDate(onlineSince(services));
   const active = activeSince(services);
   const byUid = new Map(rows.map((row) => [row.uid, row]));
-  const kindsOf = Map.groupBy(kinds, ({ sessionUid }) => sessionUid);
-  return uids.flatMap((uid) => {
+  const present = (uid: string): WireSession[] => {
     const row = byUid.get(uid);
     if (row === undefined) return [];
     const { device } = row;
     const acceptable = isAcceptable(services, device, full);
-    return {
+    const wire = {
       ...presentRow(row, isActive(row, active)),
       device: presentDevice(device, tagNames(device.tags), {
         namespace: namespace.name,
         onlineSince: online,
         acceptable,
       }),
-      events: presentEvents(kindsOf.get(uid) ?? [], items),
+      events: presentEvents(seats.get(uid), items),
     };
+    return [wire];
+  };
+  const division = {
+    owner: tenantId,
+    sizeOf: (uid: string) => seats.get(uid)?.seats.length ?? 0,
+    most: EVENTS_AT_ONCE,
+  };
+  return inPieces(uids, division, async (group) => group.flatMap(present));
+}
+
+/**
+ * Reads a page of a session's events. The database finds the sizes of the events without reading their data.
+ * @param after number of events to skip before the page
+ */
+async function readEvents(
+  services: Services,
+  tenantId: string,
+  uid: string,
+  after: number,
+): Promise<SessionEvent[]> {
+  const sizes = await readRows<{ sequence: number; size: number | bigint }>(
+    services.db,
+    sql`SELECT "sequence", OCTET_LENGTH("data") AS "size" FROM "SessionEvent"
+      WHERE "sessionUid" = ${uid} AND "sequence" > ${after} ORDER BY "sequence" LIMIT ${contract.EVENTS_PAGE}`,
+  );
+  let bytes = 0;
+  const beyond = sizes.findIndex(({ size }, index) => {
+    bytes += Number(size);
+    return index > 0 && bytes > contract.EVENTS_PAGE_BYTES;
+  });
+  if (bytes > contract.EVENTS_PAGE_BYTES) await pieceTurns.wait(tenantId);
+  return services.db.sessionEvent.findMany({
+    where: { sessionUid: uid, sequence: { gt: after }, session: { tenantId } },
+    orderBy: { sequence: "asc" },
+    take: beyond === -1 ? contract.EVENTS_PAGE : beyond,
   });
 }
 
@@ -114,11 +233,7 @@ export async function presentSession(
   uid: string,
   after = 0,
 ): Promise<WireSession | undefined> {
-  const items = await services.db.sessionEvent.findMany({
-    where: { sessionUid: uid, sequence: { gt: after }, session: { tenantId } },
-    orderBy: { sequence: "asc" },
-    take: contract.EVENTS_PAGE,
-  });
-  const [session] = await presentSessions(services, tenantId, [uid], items);
+  const items = await readEvents(services, tenantId, uid, after);
+  const [session] = await itemsOf(await presentSessions(services, tenantId, [uid], items));
   return session;
 }

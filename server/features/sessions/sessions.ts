@@ -27,11 +27,12 @@ export const getSessions: Handler<PublicOperations["getSessions"]> = async (cont
     perPage: query.per_page,
   });
   header("X-Total-Count", total);
+  if (ids.length === 0) return [];
   const presented = await presentSessions(services, identity.tenant, ids);
   return presented.map((session) => withDeviceFor(identity.role, session));
 };
 
-type WireSession = Awaited<ReturnType<typeof presentSessions>>[number];
+type WireSession = NonNullable<Awaited<ReturnType<typeof presentSession>>>;
 
 const withDeviceFor = (role: Role, session: WireSession): WireSession => ({
   ...session,
