@@ -35,6 +35,9 @@ function shapeOf(schema: JsonSchema): JsonSchema {
     const types = new Set(schema.anyOf.map((variant) => typeOf(variant as JsonSchema)));
     const [type] = types;
     if (types.size === 1 && type) return { type };
+    const [value, ...others] = schema.anyOf.filter((variant) => typeOf(variant as JsonSchema) !== "null");
+    // Without this form, the serializer would compile a validator of the variants, and run it for each response.
+    if (value && others.length === 0) return { ...shapeOf(value as JsonSchema), nullable: true };
     return { anyOf: schema.anyOf.map((variant) => shapeOf(variant as JsonSchema)) };
   }
   if (schema.properties) {
