@@ -4,8 +4,8 @@ import type { z } from "zod";
 export const PIECE_CHARACTERS = 128 * 1024;
 
 /**
- * Gives pieces of large lists separate turns of the event loop, so that a large list delays other requests only by one
- * piece. Each turn has at most one piece. If pieces of several owners wait, their owners take turns. An owner is a
+ * Gives pieces of large lists, and writes of large texts, separate turns of the event loop, so that they delay other
+ * requests only by one piece. Each turn has at most one piece. If pieces of several owners wait, their owners take turns. An owner is a
  * namespace or a user.
  */
 export class PieceTurns {

@@ -4,6 +4,7 @@ import { recordChange } from "../../changes/recordChange.ts";
 import { inTransaction, within } from "../../db/sql/transaction.ts";
 import { ForbiddenError, NotFoundError, WrongTypeError } from "../../errors.ts";
 import type { Handler } from "../../http/handler.ts";
+import { pieceTurns } from "../../lists/pieces.ts";
 import type { Services } from "../../services.ts";
 import { addEntries } from "./addEntries.ts";
 import { refuseUnprovenDevice, type SessionKey, sessionFor, unknownSession } from "./changeSession.ts";
@@ -36,6 +37,8 @@ export const recordSession: Handler<PublicOperations["recordSession"]> = async (
   const { services, identity, params, body } = context;
   const key = sessionFor(identity, params.uid);
   await refuseUnprovenDevice(services, identity, params.uid);
+  // A chunk can be large. Without separate turns, all chunks that have arrived would be stored in one turn.
+  await pieceTurns.wait(identity.tenant);
   await appendRecord(services, key, Number(params.seat), body);
   return undefined;
 };

@@ -1,7 +1,8 @@
 import { randomBytes } from "node:crypto";
 import { request } from "node:http";
-import { beforeEach, describe, expect, test, vi } from "vitest";
+import { beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { trimSessions } from "../../../server/features/sessions/retention.ts";
+import { pieceTurns } from "../../../server/lists/pieces.ts";
 import { withInternalApp, withLab } from "../http/lab.ts";
 import { type CallOptions, enroll, enrollProven, valuesOf } from "../http/testApp.ts";
 
@@ -366,4 +367,16 @@ describe("retention", () => {
     expect(await uids()).toEqual([uid]);
     expect(await app.services.db.sessionRecord.count()).toBe(0);
   });
+});
+
+test("a chunk is stored in its own turn of the namespace", async () => {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const wait = vi.spyOn(pieceTurns, "wait").mockReturnValueOnce(promise);
+  onTestFinished(() => wait.mockRestore());
+  const answer = record("late");
+  await vi.waitFor(() => expect(wait).toHaveBeenCalledWith(ana.tenant));
+  expect(await app.services.db.sessionRecord.count({ where: { sessionUid: uid } })).toBe(0);
+  resolve();
+  expect((await answer).status).toBe(200);
+  expect(await app.services.db.sessionRecord.count({ where: { sessionUid: uid } })).toBe(1);
 });
