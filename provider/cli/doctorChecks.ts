@@ -251,7 +251,7 @@ async function checkCredential(run: Run): Promise<Finding> {
   const { client } = connection;
   run.clients.push(client);
   const { kind, userId, workload } = await client.identity();
-  const who = workload ? `workload ${workload.name} (${workload.actor})` : KINDS[kind];
+  const who = workload ? `workload ${workload.actor}` : KINDS[kind];
   const { tenant, unsettled } = await connection.homeIfAny();
   if (tenant === undefined) {
     // A run can set the namespace in each resource.

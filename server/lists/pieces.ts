@@ -5,8 +5,8 @@ export const PIECE_CHARACTERS = 128 * 1024;
 
 /**
  * Gives pieces of large lists, and writes of large texts, separate turns of the event loop, so that they delay other
- * requests only by one piece. Each turn has at most one piece. If pieces of several owners wait, their owners take turns. An owner is a
- * namespace or a user.
+ * requests only by one piece. Each turn has at most one piece. If pieces of several owners wait, their owners take turns.
+ * An owner is a namespace or a user.
  */
 export class PieceTurns {
   /** The waiting pieces of each owner. The owner whose turn is next comes first. */

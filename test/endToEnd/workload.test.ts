@@ -31,7 +31,7 @@ it("doctor reports the workload, its role and the end of its session", async () 
   await trusting.trust();
   const { stdout } = await gatehouse(["doctor", testFolder()], await settingsOf());
   expect(stdout).toMatch(
-    /workload deploy \(GitHub octo-org\/octo-repo@main, run example-run-id\) with the role observer, namespace admin \([0-9a-f-]+\), session can be renewed until 20/,
+    /workload deploy: https:\/\/127\.0\.0\.1:\d+ "repo:octo-org\/octo-repo:environment:prod" with the role observer, namespace admin \([0-9a-f-]+\), session can be renewed until 20/,
   );
 });
 

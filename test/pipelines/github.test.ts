@@ -211,7 +211,7 @@ describe.runIf(gitOnPath)(
       });
       expect(entry?.actor).toMatchObject({
         kind: "workload",
-        name: `GitHub ${REPOSITORY}@main, run example-run-id`,
+        name: expect.stringMatching(/^pipeline-apply: https:\/\/127\.0\.0\.1:\d+ "repo:/),
       });
     });
 

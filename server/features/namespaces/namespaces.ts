@@ -3,7 +3,7 @@ import { createOnce } from "../../changes/createOnce.ts";
 import { declaredColumn } from "../../changes/managedObject.ts";
 import type { Namespace } from "../../db/generated/sqlite/client.ts";
 import { countRows, deleteRows, findRow, hasKey, insertRows, updateRow } from "../../db/sql/rows.ts";
-import { readWireRows, sql } from "../../db/sql/sql.ts";
+import { readRows, readWireRows, sql } from "../../db/sql/sql.ts";
 import { ConflictError, ForbiddenError, isTaken, NotFoundError } from "../../errors.ts";
 import { ownerOf } from "../../http/access/identity.ts";
 import { membershipLasts } from "../../http/access/membership.ts";

@@ -420,12 +420,7 @@ describe("an issuer", () => {
       () => (_, response) => response.end(`{"keys":[${"[".repeat(5e4)}${"]".repeat(5e4)}]}`),
       /malformed|nested|call stack/,
     ],
-    [
-      "closes the connection",
-      DISCOVERY,
-      () => (request) => request.destroy(),
-      /socket hang up|ECONNRESET/,
-    ],
+    ["closes the connection", DISCOVERY, () => (request) => request.destroy(), /socket hang up|ECONNRESET/],
     ["fails", KEYS, () => (_, response) => response.writeHead(500).end(), /status 500/],
   ])("%s", async (_, path, listener, cause) => {
     await trust(ana, shared.issuer.url);
