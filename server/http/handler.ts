@@ -2,9 +2,9 @@ import type { Readable } from "node:stream";
 import type { Declaration, ObjectKind, Operation } from "@gatehouse-access/sdk/contract";
 import type { FastifyBaseLogger } from "fastify";
 import type { z } from "zod";
-import type { ListInPieces } from "../lists/pieces.ts";
 import type { Services, SqlServices } from "../services.ts";
 import type { Caller, IdentityOf, Member } from "./access/identity.ts";
+import type { ListInPieces } from "./limits/pieces.ts";
 import type { RequestFacts } from "./listener/requestFacts.ts";
 import type { Conversation, WebSocketHandler } from "./listener/webSockets.ts";
 

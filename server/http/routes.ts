@@ -20,7 +20,6 @@ import {
   writesObject,
 } from "@gatehouse-access/sdk/contract";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { itemSchema, ListInPieces, serializeInPieces } from "../lists/pieces.ts";
 import { digestOf } from "../secrets/digest.ts";
 import type { Services } from "../services.ts";
 import { identify } from "./access/authorize.ts";
@@ -28,6 +27,7 @@ import { type Caller, type IdentityOf, type Member, ownerOf } from "./access/ide
 import { serializerOf } from "./contract/serialization.ts";
 import { parse, parseBody, parseParams, readQuery } from "./contract/validation.ts";
 import type { Behavior, BodyOf, Context, Operations } from "./handler.ts";
+import { itemSchema, ListInPieces, serializeInPieces } from "./limits/pieces.ts";
 import { Conversation, openWebSocket, WebSocketHandler } from "./listener/webSockets.ts";
 
 const EDITIONS: readonly Edition[] = ["community", "enterprise", "cloud"];

@@ -2,8 +2,8 @@ import type { audit, Operations } from "@gatehouse-access/sdk/contract";
 import { readRows, sql } from "../../db/sql/sql.ts";
 import { ownerOf } from "../../http/access/identity.ts";
 import type { Handler, Handlers } from "../../http/handler.ts";
+import { inPieces } from "../../http/limits/pieces.ts";
 import { pageOf } from "../../lists/page.ts";
-import { inPieces } from "../../lists/pieces.ts";
 import type { Services } from "../../services.ts";
 import { presentAuditEntry, type WireEntry } from "./presentAuditEntry.ts";
 

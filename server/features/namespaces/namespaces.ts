@@ -8,8 +8,8 @@ import { ConflictError, ForbiddenError, isTaken, NotFoundError } from "../../err
 import { ownerOf } from "../../http/access/identity.ts";
 import { membershipLasts } from "../../http/access/membership.ts";
 import type { Handler, ObjectWrite } from "../../http/handler.ts";
+import { inPieces } from "../../http/limits/pieces.ts";
 import { listColumns } from "../../lists/listRows.ts";
-import { inPieces } from "../../lists/pieces.ts";
 import type { SqlServices } from "../../services.ts";
 import { callingUser } from "../users/callingUser.ts";
 import { insertNamespace } from "./insertNamespace.ts";

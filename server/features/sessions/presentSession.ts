@@ -2,7 +2,7 @@ import { sessions as contract } from "@gatehouse-access/sdk/contract";
 import type { z } from "zod";
 import type { Session, SessionEvent } from "../../db/generated/sqlite/client.ts";
 import { readRows, type Sql, sql } from "../../db/sql/sql.ts";
-import { inPieces, itemsOf, type ListInPieces, pieceTurns } from "../../lists/pieces.ts";
+import { inPieces, itemsOf, type ListInPieces, pieceTurns } from "../../http/limits/pieces.ts";
 import type { Services } from "../../services.ts";
 import { isAcceptable, isFull } from "../devices/deviceLimit.ts";
 import { onlineSince } from "../devices/online.ts";
@@ -194,8 +194,31 @@ export async function presentSessions(
   return inPieces(uids, division, async (group) => group.flatMap(present));
 }
 
+/** Number of events whose sizes are read first. If these events fill the page, no other sizes are read. */
+const FIRST_SIZES = 50;
+
+/** Returns the sizes of the data of a session's next events. The database finds them without reading the data. */
+async function readSizes(services: Services, uid: string, after: number, most: number): Promise<number[]> {
+  const rows = await readRows<{ size: number | bigint }>(
+    services.db,
+    sql`SELECT OCTET_LENGTH("data") AS "size" FROM "SessionEvent"
+      WHERE "sessionUid" = ${uid} AND "sequence" > ${after} ORDER BY "sequence" LIMIT ${most}`,
+  );
+  return rows.map(({ size }) => Number(size));
+}
+
+/** Returns the number of events that fit into a page; undefined if all of them fit. At least one event fits. */
+function fitting(sizes: readonly number[]): number | undefined {
+  let bytes = 0;
+  const beyond = sizes.findIndex((size, index) => {
+    bytes += size;
+    return index > 0 && bytes > contract.EVENTS_PAGE_BYTES;
+  });
+  return beyond === -1 ? undefined : beyond;
+}
+
 /**
- * Reads a page of a session's events. The database finds the sizes of the events without reading their data.
+ * Reads a page of a session's events.
  * @param after number of events to skip before the page
  */
 async function readEvents(
@@ -204,21 +227,18 @@ async function readEvents(
   uid: string,
   after: number,
 ): Promise<SessionEvent[]> {
-  const sizes = await readRows<{ sequence: number; size: number | bigint }>(
-    services.db,
-    sql`SELECT "sequence", OCTET_LENGTH("data") AS "size" FROM "SessionEvent"
-      WHERE "sessionUid" = ${uid} AND "sequence" > ${after} ORDER BY "sequence" LIMIT ${contract.EVENTS_PAGE}`,
-  );
-  let bytes = 0;
-  const beyond = sizes.findIndex(({ size }, index) => {
-    bytes += Number(size);
-    return index > 0 && bytes > contract.EVENTS_PAGE_BYTES;
-  });
-  if (bytes > contract.EVENTS_PAGE_BYTES) await pieceTurns.wait(tenantId);
+  const first = await readSizes(services, uid, after, FIRST_SIZES);
+  let take = fitting(first);
+  // The sequence numbers of a session's events have no gaps.
+  if (take === undefined && first.length === FIRST_SIZES) {
+    const others = contract.EVENTS_PAGE - FIRST_SIZES;
+    take = fitting([...first, ...(await readSizes(services, uid, after + FIRST_SIZES, others))]);
+  }
+  if (take !== undefined) await pieceTurns.wait(tenantId);
   return services.db.sessionEvent.findMany({
     where: { sessionUid: uid, sequence: { gt: after }, session: { tenantId } },
     orderBy: { sequence: "asc" },
-    take: beyond === -1 ? contract.EVENTS_PAGE : beyond,
+    take: take ?? contract.EVENTS_PAGE,
   });
 }
 

@@ -4,7 +4,7 @@ import { recordChange } from "../../changes/recordChange.ts";
 import { inTransaction, within } from "../../db/sql/transaction.ts";
 import { ForbiddenError, NotFoundError, WrongTypeError } from "../../errors.ts";
 import type { Handler } from "../../http/handler.ts";
-import { pieceTurns } from "../../lists/pieces.ts";
+import { pieceTurns } from "../../http/limits/pieces.ts";
 import type { Services } from "../../services.ts";
 import { addEntries } from "./addEntries.ts";
 import { refuseUnprovenDevice, type SessionKey, sessionFor, unknownSession } from "./changeSession.ts";

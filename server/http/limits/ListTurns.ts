@@ -1,5 +1,5 @@
 import { LRUCache } from "lru-cache";
-import { type PieceTurns, pieceTurns } from "../../lists/pieces.ts";
+import { type PieceTurns, pieceTurns } from "./pieces.ts";
 
 /**
  * Maximum time, in milliseconds, that list requests may take in one turn of the event loop before further list requests

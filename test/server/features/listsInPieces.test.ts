@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { sessions as contract } from "@gatehouse-access/sdk/contract";
 import { beforeEach, expect, test } from "vitest";
-import { pieceTurns } from "../../../server/lists/pieces.ts";
+import { pieceTurns } from "../../../server/http/limits/pieces.ts";
 import { withLab } from "../http/lab.ts";
 import { enroll } from "../http/testApp.ts";
 
@@ -105,6 +105,18 @@ test("pages of events end by the size of their data, and continue without gaps",
     after += items.length;
   }
   expect(pages).toEqual([[0, 1, 2], [3, 4], [5], [6, 7, 8], [9]]);
+});
+
+test("a page of many events ends by the size of their data", async () => {
+  const data = { command: "x".repeat(1024) };
+  await addSessions([repeated(300, (seat) => ({ seat, type: "exec", data }))]);
+  const read = async (after: number): Promise<number> => {
+    const query = { events_after: after };
+    const { body } = await ana.call("getSession", { params: { uid: uidOf(0) }, query });
+    return body.events.items.length;
+  };
+  const fitting = Math.floor(contract.EVENTS_PAGE_BYTES / JSON.stringify(data).length);
+  expect([await read(0), await read(fitting), await read(300)]).toEqual([fitting, 300 - fitting, 0]);
 });
 
 test("a page of large audit entries takes several turns of the event loop, and has all entries in order", async () => {

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { request } from "node:http";
 import { beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { trimSessions } from "../../../server/features/sessions/retention.ts";
-import { pieceTurns } from "../../../server/lists/pieces.ts";
+import { pieceTurns } from "../../../server/http/limits/pieces.ts";
 import { withInternalApp, withLab } from "../http/lab.ts";
 import { type CallOptions, enroll, enrollProven, valuesOf } from "../http/testApp.ts";
 

@@ -6,7 +6,7 @@ import {
   PIECE_CHARACTERS,
   PieceTurns,
   serializeInPieces,
-} from "../../../server/lists/pieces.ts";
+} from "../../../server/http/limits/pieces.ts";
 
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
 

@@ -64,7 +64,7 @@ function* groupsOf<T>(items: readonly T[], sizeOf: (item: T) => number, most: nu
   if (group.length > 0) yield group;
 }
 
-/** How {@link inPieces} divides items. */
+/** The division of items into groups. */
 interface Division<T> {
   readonly owner: string;
   readonly sizeOf: (item: T) => number;
