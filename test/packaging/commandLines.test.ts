@@ -125,7 +125,7 @@ it("--json reports a wrong command line as JSON", async () => {
 
 /** Flags of other programs that documents mention without a command. */
 const OTHER_FLAGS = [
-  ...["--destroy", "--keep", "--output", "--write"], // npm scripts of this project
+  ...["--cases", "--destroy", "--keep", "--output", "--write"], // npm scripts of this project
   "--changed", // Vitest
   "--max-semi-space-size", // Node.js
   "--provenance", // npm
