@@ -65,7 +65,7 @@ it("exchanges one token of GitHub for all clients of the process", async () => {
     ...{ kind: "workload", tenant: trusting.fleet.tenant, workloadId: id },
     workload: {
       ...{ name: "deploy", role: "observer", renewableUntil: expect.any(Date) },
-      actor: "GitHub octo-org/octo-repo@main, run example-run-id",
+      actor: `deploy: ${trusting.issuer.url} "repo:octo-org/octo-repo:environment:prod"`,
     },
   });
   expect(await left.sessionToken()).toBe(await right.sessionToken());

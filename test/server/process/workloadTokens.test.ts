@@ -44,7 +44,8 @@ test("a service process trusts a private issuer by its settings, and logs reject
     call("exchangeWorkloadToken", { body: { tenant, token: oidcToken } });
   const session = await exchange(tokens[0]);
   expect(session.status, session.text).toBe(200);
-  expect(session.body.actor).toBe("GitHub octo-org/octo-repo@main, run 123");
+  const actor = `deploy: ${issuer.url} "repo:octo-org/octo-repo:environment:prod"`;
+  expect(session.body.actor).toBe(actor);
   expect((await exchange(tokens[0])).status).toBe(401);
   expect((await exchange(tokens[1])).status).toBe(401);
 
@@ -52,7 +53,7 @@ test("a service process trusts a private issuer by its settings, and logs reject
   await expect
     .poll(() => logged("reason"))
     .toEqual(["the token was already exchanged", "the claims match no workload"]);
-  expect(logged("actor")).toEqual(["GitHub octo-org/octo-repo@main, run 123"]);
+  expect(logged("actor")).toEqual([actor]);
   for (const secret of [...tokens, session.body.token]) {
     expect(service.output()).not.toContain(secret.split(".")[1]);
     expect(service.output()).not.toContain(secret.split(".")[2]);
