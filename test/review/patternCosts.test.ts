@@ -15,7 +15,11 @@ const large = (number: number) => `(?:[a-z]|[0-9]x){120}[a-z]y${1000 + number}`;
 const FULL = Math.floor(FIREWALL_PATTERNS_MAX / patternCost(large(0)));
 
 const rule = (username: string) => ({
-  ...{ action: "allow", active: true, priority: 1, sourceIp: ".*", username },
+  action: "allow",
+  active: true,
+  priority: 1,
+  sourceIp: ".*",
+  username,
   filter: { hostname: ".*" },
 });
 
@@ -52,7 +56,12 @@ test("a preview refuses firewall rules whose patterns together exceed the maximu
 test("a preview counts the patterns of the rules on the service, and allows rules that cost nothing", async () => {
   await app.services.db.firewallRule.createMany({
     data: Array.from({ length: FULL + 5 }, (_, number) => ({
-      ...{ tenantId: ana.tenant, action: "allow", active: true, priority: 1, sourceIp: ".*", hostname: ".*" },
+      tenantId: ana.tenant,
+      action: "allow",
+      active: true,
+      priority: 1,
+      sourceIp: ".*",
+      hostname: ".*",
       username: large(number),
     })),
   });
