@@ -104,18 +104,20 @@ const FRAMES_INTERVAL = 30_000;
  * a limit of bytes is not enough.
  * @param most maximum number of counted frames
  * @param counts returns true if the frame counts. By default, all frames count
+ * @param now returns the time of a monotonic clock, in milliseconds
  */
 export function boundFrames(
   socket: WebSocket,
   most: number,
   counts: (frame: "message" | "ping" | "pong", data: RawData) => boolean = () => true,
+  now: () => number = () => performance.now(),
 ): void {
-  let [frames, began] = [0, performance.now()];
+  let [frames, began] = [0, now()];
   for (const frame of ["message", "ping", "pong"] as const) {
     socket.on(frame, (data: RawData) => {
       if (!counts(frame, data)) return;
-      const now = performance.now();
-      if (now - began >= FRAMES_INTERVAL) [frames, began] = [0, now];
+      const time = now();
+      if (time - began >= FRAMES_INTERVAL) [frames, began] = [0, time];
       frames += 1;
       if (frames > most) socket.terminate();
     });

@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { RE2JS } from "re2js";
-import { beforeEach, expect, test, vi } from "vitest";
+import { beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import { FIREWALL_PATTERNS_MAX, FORWARDING_PATTERNS_MAX } from "../../../sdk/contract/index.ts";
 import { patternCost } from "../../../sdk/policy/index.ts";
 import { DecisionTurns } from "../../../server/DecisionTurns.ts";
@@ -130,10 +130,16 @@ test("a login is refused while too many decisions of its namespace wait, and oth
       key: undefined,
       firewall: true,
     }) as const;
-  function* endless() {
-    for (;;) yield;
+  let isOver = false;
+  function* untilTheEnd() {
+    while (!isOver) yield;
   }
-  for (let count = 0; count < 200; count += 1) void app.services.decisions.run(ana.tenant, endless());
+  const all = Array.from({ length: 200 }, () => app.services.decisions.run(ana.tenant, untilTheEnd()));
+  // Decisions of this test must not run during the tests of other files.
+  onTestFinished(async () => {
+    isOver = true;
+    await Promise.all(all);
+  });
   expect(await admit(app.services, question(uid))).toEqual({
     refused: "busy",
     reason: "too many decisions of the namespace are waiting; try again",
