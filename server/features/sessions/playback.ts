@@ -1,9 +1,9 @@
 import { Readable } from "node:stream";
-import { setImmediate as letOthers } from "node:timers/promises";
 import { JSON_TYPE, type PublicOperations, sessions } from "@gatehouse-access/sdk/contract";
 import type { SessionRecord } from "../../db/generated/sqlite/client.ts";
 import { NotFoundError } from "../../errors.ts";
 import type { Handler } from "../../http/handler.ts";
+import { PieceTurns } from "../../http/limits/pieces.ts";
 import type { RequestFacts } from "../../http/listener/requestFacts.ts";
 import type { Services } from "../../services.ts";
 
@@ -43,17 +43,11 @@ const BATCH_CHARACTERS = 256 * 1024;
 /** Number of chunks of the first batch, whose length is not known. */
 const FIRST_BATCH = 8;
 
-/** The turn of the event loop in which the next batch of any recording is read. */
-let nextTurn: Promise<unknown> = Promise.resolve();
-
 /**
- * Waits for a turn of the event loop in which no other batch is read. Without separate turns, a database that answers at
- * once would keep other requests waiting until the end of all recordings that are read.
+ * The turns of the event loop in which batches are read. Without separate turns, a database that answers at once would
+ * keep other requests waiting until the end of all recordings that are read.
  */
-function turn(): Promise<unknown> {
-  nextTurn = nextTurn.then(() => letOthers());
-  return nextTurn;
-}
+const turns = new PieceTurns();
 
 /** The recording of one seat. */
 interface Recording {
@@ -88,7 +82,7 @@ async function* chunksOf(services: Services, recording: Recording): AsyncGenerat
   let size = FIRST_BATCH;
   let last = 0;
   for (;;) {
-    await turn();
+    await turns.wait(recording.tenantId);
     const batch = await readBatch(services, recording, last, size);
     yield* batch;
     if (batch.length < size) return;
