@@ -1,9 +1,17 @@
 import { sign } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { release } from "node:os";
-import { setTimeout as wait } from "node:timers/promises";
-import { type Client, createClient, RequestError, tokenCredential } from "@gatehouse-access/sdk";
+import {
+  type Client,
+  createClient,
+  RequestError,
+  RetryAfterError,
+  SYSTEM_TIMING,
+  type Timing,
+  tokenCredential,
+} from "@gatehouse-access/sdk";
 import { devices } from "@gatehouse-access/sdk/contract";
+import { ConnectionPauses } from "./ConnectionPauses.ts";
 import type { DeviceKey } from "./identity.ts";
 import type { ChannelOptions } from "./SessionChannel.ts";
 import { SshServer } from "./SshServer.ts";
@@ -26,6 +34,8 @@ export interface AgentOptions extends ChannelOptions {
   /** Accepted login names; `*` accepts all names. */
   readonly logins: readonly string[];
   passwordFits(password: string): Promise<boolean>;
+  /** Clock, random numbers and sleep function of the agent. @default those of the system */
+  readonly timing?: Timing;
 }
 
 /** Name and token of the enrolled device, as the service returns them. */
@@ -34,12 +44,13 @@ interface Enrolled {
   readonly token: string;
 }
 
+/** Minimum duration of a tunnel, in milliseconds, after which the agent reconnects with the first pause again. */
+const LASTING = 30_000;
 /**
- * Pauses between connection attempts, in milliseconds. Each pause is twice as long as the one before, up to the
- * maximum. After a tunnel that lasted longer than the maximum pause, the first pause applies again.
+ * HTTP statuses with which the service refuses the token of a tunnel: the token is revoked, or the device is deleted.
+ * After any other status, such as 429 or 503, the token is still valid, and the agent repeats the request later.
  */
-const FIRST_PAUSE = 1_000;
-const LONGEST_PAUSE = 30_000;
+const TOKEN_REFUSALS: ReadonlySet<number> = new Set([401, 403, 404]);
 /** HTTP statuses with which a service that does not support challenges responds to a challenge request. */
 const WITHOUT_CHALLENGES: ReadonlySet<number> = new Set([401, 403, 404, 405]);
 /**
@@ -70,11 +81,13 @@ const ARCHITECTURES: Readonly<Record<string, string>> = { x64: "amd64", ia32: "3
 export class Agent {
   readonly #options: AgentOptions;
   readonly #server: SshServer;
+  readonly #timing: Timing;
   readonly #stop = new AbortController();
   #enrolled: Enrolled | undefined;
 
   constructor(options: AgentOptions) {
     this.#options = options;
+    this.#timing = options.timing ?? SYSTEM_TIMING;
     const { key, pin, logins, passwordFits } = options;
     this.#server = new SshServer(key, options, {
       served: (login) => logins.includes("*") || logins.includes(login),
@@ -93,36 +106,41 @@ export class Agent {
 
   /**
    * Runs the agent until it is stopped, and reconnects after every failure. Open logins continue if the tunnel is lost.
+   * The agent enrolls at its start, and again only if the service refuses the token.
    */
   async run(): Promise<void> {
     const { signal } = this.#stop;
     const { log } = this.#options;
-    let pause = FIRST_PAUSE;
+    const { now, random, sleep } = this.#timing;
+    const pauses = new ConnectionPauses(random);
     while (!signal.aborted) {
-      const started = Date.now();
+      const started = now();
       const isTokenNew = this.#enrolled === undefined;
+      let retryAfter: number | undefined;
       try {
         await this.#holdTunnel(this.#enrolled ?? (await this.#enroll()));
         log("info", "tunnel closed");
-        if (Date.now() - started > LONGEST_PAUSE) pause = FIRST_PAUSE;
+        if (now() - started > LASTING) pauses.reset();
       } catch (error) {
+        if (error instanceof RefusedError && TOKEN_REFUSALS.has(error.status)) {
+          this.#enrolled = undefined;
+          if (!isTokenNew) pauses.reset();
+        }
+        if (error instanceof RefusedError || error instanceof RetryAfterError) retryAfter = error.retryAfter;
         if (!signal.aborted) {
           log("warn", "cannot connect to the service", { reason: (error as Error).message });
         }
-        if (error instanceof RefusedError && error.status < 500) {
-          // The service may have refused the token, so the agent enrolls again to get a new token.
-          this.#enrolled = undefined;
-          if (!isTokenNew) continue;
-        }
       }
-      await wait(pause * (0.5 + Math.random() / 2), undefined, { signal }).catch(() => {});
-      pause = Math.min(2 * pause, LONGEST_PAUSE);
+      await sleep(pauses.next(retryAfter), signal).catch((error: unknown) => {
+        if (!signal.aborted) throw error;
+      });
     }
   }
 
   async #enroll(): Promise<Enrolled> {
     const { url, tenant, hostname, mac, key, pin, version, log } = this.#options;
-    const client = createClient({ url });
+    // The client does not repeat requests, because `run` waits and repeats the enrollment.
+    const client = createClient({ url, retry: { attempts: 1 } });
     try {
       const proof = await this.#proof(client);
       const { name, namespace, token, uid, agentKey } = await client.authDevice(
@@ -169,7 +187,10 @@ export class Agent {
     return { challenge, signature: sign("sha256", text, key.privateKey).toString("base64") };
   }
 
-  /** Runs the tunnel, and sends reports while the tunnel is open. */
+  /**
+   * Runs the tunnel, and sends reports while the tunnel is open. A refused report is not repeated before the next
+   * interval, which is longer than the time that a service requests with `Retry-After`.
+   */
   async #holdTunnel({ token }: Enrolled): Promise<void> {
     const { url, log } = this.#options;
     const report = setInterval(
@@ -178,10 +199,11 @@ export class Agent {
           log("warn", "the service rejected a report of the device", { reason: error.message }),
         );
       },
-      REPORT + Math.random() * REPORT_SPREAD,
+      REPORT + this.#timing.random() * REPORT_SPREAD,
     );
     try {
-      await runTunnel({ url, token, server: this.#server, log, signal: this.#stop.signal });
+      const { now } = this.#timing;
+      await runTunnel({ url, token, server: this.#server, log, signal: this.#stop.signal, now });
     } finally {
       clearInterval(report);
     }

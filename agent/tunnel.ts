@@ -1,5 +1,6 @@
 import { STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
+import { parseRetryAfter } from "@gatehouse-access/sdk";
 import { createWebSocketStream, WebSocket } from "ws";
 import type { Log } from "./SessionChannel.ts";
 import type { SshServer } from "./SshServer.ts";
@@ -29,6 +30,8 @@ interface TunnelOptions {
   readonly server: SshServer;
   readonly log: Log;
   readonly signal: AbortSignal;
+  /** Returns the time in milliseconds since 1970. */
+  readonly now: () => number;
 }
 
 interface Line {
@@ -40,10 +43,13 @@ interface Line {
 export class RefusedError extends Error {
   /** HTTP status of the service's response. */
   readonly status: number;
+  /** Time that the service requests with `Retry-After`, in milliseconds; undefined if the response has no such header. */
+  readonly retryAfter: number | undefined;
 
-  constructor(status: number) {
+  constructor(status: number, retryAfter: number | undefined) {
     super(`the service refuses the tunnel: ${status} ${STATUS_CODES[status] ?? ""}`.trimEnd());
     this.status = status;
+    this.retryAfter = retryAfter;
   }
 }
 
@@ -60,7 +66,7 @@ function addressOf(url: string, path: string): URL {
  * @throws RefusedError the service refuses the tunnel
  * @throws Error the service cannot be reached
  */
-export function runTunnel({ url, token, server, log, signal }: TunnelOptions): Promise<void> {
+export function runTunnel({ url, token, server, log, signal, now }: TunnelOptions): Promise<void> {
   const socket = new WebSocket(addressOf(url, "/ssh/connection"), {
     headers: { Authorization: `Bearer ${token}` },
     handshakeTimeout: PICK_UP_TIMEOUT,
@@ -96,8 +102,8 @@ export function runTunnel({ url, token, server, log, signal }: TunnelOptions): P
       if (!binary || rest.length > LINE_MAX || read.includes(undefined)) socket.terminate();
       else for (const line of read) answer(line as Line);
     });
-    socket.on("unexpected-response", (_request, { statusCode = 0 }) => {
-      reject(new RefusedError(statusCode));
+    socket.on("unexpected-response", (_request, { statusCode = 0, headers }) => {
+      reject(new RefusedError(statusCode, parseRetryAfter(headers["retry-after"], now())));
       socket.terminate();
     });
     socket.on("error", reject);

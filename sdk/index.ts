@@ -61,5 +61,13 @@ export * from "./errors.ts";
 export { and, type Comparisons, Filter, type FilterField, or, where } from "./filter.ts";
 export * from "./newerOperations.ts";
 export { iteratePages } from "./pages.ts";
-export { DEFAULT_RETRY, pauseAfter, type RetryPolicy, type RetryWait, type Timing } from "./retry.ts";
+export {
+  DEFAULT_RETRY,
+  parseRetryAfter,
+  pauseAfter,
+  type RetryPolicy,
+  type RetryWait,
+  SYSTEM_TIMING,
+  type Timing,
+} from "./retry.ts";
 export { isLoopbackHost, isUnreachable } from "./transport.ts";

@@ -36,6 +36,12 @@ interface Line {
   readonly err?: string;
 }
 
+/** A response that refuses a request. */
+export interface Refusal {
+  readonly status: number;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
 /**
  * A fake of the Gatehouse service that implements only what an agent needs. It records the agent's messages, and tests
  * control its responses.
@@ -47,6 +53,10 @@ export class FakeGateway {
   challenges = true;
   /** The service key in responses to enrollments; undefined if the responses contain no key. */
   agentKey: string | undefined;
+  /** The response to every enrollment; undefined: the gateway enrolls the device. */
+  enrollmentRefusal: Refusal | undefined;
+  /** The response to every request to open a tunnel; undefined: the gateway checks the token. */
+  tunnelRefusal: Refusal | undefined;
   /** Texts that the gateway signed with a login's private key, at the agent's request. */
   readonly signed: string[] = [];
   /** Status codes of the gateway's responses to the agent's requests to open a tunnel. */
@@ -182,6 +192,10 @@ export class FakeGateway {
     }
     if (request.url === "/api/devices/auth") {
       this.enrollments.push(devices.authDevice.body.parse(await json(request)));
+      if (this.enrollmentRefusal !== undefined) {
+        response.writeHead(this.enrollmentRefusal.status, this.enrollmentRefusal.headers).end("{}");
+        return;
+      }
       this.#token = `token-${this.enrollments.length}`;
       const answer = {
         ...{ uid: "uid", token: this.#token, name: DEVICE, namespace: "lab" },
@@ -209,16 +223,16 @@ export class FakeGateway {
   #upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
     const url = new URL(request.url ?? "", this.url);
     if (url.pathname === "/ssh/connection") {
-      const status = this.#isDevice(request) ? 101 : 401;
-      this.tunnels.push(status);
-      if (status === 401) socket.end("HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n");
+      const refusal = this.tunnelRefusal ?? (this.#isDevice(request) ? undefined : { status: 401 });
+      this.tunnels.push(refusal?.status ?? 101);
+      if (refusal) refuse(socket, refusal);
       else this.#sockets.handleUpgrade(request, socket, head, (tunnel) => this.#hold(tunnel));
       return;
     }
     const pickedUp = this.#pickUps.get(url.searchParams.get("uuid") ?? "");
     if (request.headers.authorization !== undefined) this.faults.push("a pick-up with a token");
     if (pickedUp) this.#sockets.handleUpgrade(request, socket, head, pickedUp);
-    else socket.end("HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n");
+    else refuse(socket, { status: 400 });
   }
 
   #hold(tunnel: WebSocket): void {
@@ -228,4 +242,12 @@ export class FakeGateway {
       for (const line of String(data).trimEnd().split("\n")) this.lines.push(JSON.parse(line));
     });
   }
+}
+
+/** Answers a request to open a WebSocket with a refusal. */
+function refuse(socket: Duplex, { status, headers = {} }: Refusal): void {
+  const lines = Object.entries({ "Content-Length": "0", ...headers }).map(
+    ([name, value]) => `${name}: ${value}`,
+  );
+  socket.end([`HTTP/1.1 ${status} Refused`, ...lines, "", ""].join("\r\n"));
 }

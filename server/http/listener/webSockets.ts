@@ -26,6 +26,9 @@ const FRAMES_AFTER_END = 16;
 /** Maximum time, in milliseconds, for which a stopping service waits for messages that are being handled. */
 const STOP_TIMEOUT = 5000;
 
+/** Headers of responses that refuse a WebSocket for the moment: the time until a retry, in seconds. */
+const LATER = { "Retry-After": "5" };
+
 /** Close codes of the service's WebSockets (RFC 6455, section 7.4.1). */
 const CLOSE = {
   normal: 1000,
@@ -241,7 +244,7 @@ class OpenWebSockets {
       connection.closeForNew();
       return;
     }
-    throw new BusyError("too many WebSockets are open");
+    throw new BusyError("too many WebSockets are open", LATER);
   }
 
   /**
@@ -249,7 +252,7 @@ class OpenWebSockets {
    * @throws BusyError the app is stopping
    */
   refuseWhenStopping(): void {
-    if (this.#stopping) throw new BusyError("the service is being stopped");
+    if (this.#stopping) throw new BusyError("the service is being stopped", LATER);
   }
 
   /** Starts the handler of a WebSocket. Stopping the app closes the WebSocket. */
