@@ -30,6 +30,9 @@ afterAll(async () => {
 const patiently = { timeout: 60_000 };
 
 const ready = async () => (await call(service, "GET /readyz")).status;
+/** The errors of the service's log lines with a message, as JSON. */
+const causes = (message: string) =>
+  JSON.stringify(service.logs().flatMap(({ msg, err }) => (msg === message ? [err] : [])));
 const makeKey = (token: string, name: string) =>
   call(service, "POST /api/namespaces/api-key", { token, body: { name, expires_at: 30 } });
 
@@ -65,7 +68,12 @@ test("an outage of the database causes no crash and no wrong response, and the s
   }
   const { body: keys } = await call(service, "GET /api/namespaces/api-key", { token });
   expect(valuesOf(keys, "name").sort()).toEqual(["before", "first-after", "second-after"]);
-  expect(service.output()).toContain("the database does not respond");
+  // The operator sees why the database does not respond: no server listens, or the server ends its connections.
+  expect(causes("the database does not respond")).toMatch(
+    /"kind":"(DatabaseNotReachable|ConnectionClosed)"|"(code|originalCode)":"(ECONNREFUSED|57P0[123])"/,
+  );
+  // A new connection of a request is refused by the system.
+  expect(causes("database unavailable")).toContain('"code":"ECONNREFUSED"');
 });
 
 // This test takes long, because the readiness check fails for fifteen seconds after a failed write. For SQLite,
@@ -98,7 +106,8 @@ test("readiness fails while the database rejects writes, and recovers without a 
   await become("off");
   await expect.poll(ready, patiently).toBe(200);
   expect((await makeKey(body.token, "taken")).status).toBe(200);
-  expect(service.output()).toContain("the database cannot be written");
+  // The SQLSTATE of a write in a read-only transaction.
+  expect(causes("the database cannot be written")).toContain('"originalCode":"25006"');
 });
 
 test("a service does not start without its database, and reports the reason without the password", async () => {

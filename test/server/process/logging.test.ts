@@ -1,3 +1,4 @@
+import { connect } from "node:net";
 import { Writable } from "node:stream";
 import Fastify from "fastify";
 import { expect, test } from "vitest";
@@ -36,6 +37,101 @@ test("a request's log contains neither credentials nor secret query parameters",
   expect(text()).toContain('"msg":"seen"');
   // The log also contains the host name of the machine, which can contain a short text by chance.
   expect(text()).not.toContain("secret-of-");
+});
+
+/** Logs one object, and returns the parsed line and its text. */
+function lineOf(facts: object) {
+  const { app, text } = logged();
+  app.log.error(facts, "a failure");
+  return { line: JSON.parse(text()), text: text() };
+}
+
+test.each([
+  "password",
+  "passwordHash",
+  "current_password",
+  "token",
+  "secret",
+  "mfaSecret",
+  "recovery_code",
+  "recovery_codes",
+  "main_email_code",
+  "recovery_email_code",
+  "privateKey",
+  "private_key",
+  "pem",
+])("a field %s never appears", (name) => {
+  const secret = { [name]: "secret-of-field" };
+  expect(lineOf({ ...secret, user: secret, request: { user: secret } }).text).not.toContain("secret-of-");
+});
+
+test.each(["headers", "body", "query", "params", "cookies"])("%s never appear, with any field", (name) => {
+  const content = { [name]: { code: "secret-of-code", any: { other: ["secret-of-list"] } } };
+  expect(lineOf({ ...content, request: content }).text).not.toContain("secret-of-");
+});
+
+test("an error shows its codes and those of its causes, without any other field", () => {
+  const row = "Failing row contains (ann, secret-of-row)";
+  // The shape of Prisma's error about a statement that PostgreSQL has rejected.
+  const error = Object.assign(new Error("the statement failed"), {
+    code: "P2010",
+    clientVersion: "7",
+    meta: {
+      driverAdapterError: Object.assign(new Error("rejected"), {
+        cause: { kind: "postgres", originalCode: "57P01", originalMessage: row, detail: row },
+      }),
+    },
+  });
+  const { line, text } = lineOf({ err: new Error("cannot write", { cause: error }) });
+  const adapter = { cause: { kind: "postgres", originalCode: "57P01" } };
+  expect(line.err).toMatchObject({
+    type: "Error",
+    message: "cannot write: the statement failed",
+    stack: expect.stringContaining("caused by: Error: the statement failed"),
+    cause: { code: "P2010", meta: { driverAdapterError: adapter } },
+  });
+  expect(text).not.toContain("secret-of-");
+});
+
+test("an error of a connection shows the system's code, the address, and the errors of all addresses", async () => {
+  const error = await new Promise((resolve) => {
+    const socket = connect({ port: 1, host: "127.0.0.1" });
+    socket.on("error", resolve);
+  });
+  const refused = { code: "ECONNREFUSED", syscall: "connect", address: "127.0.0.1", port: 1 };
+  expect(lineOf({ err: error }).line.err).toMatchObject(refused);
+  const all = new AggregateError([error, "no error"], "no address responds");
+  expect(lineOf({ err: all }).line.err).toMatchObject({ aggregateErrors: [refused, {}] });
+});
+
+test("a password in a database URL does not appear, neither in the message nor in fields of the error", () => {
+  const url = "postgresql://gate:secret-of-database@db:port/gate";
+  const invalid = (() => {
+    try {
+      return new URL(url);
+    } catch (error) {
+      return error as Error;
+    }
+  })();
+  // Node's error contains the URL.
+  expect(invalid).toMatchObject({ input: url });
+  const { line, text } = lineOf({ err: new Error(`cannot connect to ${url}`, { cause: invalid }) });
+  expect(line.err).toMatchObject({ message: expect.stringContaining("postgresql://gate:[redacted]@db") });
+  expect(line.err).toMatchObject({ cause: { code: "ERR_INVALID_URL" } });
+  expect(text).not.toContain("secret-of-");
+});
+
+test("codes outside of bodies appear: exit codes, codes of WebSockets", () => {
+  expect(lineOf({ code: 1001 }).line).toMatchObject({ code: 1001 });
+  expect(lineOf({ end: { code: null, signal: "SIGKILL" } }).line.end).toEqual({
+    code: null,
+    signal: "SIGKILL",
+  });
+});
+
+test("a caught text appears, and fields of another caught value do not", () => {
+  expect(lineOf({ err: "no error" }).line.err).toMatchObject({ message: "no error" });
+  expect(lineOf({ err: { detail: "secret-of-value" } }).text).not.toContain("secret-of-");
 });
 
 test.each([
