@@ -4,14 +4,15 @@ import type { RunningService } from "../process/serve.ts";
 import { type Flags, readConfig } from "../settings/readConfig.ts";
 import type { Setting } from "../settings/setting.ts";
 import { settings } from "../settings/settings.ts";
-import type { CommandIo } from "./CommandIo.ts";
+import { unknownText, unknownVariables } from "../settings/unknownVariables.ts";
+import { type CommandIo, print } from "./CommandIo.ts";
 
 /** Maximum time, in milliseconds, from the stop of the service until interrupted requests have ended their work. */
 const EXIT_DELAY = 1_000;
 
 /**
  * `gatehouse-server serve`: runs until SIGINT or SIGTERM. A second signal kills the process. SIGHUP reloads the TLS
- * files and the position file.
+ * files and the position file. With `--check`, checks the settings only.
  */
 export function serveCommand(io: CommandIo): Command {
   const command = new Command("serve").description("Run the service in the foreground.");
@@ -19,11 +20,19 @@ export function serveCommand(io: CommandIo): Command {
     examples: [
       "gatehouse-server serve --data-dir /var/lib/gatehouse",
       "GATEHOUSE_DATABASE_URL_FILE=/run/secrets/db gatehouse-server serve",
+      "gatehouse-server serve --check --data-dir /var/lib/gatehouse",
     ],
     page: "docs/reference/server-settings.md",
   });
+  command.option(
+    "--check",
+    "Check all settings and the files that they name, print the result, and exit: 0 = settings OK, 1 = invalid " +
+      "settings. Warns of unknown variables. Opens no port, changes no file, and connects neither to the database nor " +
+      "to a mail server",
+  );
   for (const setting of Object.values(settings)) addOption(command, setting);
-  return command.action(async (flags: Flags) => {
+  return command.action(async ({ check, ...flags }: Flags & { readonly check?: boolean }) => {
+    if (check) return checkSettings(io, flags);
     const config = readConfig(io.env, flags);
     const listening = Promise.withResolvers<RunningService>();
     // A terminal sends SIGHUP when it closes. If the service has no files to reload and runs at a terminal, SIGHUP ends
@@ -51,6 +60,19 @@ export function serveCommand(io: CommandIo): Command {
     service.announce();
     listening.resolve(service);
   });
+}
+
+/**
+ * `gatehouse-server serve --check`: prints warnings and the result.
+ * @throws OperatorError the settings or their files are invalid
+ */
+async function checkSettings(io: CommandIo, flags: Flags): Promise<void> {
+  for (const unknown of unknownVariables(io.env))
+    io.stderr.write(`gatehouse-server: Warning: ${unknownText(unknown)}\n`);
+  const config = readConfig(io.env, flags);
+  const { checkFiles } = await import("../process/checkSettings.ts");
+  checkFiles(config);
+  print(io, "settings OK");
 }
 
 /**

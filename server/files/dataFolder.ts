@@ -1,5 +1,5 @@
-import { existsSync, mkdirSync, statSync } from "node:fs";
-import { join } from "node:path";
+import { existsSync, mkdirSync, mkdtempSync, rmdirSync, statSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { fileFailureText } from "@gatehouse-access/sdk/errors";
 import { OperatorError } from "../OperatorError.ts";
 
@@ -16,21 +16,60 @@ export function openToOthers(path: string, permissions: number): boolean {
 
 /**
  * Creates the data folder, accessible to its owner only, if it is missing.
- * @throws OperatorError the folder cannot be created, is not a folder, or other users may write to it, so that they
- * could store their own signing key
+ * @throws OperatorError the folder cannot be created or written, is not a folder, or other users may write to it, so
+ * that they could store their own signing key
  */
 export function prepareDataFolder(folder: string): void {
   try {
-    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    createFolder(folder);
   } catch (error) {
-    // The recursive creation also creates missing parent folders.
-    const text = fileFailureText("write", `the data folder ${folder}`, error);
-    throw new OperatorError(text, { cause: error });
+    throw unusable(folder, error);
+  }
+  checkDataFolder(folder);
+}
+
+/**
+ * Checks an existing data folder. Leaves no trace in the folder.
+ * @throws OperatorError see {@link prepareDataFolder}
+ */
+export function checkDataFolder(folder: string): void {
+  try {
+    // Without files, the folder may still be on a file system that accepts none, such as `/proc` or a read-only mount.
+    rmdirSync(mkdtempSync(join(folder, "trial-")));
+  } catch (error) {
+    // The service starts on a full disk, and serves reads.
+    if (!isFull(error)) throw unusable(folder, error);
   }
   if (openToOthers(folder, othersMayWrite)) {
     throw new OperatorError(
       `Other users may write to the data folder ${folder}. Run \`chmod 700 ${folder}\``,
     );
+  }
+}
+
+const codeOf = (error: unknown): unknown => (error as NodeJS.ErrnoException).code;
+const isFull = (error: unknown): boolean => ["ENOSPC", "EDQUOT"].includes(String(codeOf(error)));
+
+function unusable(folder: string, error: unknown): OperatorError {
+  const text =
+    codeOf(error) === "ENOENT"
+      ? `Cannot create files in the data folder ${folder}: the file system accepts no new files. Choose another path.`
+      : fileFailureText("write", `the data folder ${folder}`, error);
+  return new OperatorError(text, { cause: error });
+}
+
+/**
+ * Creates a folder and its missing parent folders. `mkdirSync` with the option `recursive` never ends on a file system
+ * that reports a missing parent for every new folder, such as `/proc`.
+ */
+function createFolder(folder: string, parentsExist = false): void {
+  try {
+    mkdirSync(folder, { mode: 0o700 });
+  } catch (error) {
+    if (codeOf(error) === "EEXIST" && statSync(folder).isDirectory()) return;
+    if (codeOf(error) !== "ENOENT" || parentsExist) throw error;
+    createFolder(dirname(folder));
+    createFolder(folder, true);
   }
 }
 

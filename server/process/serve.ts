@@ -25,6 +25,7 @@ import { sealerOf } from "../secrets/sealer.ts";
 import { DatabaseSigningKeys } from "../secrets/signingKeys.ts";
 import type { Services } from "../services.ts";
 import type { Config, TlsFiles } from "../settings/readConfig.ts";
+import { unknownText } from "../settings/unknownVariables.ts";
 import { AccessClock } from "./accessClock.ts";
 import { startChores } from "./chores.ts";
 import { healthPlugin } from "./health.ts";
@@ -122,6 +123,7 @@ export async function serve(config: Config): Promise<RunningService> {
 
     const app = await buildApp(services, gateway, { logger: loggerOptions(settings.logLevel), servers });
     await app.register(healthPlugin, { database });
+    for (const unknown of config.unknownVariables) app.log.warn(unknown, unknownText(unknown));
     if (database.migrated.length > 0) app.log.info({ migrations: database.migrated }, "database migrated");
     if (database.namesUnindexed !== undefined)
       app.log.info({ reason: database.namesUnindexed }, "searches of devices by name use no index");

@@ -10,6 +10,7 @@ import type { MailConfig } from "../mail/mailers.ts";
 import { OperatorError, reasonOf } from "../OperatorError.ts";
 import type { Setting } from "./setting.ts";
 import { type SettingName, type SettingValues, settings } from "./settings.ts";
+import { type UnknownVariable, unknownVariables } from "./unknownVariables.ts";
 
 /**
  * Settings that {@link ServiceSettings} excludes. Secrets are in other fields of {@link Config}, and the checked SAML
@@ -55,6 +56,8 @@ export interface Config {
   readonly internal: InternalConfig | undefined;
   readonly mail: MailConfig;
   readonly settings: ServiceSettings;
+  /** Variables that are probably misspelled settings. */
+  readonly unknownVariables: readonly UnknownVariable[];
 }
 
 /** Paths of a certificate with its chain, and of its private key. Both files are PEM files. */
@@ -316,14 +319,26 @@ function certificatesIn(file: string): readonly string[] {
   }
 }
 
+/** Returns the message if a check throws a ConfigError. */
+function problemIn(check: () => unknown): readonly string[] {
+  try {
+    check();
+    return [];
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    return [error.message];
+  }
+}
+
 /**
  * Reads the configuration of the service from the environment and the flags of `serve`.
  * @throws ConfigError see {@link readSettings}
  */
 export function readConfig(environment: Environment, flags: Flags): Config {
   const values = readSettings(Object.keys(settings) as SettingName[], environment, flags);
-  checkPublicUrl(values);
-  checkConsole(values);
+  const checks = [checkPublicUrl, checkConsole, tlsFiles, internalListener, mail, samlSettings];
+  const problems = checks.flatMap((check) => problemIn(() => check(values)));
+  if (problems.length > 0) throw new ConfigError(problems.join("\n"));
   const { databaseUrl, secret, internalToken: _token, smtpUrl: _url, ...open } = values;
   const others = Object.fromEntries(Object.entries(open).filter(([name]) => !name.startsWith("saml")));
   return {
@@ -333,5 +348,6 @@ export function readConfig(environment: Environment, flags: Flags): Config {
     internal: internalListener(values),
     mail: mail(values),
     settings: { ...(others as Omit<SettingValues, Withheld>), saml: samlSettings(values) },
+    unknownVariables: unknownVariables(environment),
   };
 }

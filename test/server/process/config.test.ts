@@ -130,6 +130,7 @@ test("reads every setting from the environment", () => {
   expect(config).toEqual({
     database: { file: "/disk/policy.db" },
     tls: { certFile: "/tls/cert.pem", keyFile: "/tls/key.pem" },
+    unknownVariables: [],
     internal: undefined,
     secret: "0123456789abcdef0123456789abcdef",
     mail: {
