@@ -1,15 +1,16 @@
-import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { packageFile } from "../../files/packageFile.ts";
 import { DatabaseError } from "../DatabaseError.ts";
+import { checksumOf } from "./statements.ts";
+import { TEXT_CHECKSUMS } from "./textChecksums.ts";
 
 /** A migration from an older schema of the database to a newer one. */
 export interface Migration {
   /** File name without its extension. Migrations are applied in the order of their names. */
   readonly name: string;
   readonly sql: string;
-  /** SHA-256 of the SQL, to detect a migration that changed after it was applied. */
+  /** Checksum of the statements, to detect a migration that changed after it was applied. */
   readonly checksum: string;
 }
 
@@ -17,19 +18,28 @@ export interface Migration {
 export const migrationsFolder = (database: "sqlite" | "postgresql"): string =>
   packageFile(`db/migrations/${database}`);
 
-/** Reads all migrations of a folder, in order. */
+/**
+ * Reads all migrations of a folder, in order.
+ * @throws DatabaseError the SQL of a migration cannot be read
+ */
 export function readMigrations(folder: string): Migration[] {
   return readdirSync(folder)
     .filter((file) => file.endsWith(".sql"))
     .sort()
-    .map((file) => {
-      const sql = readFileSync(join(folder, file), "utf8");
-      return {
-        name: file.slice(0, -".sql".length),
-        sql,
-        checksum: createHash("sha256").update(sql).digest("hex"),
-      };
-    });
+    .map((file) => migrationOf(file.slice(0, -".sql".length), readFileSync(join(folder, file), "utf8")));
+}
+
+/**
+ * Returns a migration of SQL.
+ * @throws DatabaseError the SQL cannot be read
+ */
+export function migrationOf(name: string, sql: string): Migration {
+  try {
+    return { name, sql, checksum: checksumOf(sql) };
+  } catch (error) {
+    if (!(error instanceof DatabaseError)) throw error;
+    throw new DatabaseError(`The migration ${name} is invalid: ${error.message}`, { cause: error });
+  }
 }
 
 /** A migration that was applied to a database. */
@@ -41,7 +51,8 @@ export interface AppliedMigration {
 /**
  * Returns the migrations that were not yet applied to a database.
  * @param database name of the database in messages
- * @throws DatabaseError a newer version of the service wrote the database, or an applied migration has changed
+ * @throws DatabaseError a newer version of the service wrote the database, or the database has another history: an
+ * applied migration is missing in this version, or its statements differ
  */
 export function pendingMigrations(
   database: string,
@@ -50,20 +61,28 @@ export function pendingMigrations(
 ): readonly Migration[] {
   for (const [index, { name, checksum }] of applied.entries()) {
     const known = migrations[index];
-    if (known?.name !== name) {
+    if (known === undefined) {
       throw new DatabaseError(
         `${database} was written by a newer version of the service: ` +
           `this version lacks the migration ${name}. Start the version that wrote the database, or a newer version.`,
       );
     }
-    if (known.checksum !== checksum) {
-      throw new DatabaseError(
-        `The migration ${name} of this version differs from the migration that created ${lowerFirst(database)}. ` +
-          "Start the version that wrote the database.",
-      );
+    if (known.name !== name)
+      throw otherHistory(`${database} has the migration ${name}, which this version lacks.`);
+    if (known.checksum !== checksum && !TEXT_CHECKSUMS[name]?.includes(checksum)) {
+      const created = `the migration that created ${lowerFirst(database)}`;
+      throw otherHistory(`The migration ${name} of this version differs from ${created}.`);
     }
   }
   return migrations.slice(applied.length);
 }
+
+/** Returns the error for a database whose migrations are not those of this version or an older one. */
+const otherHistory = (difference: string): DatabaseError =>
+  new DatabaseError(
+    `${difference} A version before the first release wrote the database, and no later version can migrate it. ` +
+      "Start the version that wrote the database, and move the policy to a new service with `gatehouse import`. " +
+      "Devices enroll again. The steps are in docs/operate/upgrade.md.",
+  );
 
 const lowerFirst = (text: string): string => text.charAt(0).toLowerCase() + text.slice(1);
