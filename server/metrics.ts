@@ -22,6 +22,10 @@ export interface Metrics {
   readonly deviceLoginDuration: Histogram<"entry">;
   /** Number of key exchanges of SSH clients that ended before they were complete. */
   readonly refusedExchanges: Counter;
+  /** Number of gaps in the records of sessions. */
+  readonly recordingGaps: Counter;
+  /** Number of bytes of output that recordings lack because of gaps. */
+  readonly recordingLostBytes: Counter;
   /**
    * Number of tunnels that were refused because another tunnel was open and the agent did not prove the device's
    * private key.
@@ -82,6 +86,16 @@ export function makeMetrics(): Metrics {
     refusedExchanges: new Counter({
       name: "gatehouse_gateway_refused_key_exchanges_total",
       help: "Key exchanges of SSH clients that were refused or aborted",
+      registers,
+    }),
+    recordingGaps: new Counter({
+      name: "gatehouse_recording_gaps_total",
+      help: "Gaps in the records of sessions, because the database could not be written for too long or the gateway process ended",
+      registers,
+    }),
+    recordingLostBytes: new Counter({
+      name: "gatehouse_recording_lost_bytes_total",
+      help: "Bytes of sessions' output that are missing in recordings because of gaps",
       registers,
     }),
     refusedTakeovers: new Counter({

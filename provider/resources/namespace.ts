@@ -56,6 +56,9 @@ const settings = z.strictObject({
   sessionRecordMegabytes: wireSettings.session_record_megabytes.describe(
     "The maximum size of the recording of a session, in MiB. `0` means the limit of the server.",
   ),
+  sessionRecordFailure: wireSettings.session_record_failure.describe(
+    "What happens to a session that cannot be recorded for a minute, for example during an outage of the server's database. Must be `continue` (the session continues, and its record gets a gap) or `end` (the session ends).",
+  ),
   sshForwarding: z
     .array(forwardingRule)
     .max(namespaces.FORWARDING_RULES_MAX)
@@ -85,6 +88,7 @@ const DEFAULT_SETTINGS: FullSettings = {
   sessionIdleMinutes: 0,
   sessionRecordMode: "default",
   sessionRecordMegabytes: 0,
+  sessionRecordFailure: "continue",
   sshForwarding: [],
 };
 const SETTING_NAMES = Object.keys(DEFAULT_SETTINGS) as (keyof FullSettings)[];
@@ -136,6 +140,7 @@ const EFFECTS: {
   sessionRecordMode: (before, after) => weakensIf(RECORD_MODES.indexOf(after) < RECORD_MODES.indexOf(before)),
   // A smaller limit records less of a session. The limit of the server is the largest one.
   sessionRecordMegabytes: (before, after) => weakensLimit(after, before),
+  sessionRecordFailure: (before, after) => weakensIf(before === "end" && after === "continue"),
   sshForwarding: (before, after) =>
     after.every((rule) => before.some((other) => isDeepStrictEqual(other, rule))) ? undefined : "opens",
 };

@@ -126,6 +126,15 @@ const ownSettings = {
       .optional()
       .describe("Maximum size of a session's recording, in MiB; 0 or missing: the limit of the server"),
   ),
+  session_record_failure: addition(
+    z
+      .enum(["continue", "end"])
+      .optional()
+      .describe(
+        "What happens to a session that cannot be recorded for a minute. `continue`: the session continues, and " +
+          "its record gets a gap; `end`: the session ends. Default: continue",
+      ),
+  ),
   ssh_forwarding: addition(
     z
       .array(forwardingRule)

@@ -55,6 +55,19 @@ export function outageOf(error: unknown): Outage | undefined {
   return error instanceof Error && isOfConnection(error) ? "unreachable" : undefined;
 }
 
+/** Error codes of errors that the values of the statement cause: data exceptions, violated constraints, size limits. */
+const VALUES = /^(2[23]...|54...|SQLITE_(CONSTRAINT|TOOBIG|MISMATCH|RANGE).*)$/;
+
+/**
+ * Returns true for an error that the values of a statement cause, or that occurred before the database received a
+ * statement. Such an error occurs again when the same work is repeated.
+ */
+export function isOfValues(error: unknown): boolean {
+  const code = adapterErrorOf(error)?.code;
+  if (code !== undefined) return VALUES.test(code);
+  return error instanceof TypeError || error instanceof RangeError;
+}
+
 /**
  * Returns the database adapter's error that caused a statement to fail, whether or not Prisma has wrapped the error.
  */

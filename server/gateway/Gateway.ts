@@ -77,6 +77,10 @@ export class Gateway {
         if (seconds !== undefined) services.metrics.deviceLoginDuration.observe({ entry }, seconds);
       },
       refused: (exchanges) => services.metrics.refusedExchanges.inc(exchanges),
+      lost: ({ gaps, bytes }) => {
+        services.metrics.recordingGaps.inc(gaps);
+        services.metrics.recordingLostBytes.inc(bytes);
+      },
       ended: () => void this.live.endAll(),
     });
     this.#registerGauges();
@@ -86,13 +90,13 @@ export class Gateway {
     const { services, live, instances } = this;
     return {
       admit: (question) => admit(services, question),
-      begin: async ({ uid, type, ...login }) => {
+      begin: async ({ uid, type, ends, ...login }) => {
         const { deviceUid, username, address: ipAddress, key, userId = null } = login;
         const session = { uid, deviceUid, username, ipAddress, type, term: "none", userId };
         const of = { keyFingerprint: key === undefined ? null : fingerprintOf(key), viaGateway: true };
         const facts = { ...login, userId: login.userId };
         const write = () => beginSession(services, { ...session, ...of, instanceId: instances.id });
-        await live.begin(uid, facts, write);
+        await live.begin(uid, facts, ends, write);
         return undefined;
       },
       reach: ({ session }) => this.#reachFor(session),
@@ -102,14 +106,13 @@ export class Gateway {
       },
       agentKey: () => services.agentKey.pem(),
       // The gateway process may write entries only to sessions that go through this instance.
-      write: (sessions) =>
-        addToSessions(
-          services,
-          sessions.filter(({ uid }) => live.deviceOf(uid) !== undefined),
-          this.log,
-        ),
-      end: async ({ uid }) => {
-        await live.end(uid);
+      write: async (sessions) => {
+        const own = sessions.filter(({ uid }) => live.deviceOf(uid) !== undefined);
+        const results = await addToSessions(services, own, this.log);
+        return sessions.map((session) => results[own.indexOf(session)] ?? "silenced");
+      },
+      end: async ({ uid, at }) => {
+        await live.end(uid, at);
         return undefined;
       },
     };

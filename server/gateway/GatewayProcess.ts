@@ -7,15 +7,19 @@ import { dirname, extname } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import type { FastifyBaseLogger } from "fastify";
+import { type Outage, outageOf } from "../db/outage.ts";
+import { isWriteConflict } from "../errors.ts";
 import { placeSocket } from "../files/socketPlace.ts";
 import { OperatorError } from "../OperatorError.ts";
 import { boundedStart } from "../process/boundMemory.ts";
 import {
   type Calls,
   type CountedLogin,
+  type FailureCause,
   type FromGatewayProcess,
   type GatewayProcessStart,
   type GatewayProcessState,
+  type LostData,
   RELAY_TICKET_LENGTH,
   type RelayTicket,
   type ToGatewayProcess,
@@ -66,6 +70,8 @@ export interface GatewayProcessOptions {
   count(login: CountedLogin): void;
   /** Called with the number of key exchanges that were refused or aborted. */
   refused(exchanges: number): void;
+  /** Called with the recorded data that was lost. */
+  lost(data: LostData): void;
   /** Called when the process and all its sessions have ended. */
   ended(): void;
 }
@@ -276,6 +282,7 @@ export class GatewayProcess {
     if (message.kind === "alive") {
       this.state = message.state;
       this.#options.refused(message.state.refusedExchanges);
+      this.#options.lost(message.state.lost);
       const most = (this.#options.start.settings.sshMemory + OUTSIDE_HEAP) * 1024 * 1024;
       if (message.state.memory > most) this.#kill(child, "uses too much memory");
     } else if (message.kind === "login") this.#options.count(message.login);
@@ -289,10 +296,10 @@ export class GatewayProcess {
       const handle = this.#options.handlers[call] as (input: unknown) => Promise<unknown>;
       answer = { kind: "answer", id, output: await handle(input) };
     } catch (error) {
-      const unreachable = error instanceof UnreachableError ? error.message : undefined;
-      if (unreachable === undefined)
+      const cause = causeOf(error);
+      if (cause?.kind !== "unreachable")
         this.#options.log().error({ err: error, call }, "a call of the gateway process failed");
-      answer = { kind: "failure", id, unreachable };
+      answer = { kind: "failure", id, cause };
     }
     if (child.connected) child.send(answer, () => {});
   }
@@ -332,6 +339,20 @@ export class GatewayProcess {
     };
     socket.on("readable", read);
   }
+}
+
+/** The outages as ends of sentences that begin with "the service". */
+const OUTAGES: Readonly<Record<Outage, string>> = {
+  busy: "is busy at the moment. Try again",
+  unwritable: "cannot write its database at the moment. Try again later",
+  unreachable: "cannot reach its database at the moment. Try again later",
+};
+
+/** Returns the cause of a failed call that clients may receive. */
+function causeOf(error: unknown): FailureCause | undefined {
+  if (error instanceof UnreachableError) return { kind: "unreachable", message: error.message };
+  const outage = isWriteConflict(error) ? "busy" : outageOf(error);
+  return outage && { kind: "outage", message: OUTAGES[outage] };
 }
 
 const kept = (...names: readonly string[]): NodeJS.ProcessEnv =>

@@ -1,4 +1,4 @@
-import type { SessionEntries } from "../features/sessions/addEntries.ts";
+import type { EntriesResult, SessionEntries } from "../features/sessions/addEntries.ts";
 import type { ServiceSettings } from "../settings/readConfig.ts";
 import type { SshAddress } from "./ssh/sshAddress.ts";
 
@@ -16,17 +16,31 @@ export class NotConnectedError extends UnreachableError {
 }
 
 /**
- * The reason why a device cannot be reached, for a logged-in client. For errors of any other class, only the log
- * contains the details.
+ * An error for a login that fails because of an outage of the service's database. The error's message completes a
+ * sentence that begins with "the service".
  */
-export const unreachableReason = (error: unknown): string =>
-  `The device ${error instanceof UnreachableError ? error.message : "cannot be reached"}`;
+export class OutageError extends Error {}
+
+/**
+ * The reason why a login fails, for a logged-in client. For errors of any other class, only the log contains the
+ * details.
+ */
+export const failureReason = (error: unknown): string =>
+  error instanceof OutageError
+    ? `The service ${error.message}`
+    : `The device ${error instanceof UnreachableError ? error.message : "cannot be reached"}`;
 
 /**
  * The output that the gateway records: `none`; `terminals`: output of terminals; `default`: also output of commands
  * that transfer no files; `all`: output of all terminals and commands.
  */
 export type RecordingMode = "none" | "terminals" | "default" | "all";
+
+/**
+ * What happens to a session whose output and events cannot be recorded for too long. `continue`: the session continues,
+ * and its record gets a gap; `end`: the session ends.
+ */
+export type RecordFailure = "continue" | "end";
 
 /** Size of a terminal in characters. */
 export interface TerminalSize {
@@ -45,6 +59,8 @@ export interface AdmittedDevice {
   readonly announcement: string;
   /** Recording mode, which selects the output of the session that the gateway records. */
   readonly recording: RecordingMode;
+  /** Whether the session ends when its output and events cannot be recorded. */
+  readonly recordFailure: RecordFailure;
   /**
    * Patterns of the targets to which the login may forward connections. A pattern must match a whole `host:port`.
    * Undefined if the service allows no forwarding.
@@ -52,6 +68,23 @@ export interface AdmittedDevice {
   readonly forwarding: readonly string[] | undefined;
   /** Maximum time, in minutes, without input or output before a session ends; 0: no limit. */
   readonly idleMinutes: number;
+  readonly ends: LoginEnds;
+}
+
+/** The known ends of a login. The service ends the login at these ends even if the database cannot be read. */
+export interface LoginEnds {
+  /**
+   * The first end of the login's key or of a membership that the login needs, in milliseconds since 1970. Infinity
+   * without an end. The login has no access after this end.
+   */
+  readonly access: number;
+  /**
+   * The next end of a firewall rule of the namespace, in milliseconds since 1970. Infinity without an end. The policy
+   * must decide the login again after this end.
+   */
+  readonly rule: number;
+  /** Maximum duration of the session, in minutes; 0: no limit. */
+  readonly maxMinutes: number;
 }
 
 /** The reason why a login is refused, for the operator's log and metrics. Clients never receive it. */
@@ -115,6 +148,7 @@ export interface NewSession extends Omit<AdmittedLogin, "device"> {
   readonly uid: string;
   readonly deviceUid: string;
   readonly tenantId: string;
+  readonly ends: LoginEnds;
 }
 
 /** The fields of a session event, by their names in the API. */
@@ -133,13 +167,10 @@ export interface Calls {
   proved: { readonly input: ProofOutcome; readonly output: undefined };
   /** Returns the private key with which the service logs in to agents, as PEM (PKCS#1). */
   agentKey: { readonly input: undefined; readonly output: string };
-  /**
-   * Stores events and recorded output of sessions. Returns the sessions for which the gateway must stop recording
-   * output.
-   */
-  write: { readonly input: readonly SessionEntries[]; readonly output: readonly string[] };
-  /** Closes a session. */
-  end: { readonly input: { readonly uid: string }; readonly output: undefined };
+  /** Stores events and recorded output of sessions. Returns the result of each session, in the same order. */
+  write: { readonly input: readonly SessionEntries[]; readonly output: readonly EntriesResult[] };
+  /** Closes a session that has ended at a time. */
+  end: { readonly input: { readonly uid: string; readonly at: Date }; readonly output: undefined };
 }
 
 /** The outcome of an agent's proof that it has the private key of its device. */
@@ -184,6 +215,16 @@ export interface GatewayProcessState {
   readonly waiting: { readonly entries: number; readonly characters: number };
   /** Number of key exchanges that were refused, or that clients aborted, since the last message. */
   readonly refusedExchanges: number;
+  /** Recorded data that was lost since the last message. */
+  readonly lost: LostData;
+}
+
+/** Lost data of recordings. */
+export interface LostData {
+  /** Number of gaps in recordings. */
+  readonly gaps: number;
+  /** Bytes of output that these gaps, and open gaps of earlier messages, have lost. */
+  readonly bytes: number;
 }
 
 /** A terminal that a browser requests. */
@@ -227,12 +268,18 @@ export interface GatewayProcessStart {
   readonly entry: { readonly host: string; readonly port: number; readonly hostKey: string } | undefined;
 }
 
+/** The message of an {@link UnreachableError} or {@link OutageError} with which a call has failed. */
+export interface FailureCause {
+  readonly kind: "unreachable" | "outage";
+  readonly message: string;
+}
+
 /** Messages to the gateway process. */
 export type ToGatewayProcess =
   | { readonly kind: "start"; readonly start: GatewayProcessStart }
   | { readonly kind: "answer"; readonly id: number; readonly output: unknown }
-  /** A call has failed. `unreachable` is the message of an {@link UnreachableError}; undefined for any other error. */
-  | { readonly kind: "failure"; readonly id: number; readonly unreachable: string | undefined }
+  /** A call has failed. `cause` is undefined if clients may not receive the cause. */
+  | { readonly kind: "failure"; readonly id: number; readonly cause: FailureCause | undefined }
   /** Ends a session. */
   | { readonly kind: "end"; readonly uid: string; readonly reason: string }
   /** Requires an agent to prove that it has its device's private key. */

@@ -13,6 +13,7 @@ const DEFAULTS = {
   sessionIdleMinutes: 0,
   sessionRecordMode: "default",
   sessionRecordMegabytes: 0,
+  sessionRecordFailure: "continue",
   sshForwarding: [],
 };
 const RULES = [
@@ -27,6 +28,7 @@ const ALL = {
   sessionIdleMinutes: 15,
   sessionRecordMode: "terminals",
   sessionRecordMegabytes: 64,
+  sessionRecordFailure: "end",
   sshForwarding: RULES,
 };
 type Declared = Record<string, unknown>;

@@ -239,6 +239,7 @@ describe("the settings of a namespace", () => {
     sessionIdleMinutes: 10,
     sessionRecordMode: "all",
     sessionRecordMegabytes: 0,
+    sessionRecordFailure: "end",
     sshForwarding: [],
   };
   const live: Estate = { ...estate, settings };
@@ -259,6 +260,7 @@ describe("the settings of a namespace", () => {
     ["sessionIdleMinutes", 0],
     ["sessionRecordMode", "default"],
     ["sessionRecordMegabytes", 1],
+    ["sessionRecordFailure", "continue"],
   ])("are shown before and after, and block if they weaken a protection: %s = %j", async (setting, to) => {
     const { review, title, blocking } = await reviewed(live, declaring({ [setting]: to }));
     const from = settings[setting as keyof typeof settings];

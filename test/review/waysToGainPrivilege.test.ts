@@ -37,7 +37,13 @@ const base: Estate = {
   trustedWorkloads: [{ ...workload, role: "operator" }],
   settings: {
     ...{ sessionRecord: true, connectionAnnouncement: "", deviceProof: "required", sessionMaxMinutes: 60 },
-    ...{ sessionIdleMinutes: 10, sessionRecordMode: "all", sessionRecordMegabytes: 0, sshForwarding: [] },
+    ...{
+      sessionIdleMinutes: 10,
+      sessionRecordMode: "all",
+      sessionRecordMegabytes: 0,
+      sessionRecordFailure: "continue",
+      sshForwarding: [],
+    },
   },
   policy: {
     devices: [

@@ -58,6 +58,7 @@ test("types responses in camelCase at every level", () => {
     sessionIdleMinutes?: number | undefined;
     sessionRecordMode?: "all" | "default" | "terminals" | undefined;
     sessionRecordMegabytes?: number | undefined;
+    sessionRecordFailure?: "continue" | "end" | undefined;
     sshForwarding?: { login: string; target: string }[] | undefined;
   }>();
   expectTypeOf<ResponseOf<"getDevices">[number]["info"]["prettyName"]>().toEqualTypeOf<string>();

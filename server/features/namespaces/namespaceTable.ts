@@ -27,6 +27,7 @@ export const namespaceTable: Table = {
     "settings.session_idle_minutes": column("number", "Namespace", "sessionIdleMinutes"),
     "settings.session_record_mode": column("text", "Namespace", "sessionRecordMode"),
     "settings.session_record_megabytes": column("number", "Namespace", "sessionRecordMegabytes"),
+    "settings.session_record_failure": column("text", "Namespace", "sessionRecordFailure"),
     "members.id": memberField("userId"),
     "members.role": memberField("role"),
     "members.status": memberField("status"),

@@ -146,6 +146,7 @@ export const editNamespace: ObjectWrite<PublicOperations["editNamespace"], Names
     sessionIdleMinutes: settings.session_idle_minutes ?? found.sessionIdleMinutes,
     sessionRecordMode: settings.session_record_mode ?? found.sessionRecordMode,
     sessionRecordMegabytes: settings.session_record_megabytes ?? found.sessionRecordMegabytes,
+    sessionRecordFailure: settings.session_record_failure ?? found.sessionRecordFailure,
     sshForwarding: forwarding ? JSON.stringify(forwarding) : found.sshForwarding,
   };
   await updateRow(services.db, "Namespace", { tenantId }, changed).catch((error: unknown) => {

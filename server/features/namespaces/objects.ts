@@ -15,6 +15,7 @@ type SettingsRow = Pick<
   | "sessionIdleMinutes"
   | "sessionRecordMode"
   | "sessionRecordMegabytes"
+  | "sessionRecordFailure"
   | "sshForwarding"
 >;
 
@@ -41,6 +42,7 @@ export const wireSettings = (row: SettingsRow): Settings => ({
       ? undefined
       : (row.sessionRecordMode as Settings["session_record_mode"]),
   session_record_megabytes: row.sessionRecordMegabytes > 0 ? Number(row.sessionRecordMegabytes) : undefined,
+  session_record_failure: row.sessionRecordFailure === "end" ? "end" : undefined,
   ssh_forwarding: row.sshForwarding === "[]" ? undefined : forwardingOf(row),
 });
 

@@ -1,14 +1,18 @@
 import type { FastifyBaseLogger } from "fastify";
+import { isOfValues, type Outage, outageOf } from "../../db/outage.ts";
 import { readRows, type Sql, type SqlClient, sql } from "../../db/sql/sql.ts";
 import { inSqlTransaction } from "../../db/sql/transaction.ts";
+import { BusyError, isWriteConflict } from "../../errors.ts";
 import type { Services } from "../../services.ts";
 import { activeSince } from "./active.ts";
 import type { SessionKey } from "./changeSession.ts";
 
 /** Event types that describe the commands of a session and their results. All events of these types are stored. */
 const KEPT: ReadonlySet<string> = new Set(
-  "shell exec subsystem direct-tcpip pty-req exit-status exit-signal transfer".split(" "),
+  "shell exec subsystem direct-tcpip pty-req exit-status exit-signal transfer recording-gap".split(" "),
 );
+/** Type of the event that is stored in place of lost entries. */
+const GAP = "recording-gap";
 /**
  * Maximum number of bounded events that are stored for a session. Bounded events are those of all types not in `KEPT`,
  * such as changes of the terminal size. Their number is limited, because a logged-in user can cause any number of them.
@@ -38,16 +42,33 @@ export type SessionEntry =
       readonly at: Date;
       readonly data: object;
     }
-  /** Output of a seat (a channel of the session), with the terminal size in characters. */
-  | {
-      readonly kind: "output";
-      readonly seat: number;
-      readonly stream: OutputStream;
-      readonly text: string;
-      readonly size: { readonly width: number; readonly height: number };
-    };
+  | OutputEntry
+  | RecordingGap;
 
 type EventEntry = Extract<SessionEntry, { kind: "event" }>;
+
+/** Output of a seat (a channel of the session), with the terminal size in characters. */
+export interface OutputEntry {
+  readonly kind: "output";
+  readonly seat: number;
+  readonly stream: OutputStream;
+  readonly text: string;
+  readonly size: { readonly width: number; readonly height: number };
+}
+
+/** Entries of a seat that were lost, because they could not be written for too long. */
+export interface RecordingGap {
+  readonly kind: "gap";
+  readonly seat: number;
+  /** Times of the first and the last lost entry. */
+  readonly from: Date;
+  readonly to: Date;
+  /** Number of lost entries, and number of bytes of lost output. */
+  readonly entries: number;
+  readonly bytes: number;
+  /** Terminal size of the lost output; undefined if no output was lost. */
+  readonly size: OutputEntry["size"] | undefined;
+}
 
 /** The entries that an addition did not store. */
 interface Outcome {
@@ -65,6 +86,7 @@ interface Kept {
   readonly boundedEvents: number;
   readonly records: number;
   readonly recordedSize: number;
+  readonly entriesWritten: number;
   readonly sessionRecord: boolean;
   readonly sessionRecordMegabytes: number;
   /** 1 if the session was closed so long ago that nothing more is recorded, else 0. */
@@ -82,6 +104,8 @@ interface Rows {
 /**
  * Adds entries to the record of a session (rules section 17.5 and 17.6). A closed session accepts output that arrives
  * shortly after its end, within the time window of {@link activeSince}.
+ * @param after number of the session's earlier entries, if the caller repeats failed writes: entries that an earlier
+ * write has stored are not stored again. Such a caller must be the only one that writes entries of the session.
  * @returns undefined if the session does not exist
  * @throws DriverAdapterError the database rejects an entry
  */
@@ -90,9 +114,12 @@ export async function addEntries(
   tx: SqlClient,
   key: SessionKey,
   entries: readonly SessionEntry[],
+  after?: number,
 ): Promise<Outcome | undefined> {
   const session = await find(services, tx, key);
   if (session === undefined) return undefined;
+  const stored = after === undefined ? 0 : Math.max(0, Number(session.entriesWritten) - after);
+  if (stored >= entries.length) return { droppedEvents: 0, unrecorded: undefined };
   const own = Number(session.sessionRecordMegabytes) || services.settings.maximumRecording;
   const megabytes = Math.min(own, services.settings.maximumRecording);
   const limit = megabytes * 1024 * 1024;
@@ -100,12 +127,13 @@ export async function addEntries(
   let { recordedSize, boundedEvents } = session;
   let droppedEvents = 0;
   let unrecorded: string | undefined;
+  if (after !== undefined) rows.assignments.push(sql`"entriesWritten" = ${after + entries.length}`);
   const refusal = !session.sessionRecord
     ? "the namespace does not record sessions"
     : session.over
       ? "the session has ended"
       : undefined;
-  const record = ({ seat, stream, text, size }: Extract<SessionEntry, { kind: "output" }>) => {
+  const record = ({ seat, stream, text, size }: Omit<OutputEntry, "kind">) => {
     const message = JSON.stringify(text);
     const length = Buffer.byteLength(message) + CHUNK_OVERHEAD;
     if (recordedSize + length > limit) {
@@ -132,8 +160,16 @@ export async function addEntries(
       if (boundedEvents === BOUNDED_EVENTS_MAX + 1) addEvent({ ...event, type: CAPPED, data });
     }
   };
-  for (const entry of entries) {
+  const addGap = ({ seat, from, to, entries: lost, bytes, size }: RecordingGap) => {
+    const data = { from: from.toISOString(), to: to.toISOString(), entries: lost, bytes };
+    addEvent({ seat, type: GAP, at: to, data });
+    if (size === undefined) return;
+    const text = `\r\n[recording gap: ${bytes.toLocaleString("en")} bytes lost between ${data.from} and ${data.to}]\r\n`;
+    unrecorded ??= refusal ?? record({ seat, stream: "stdout", text, size });
+  };
+  for (const entry of entries.slice(stored)) {
     if (entry.kind === "output") unrecorded ??= refusal ?? record(entry);
+    else if (entry.kind === "gap") addGap(entry);
     else if (entry.kind === "authenticated") {
       const lastSeen = sql`CASE WHEN "closedAt" IS NULL THEN ${services.now()} ELSE "lastSeen" END`;
       rows.assignments.push(sql`"authenticated" = ${true}`, sql`"lastSeen" = ${lastSeen}`);
@@ -168,8 +204,8 @@ async function find(services: Services, tx: SqlClient, key: SessionKey): Promise
   ];
   const [session] = await readRows<Kept>(
     tx,
-    sql`SELECT "Session"."events", "Session"."boundedEvents", "Session"."records", "Session"."recordedSize", "Namespace"."sessionRecord",
-        "Namespace"."sessionRecordMegabytes",
+    sql`SELECT "Session"."events", "Session"."boundedEvents", "Session"."records", "Session"."recordedSize",
+        "Session"."entriesWritten", "Namespace"."sessionRecord", "Namespace"."sessionRecordMegabytes",
         CASE WHEN "Session"."closedAt" <= ${activeSince(services)} THEN 1 ELSE 0 END AS "over"
       FROM "Session" JOIN "Namespace" ON "Namespace"."tenantId" = "Session"."tenantId"
       WHERE ${sql.join([sql`"Session"."uid" = ${uid}`, ...owners], " AND ")}`,
@@ -206,34 +242,53 @@ const storable = (text: string): string => text.toWellFormed().replaceAll("\0", 
 /** Entries of a session, in order. */
 export interface SessionEntries {
   readonly uid: string;
+  /** Number of the session's earlier entries; see {@link addEntries}. */
+  readonly after: number;
   readonly entries: readonly SessionEntry[];
 }
 
 /**
- * Adds entries to sessions. The sessions share transactions, but each session succeeds or fails separately.
- * @returns the uids of the sessions whose output is no longer recorded. Such a session no longer exists or has ended,
- * its recording has reached the limit, or recording is turned off.
- * @throws DriverAdapterError the database rejects the entries of a session
+ * The result of adding entries to a session. `stored`: the database contains the entries. `silenced`: the same, except
+ * for output, and output is no longer recorded. `rejected`: the database rejects the entries because of their values, so
+ * that a repetition fails too. Other results: the addition failed and can be repeated, because of an outage or an
+ * unknown error.
  */
-export async function addToSessions(
+export type EntriesResult = "stored" | "silenced" | "rejected" | Outage | "unknown";
+
+/**
+ * Adds entries to sessions. The sessions share transactions, but each session succeeds or fails separately. Output is no
+ * longer recorded if the session does not exist or has ended, if its recording has reached the limit, or if recording is
+ * turned off.
+ * @returns the result of each session, in the same order
+ */
+export function addToSessions(
   services: Services,
   sessions: readonly SessionEntries[],
   log: () => FastifyBaseLogger,
-): Promise<string[]> {
-  const silenced: string[] = [];
-  const outcomes = await Promise.allSettled(
-    sessions.map(async ({ uid, entries }) => {
-      const added = await inSqlTransaction(services, "sessions", (tx) =>
-        addEntries(services, tx, { uid }, entries),
-      );
-      const reason = added === undefined ? "the session no longer exists" : added.unrecorded;
-      if (reason === undefined) return;
-      log().warn({ session: uid, reason }, "data of a session was not stored");
-      silenced.push(uid);
+): Promise<EntriesResult[]> {
+  return Promise.all(
+    sessions.map(async ({ uid, after, entries }) => {
+      try {
+        const added = await inSqlTransaction(services, "sessions", (tx) =>
+          addEntries(services, tx, { uid }, entries, after),
+        );
+        const reason = added === undefined ? "the session no longer exists" : added.unrecorded;
+        if (reason === undefined) return "stored";
+        log().warn({ session: uid, reason }, "data of a session was not stored");
+        return "silenced";
+      } catch (error) {
+        return failureOf(error, uid, log());
+      }
     }),
   );
-  for (const outcome of outcomes) {
-    if (outcome.status === "rejected") throw outcome.reason;
-  }
-  return silenced;
+}
+
+/** Returns the result for an error. Outages are not logged here, because they fail every write for their duration. */
+function failureOf(error: unknown, uid: string, log: FastifyBaseLogger): EntriesResult {
+  if (error instanceof BusyError || isWriteConflict(error)) return "busy";
+  const outage = outageOf(error);
+  if (outage !== undefined) return outage;
+  const result = isOfValues(error) ? "rejected" : "unknown";
+  log.error({ err: error, session: uid, result }, "cannot store entries of a session");
+  return result;
 }

@@ -5,6 +5,7 @@ import type { FastifyBaseLogger } from "fastify";
 import { WebSocket } from "ws";
 import { databaseTime, providerOf, readRows, sql } from "../../db/sql/sql.ts";
 import { retryConflicts } from "../../db/sql/transaction.ts";
+import { closeInterrupted } from "../../features/sessions/interrupted.ts";
 import type { Services } from "../../services.ts";
 import { NotConnectedError, UnreachableError } from "../protocol.ts";
 import { streamOver } from "./Transport1.ts";
@@ -169,10 +170,7 @@ export class Instances {
   async #clear(ids: string[]): Promise<void> {
     const { db, now } = this.#services;
     const through = { instanceId: { in: ids } };
-    const closed = { closedAt: now(), instanceId: null };
-    await retryConflicts(() =>
-      db.session.updateMany({ where: { ...through, closedAt: null }, data: closed }),
-    );
+    await closeInterrupted(this.#services, sql`"instanceId" IN (${sql.list(ids)})`, now());
     const offline = { offline: true, instanceId: null, tunnelId: null };
     await retryConflicts(() => db.device.updateMany({ where: through, data: offline }));
     await db.instance.deleteMany({ where: { id: { in: ids } } });

@@ -2,19 +2,30 @@ import type { Duplex } from "node:stream";
 import type { FastifyBaseLogger } from "fastify";
 import { batchesOf, readRows, sql } from "../../db/sql/sql.ts";
 import { inSqlTransaction } from "../../db/sql/transaction.ts";
+import { closeInterrupted } from "../../features/sessions/interrupted.ts";
 import type { Services } from "../../services.ts";
-import { checkLogins, type LoginFacts, readLoginPolicy } from "./checkLogins.ts";
+import type { LoginEnds } from "../protocol.ts";
+import {
+  checkLogins,
+  type LoginFacts,
+  type LoginPolicy,
+  mergePolicies,
+  readLoginPolicy,
+} from "./checkLogins.ts";
 
 interface LiveLogin extends LoginFacts {
+  readonly startedAt: number;
+  /** The ends that were read last. */
+  ends: LoginEnds;
   /**
    * Identifier of the policy state that last admitted the login; undefined before the first policy check of the open
    * login.
    */
   policy: string | undefined;
-  /** Time of the next end that can change the decision about the login, in milliseconds since 1970. */
-  nextEnd: number;
   /** Connection to the device; undefined until the device is connected. */
   stream: Duplex | undefined;
+  /** True once the login was told to end. During an outage of the database, its session stays open for longer. */
+  isEnding: boolean;
 }
 
 /**
@@ -22,6 +33,11 @@ interface LiveLogin extends LoginFacts {
  * closed.
  */
 const CHECK_INTERVAL = 500;
+/**
+ * Time, in milliseconds, from an end in memory until a login ends without a check against the database. While the
+ * database responds, the check decides: the end may have been changed.
+ */
+const GRACE = 1_000;
 /**
  * Interval, in milliseconds, after which logins are checked against the policy again although the audit trail contains
  * no change. An audit entry can be committed after an entry with a higher id. The next check detects such a late entry
@@ -37,9 +53,22 @@ const ENROLLMENT = "authDevice";
 /** Interval at which the service marks open sessions as active, in milliseconds (rules section 17.3). */
 const KEEP_ALIVE = 30_000;
 
+/** Reasons that clients see. */
+const REVOKED = "access was revoked";
+const TIME_LIMIT = "the session has reached its time limit";
+
+/** The end of a session that the database does not show yet. */
+interface UnclosedSession {
+  readonly at: Date;
+  /** True if the gateway process ended before the session, so that its last entries may be missing. */
+  readonly isInterrupted: boolean;
+}
+
 /**
  * The logins that go through this instance. A login ends when an instance closes its session, when its device is no
- * longer accepted, when it reaches its time limit, or when the policy no longer allows it.
+ * longer accepted, when it reaches its time limit, or when the policy no longer allows it. If the database cannot be
+ * read, a login still ends at its time limit and at the known ends of its access. When a firewall rule ends, the policy
+ * that was read last decides; a login that this policy does not cover ends.
  */
 export class LiveLogins {
   readonly #services: Services;
@@ -49,12 +78,16 @@ export class LiveLogins {
   readonly #live = new Map<string, LiveLogin>();
   /** Uids of sessions that are not written to the database yet. */
   readonly #beginning = new Set<string>();
-  /** Uids of sessions that have ended and that the database does not yet show as closed. */
-  readonly #unclosed = new Set<string>();
+  /** The sessions that have ended and that the database does not yet show as closed, by uid. */
+  readonly #unclosed = new Map<string, UnclosedSession>();
   readonly #timers: readonly NodeJS.Timeout[];
   #checking = false;
+  /** True while checks fail. */
+  #isFailing = false;
   /** The namespaces whose logins are being checked against the policy. */
   readonly #deciding = new Set<string>();
+  /** The policy that was read last for the open logins of each namespace. */
+  readonly #lastRead = new Map<string, LoginPolicy>();
   #whenNone: (() => void) | undefined;
   /**
    * Audit entries with an id above `after` count as changes. `at` is the time, from `performance.now()`, at which
@@ -72,7 +105,10 @@ export class LiveLogins {
     this.#log = log;
     this.#endLogin = endLogin;
     this.#timers = [
-      setInterval(() => void this.#check(), CHECK_INTERVAL).unref(),
+      setInterval(() => {
+        this.#endPassed();
+        void this.#check();
+      }, CHECK_INTERVAL).unref(),
       setInterval(() => void this.#keepAlive(), KEEP_ALIVE).unref(),
     ];
   }
@@ -83,10 +119,12 @@ export class LiveLogins {
 
   /**
    * Adds a login.
+   * @param ends the ends that were known when the policy admitted the login
    * @param write writes the new session to the database
    */
-  async begin(uid: string, facts: LoginFacts, write: () => Promise<unknown>): Promise<void> {
+  async begin(uid: string, facts: LoginFacts, ends: LoginEnds, write: () => Promise<unknown>): Promise<void> {
     this.#beginning.add(uid);
+    const startedAt = this.#services.now().getTime();
     try {
       await write();
     } catch (error) {
@@ -95,8 +133,16 @@ export class LiveLogins {
     }
     // If the uid is missing, the gateway process ended during the write. `endAll` has then closed all sessions except
     // this one, so this session is closed here.
-    if (!this.#beginning.delete(uid)) await this.#close([uid]);
-    else this.#live.set(uid, { ...facts, policy: undefined, nextEnd: Infinity, stream: undefined });
+    if (!this.#beginning.delete(uid)) await this.#close([uid], this.#services.now());
+    else
+      this.#live.set(uid, {
+        ...facts,
+        startedAt,
+        ends,
+        policy: undefined,
+        stream: undefined,
+        isEnding: false,
+      });
   }
 
   /** Sets the connection to the device of a session. The connection ends with the session. */
@@ -111,22 +157,26 @@ export class LiveLogins {
     return this.#live.get(uid)?.deviceUid;
   }
 
-  /** Ends a login and closes its session. If the session is already closed, its closing time does not change. */
-  async end(uid: string): Promise<void> {
+  /**
+   * Ends a login and closes its session. If the session is already closed, its closing time does not change.
+   * @param at time of the end, which is earlier than now if the last entries of the session could not be written
+   */
+  async end(uid: string, at = this.#services.now()): Promise<void> {
     const login = this.#live.get(uid);
     if (login === undefined) return;
     login.stream?.destroy();
     this.#live.delete(uid);
-    this.#unclosed.add(uid);
+    this.#unclosed.set(uid, { at, isInterrupted: false });
     this.#noteEnd();
     await this.#closeAll();
   }
 
   /** Ends all logins, because the gateway process has ended. */
   async endAll(): Promise<void> {
+    const at = this.#services.now();
     for (const [uid, { stream }] of this.#live) {
       stream?.destroy();
-      this.#unclosed.add(uid);
+      this.#unclosed.set(uid, { at, isInterrupted: true });
     }
     this.#live.clear();
     this.#beginning.clear();
@@ -143,9 +193,18 @@ export class LiveLogins {
    * @throws DriverAdapterError some sessions are still not closed
    */
   async #closeAll(): Promise<void> {
-    for (const uids of batchesOf(this.#unclosed)) {
-      await this.#close(uids);
-      for (const uid of uids) this.#unclosed.delete(uid);
+    const ended = Map.groupBy(
+      this.#unclosed,
+      ([, { at, isInterrupted }]) => `${at.getTime()} ${isInterrupted}`,
+    );
+    for (const sessions of ended.values()) {
+      for (const batch of batchesOf(sessions)) {
+        const uids = batch.map(([uid]) => uid);
+        const [, { at, isInterrupted }] = batch[0] as (typeof batch)[number];
+        if (isInterrupted) await closeInterrupted(this.#services, sql`"uid" IN (${sql.list(uids)})`, at);
+        await this.#close(uids, at);
+        for (const uid of uids) this.#unclosed.delete(uid);
+      }
     }
   }
 
@@ -168,11 +227,11 @@ export class LiveLogins {
     for (const timer of this.#timers) clearInterval(timer);
   }
 
-  async #close(uids: readonly string[]): Promise<void> {
+  async #close(uids: readonly string[], at: Date): Promise<void> {
     await inSqlTransaction(this.#services, "sessions", (tx) =>
       tx.$executeRaw(
         sql`UPDATE "Session" SET "instanceId" = NULL,
-          "closedAt" = COALESCE("closedAt", ${this.#services.now()}) WHERE "uid" IN (${sql.list(uids)})`,
+          "closedAt" = COALESCE("closedAt", ${at}) WHERE "uid" IN (${sql.list(uids)})`,
       ),
     );
   }
@@ -183,18 +242,75 @@ export class LiveLogins {
     try {
       for (const uids of batchesOf(this.#live.keys())) await this.#checkSessions(uids);
       if (this.#services.settings.endRefusedSessions && this.#live.size > 0) await this.#endRefused();
+      if (this.#isFailing) this.#log().info("sessions are checked again");
+      this.#isFailing = false;
     } catch (error) {
-      this.#log().error({ err: error }, "cannot check sessions; retrying at once");
+      if (!this.#isFailing) this.#log().error({ err: error }, "cannot check sessions; retrying at once");
+      this.#isFailing = true;
     } finally {
       this.#checking = false;
     }
   }
 
+  /** Ends the logins whose known ends have passed. Needs no database. */
+  #endPassed(): void {
+    const now = this.#services.now().getTime() - GRACE;
+    const time = this.#services.accessTime().getTime() - GRACE;
+    const { endRefusedSessions } = this.#services.settings;
+    const undecided = new Map<string, LiveLogin>();
+    for (const [uid, login] of this.#live) {
+      if (isOver(login.startedAt, login.ends, now)) this.#end(uid, TIME_LIMIT);
+      else if (endRefusedSessions && login.ends.access <= time) this.#end(uid, REVOKED);
+      else if (endRefusedSessions && !login.isEnding && login.ends.rule <= time) undecided.set(uid, login);
+    }
+    for (const [tenantId, logins] of Map.groupBy(undecided, ([, login]) => login.tenantId)) {
+      if (!this.#deciding.has(tenantId)) this.#decide(tenantId, new Map(logins));
+    }
+  }
+
+  /** Tells a login to end. */
+  #end(uid: string, reason: string): void {
+    const login = this.#live.get(uid);
+    if (login !== undefined) login.isEnding = true;
+    this.#endLogin(uid, reason);
+  }
+
+  /** Decides logins by the policy that was read last. A login for which no policy was read ends. */
+  #decide(tenantId: string, logins: ReadonlyMap<string, LiveLogin>): void {
+    const read = this.#lastRead.get(tenantId);
+    if (read === undefined) {
+      for (const uid of logins.keys()) this.#end(uid, REVOKED);
+      return;
+    }
+    this.#decideBy({ ...read, at: this.#services.accessTime() }, tenantId, logins);
+  }
+
+  /**
+   * Decides logins of a namespace in the background. The checks of a namespace with many expensive rules take seconds.
+   * The other namespaces do not wait for them.
+   * @param policy identifier of the policy state that the decision covers; without it, the next check decides again
+   */
+  #decideBy(
+    read: LoginPolicy,
+    tenantId: string,
+    logins: ReadonlyMap<string, LiveLogin>,
+    policy?: string,
+  ): void {
+    this.#deciding.add(tenantId);
+    void this.#endRefusedOf(tenantId, logins, read, policy)
+      .catch((error: unknown) => this.#logFailed(tenantId, error))
+      .finally(() => this.#deciding.delete(tenantId));
+  }
+
+  #logFailed(tenantId: string, error: unknown): void {
+    this.#log().error({ err: error, tenant: tenantId }, "cannot check sessions against the policy");
+  }
+
   async #checkSessions(uids: readonly string[]): Promise<void> {
-    const rows = await readRows<{ uid: string; startedAt: Date; sessionMaxMinutes: number }>(
+    const rows = await readRows<{ uid: string; startedAt: Date; maxMinutes: number }>(
       this.#services.db,
       sql`SELECT "Session"."uid" AS uid, "Session"."startedAt" AS "startedAt",
-          "Namespace"."sessionMaxMinutes" AS "sessionMaxMinutes"
+          "Namespace"."sessionMaxMinutes" AS "maxMinutes"
         FROM "Session" JOIN "Device" ON "Device"."uid" = "Session"."deviceUid"
           JOIN "Namespace" ON "Namespace"."tenantId" = "Session"."tenantId"
         WHERE "Session"."uid" IN (${sql.list(uids)}) AND "Session"."closedAt" IS NULL
@@ -204,8 +320,12 @@ export class LiveLogins {
     const open = new Map(rows.map((row) => [row.uid, row]));
     for (const uid of uids) {
       const session = open.get(uid);
-      if (session === undefined) this.#endLogin(uid, "the session was closed");
-      else if (isOver(session, now)) this.#endLogin(uid, "the session has reached its time limit");
+      const login = this.#live.get(uid);
+      if (session === undefined) this.#end(uid, "the session was closed");
+      else if (login !== undefined) {
+        login.ends = { ...login.ends, maxMinutes: Number(session.maxMinutes) };
+        if (isOver(session.startedAt.getTime(), login.ends, now)) this.#end(uid, TIME_LIMIT);
+      }
     }
   }
 
@@ -216,24 +336,25 @@ export class LiveLogins {
    */
   async #endRefused(): Promise<void> {
     const byTenant = Map.groupBy(this.#live, ([, { tenantId }]) => tenantId);
+    for (const tenantId of this.#lastRead.keys()) {
+      if (!byTenant.has(tenantId)) this.#lastRead.delete(tenantId);
+    }
     const policies = await this.#policies([...byTenant.keys()]);
     const now = this.#services.accessTime().getTime();
     for (const [tenantId, logins] of byTenant) {
       const policy = policies.get(tenantId);
-      const changed = new Map(logins.filter(([, login]) => login.policy !== policy || login.nextEnd <= now));
+      const isChanged = ({ ends, policy: decided }: LiveLogin) =>
+        decided !== policy || Math.min(ends.access, ends.rule) <= now;
+      const changed = new Map(logins.filter(([, login]) => isChanged(login)));
       if (changed.size === 0 || this.#deciding.has(tenantId)) continue;
       // An error in one namespace does not stop the checks of other namespaces.
-      const failed = (error: unknown) =>
-        this.#log().error({ err: error, tenant: tenantId }, "cannot check sessions against the policy");
       try {
         const read = await readLoginPolicy(this.#services, tenantId, changed);
-        // The checks of a namespace with many expensive rules take seconds. The other namespaces do not wait for them.
-        this.#deciding.add(tenantId);
-        void this.#endRefusedOf(tenantId, changed, read, policy)
-          .catch(failed)
-          .finally(() => this.#deciding.delete(tenantId));
+        const facts = logins.map(([, login]) => login);
+        this.#lastRead.set(tenantId, mergePolicies(this.#lastRead.get(tenantId), read, facts));
+        this.#decideBy(read, tenantId, changed, policy);
       } catch (error) {
-        failed(error);
+        this.#logFailed(tenantId, error);
       }
     }
   }
@@ -241,20 +362,23 @@ export class LiveLogins {
   async #endRefusedOf(
     tenantId: string,
     logins: ReadonlyMap<string, LiveLogin>,
-    read: Awaited<ReturnType<typeof readLoginPolicy>>,
+    read: LoginPolicy,
     policy: string | undefined,
   ): Promise<void> {
     // New logins of the namespace wait separately, so that they can neither delay nor refuse these checks.
     const owner = `open logins of ${tenantId}`;
     const checks = await this.#services.decisions.run(owner, checkLogins(this.#services, read, logins));
     for (const [uid, login] of logins) {
-      const { refusal, nextEnd = Infinity } = checks.get(uid) ?? {};
+      const { refusal, ends } = checks.get(uid) ?? {};
       // A refused login keeps its old policy state, so that each check ends it again until the client has disconnected.
-      if (refusal === undefined) Object.assign(login, { policy, nextEnd });
-      else {
+      if (refusal === undefined) {
+        login.policy = policy;
+        login.ends = { ...login.ends, ...ends };
+      } else {
         const facts = { session: uid, device: login.deviceUid, ...refusal };
-        this.#log().info(facts, "ending a session: the policy no longer allows its login");
-        this.#endLogin(uid, "access was revoked");
+        if (!login.isEnding)
+          this.#log().info(facts, "ending a session: the policy no longer allows its login");
+        this.#end(uid, REVOKED);
       }
     }
   }
@@ -300,5 +424,5 @@ export class LiveLogins {
   }
 }
 
-const isOver = (session: { startedAt: Date; sessionMaxMinutes: number }, now: number): boolean =>
-  session.sessionMaxMinutes > 0 && now >= session.startedAt.getTime() + session.sessionMaxMinutes * 60_000;
+const isOver = (startedAt: number, { maxMinutes }: LoginEnds, now: number): boolean =>
+  maxMinutes > 0 && now >= startedAt + maxMinutes * 60_000;

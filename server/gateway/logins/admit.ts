@@ -11,9 +11,10 @@ import { decideKey } from "../../features/publicKeys/evaluate.ts";
 import { findOwnedKey, lapseOf, type OwnedKey } from "../../features/publicKeys/publicKey.ts";
 import { tagNames } from "../../features/tags/tagList.ts";
 import type { Services } from "../../services.ts";
-import type { Admission, LoginQuestion, RecordingMode, RefusedLogin } from "../protocol.ts";
+import type { Admission, LoginQuestion, RecordFailure, RecordingMode, RefusedLogin } from "../protocol.ts";
 import { fingerprintOf } from "../ssh/signature.ts";
 import type { DeviceName } from "../ssh/sshAddress.ts";
+import { keyEnd, nextRuleEnd } from "./ends.ts";
 
 /**
  * Decides a login by the namespace's keys (rules section 13) and firewall rules (section 14). Reads the keys and rules
@@ -48,9 +49,10 @@ function* admissionBy(
   question: LoginQuestion,
 ): Decision<Admission> {
   const { device } = policy;
-  const refusal = yield* refusalOf(services, policy, question, services.accessTime());
+  const at = services.accessTime();
+  const refusal = yield* refusalOf(services, policy, question, at);
   if (refusal !== undefined) return refusal;
-  const { connectionAnnouncement, sessionRecord, sessionRecordMode, sessionIdleMinutes } = device.namespace;
+  const { connectionAnnouncement, sessionRecord, sessionRecordMode, ...namespace } = device.namespace;
   const announcement = connectionAnnouncement.trimEnd().replaceAll(/\r?\n/g, "\r\n");
   return {
     device: {
@@ -61,8 +63,14 @@ function* admissionBy(
         sessionRecord && services.settings.edition !== "community"
           ? (sessionRecordMode as RecordingMode)
           : "none",
+      recordFailure: namespace.sessionRecordFailure as RecordFailure,
       forwarding: yield* forwardingFor(services, device.namespace, question.login),
-      idleMinutes: sessionIdleMinutes,
+      idleMinutes: namespace.sessionIdleMinutes,
+      ends: {
+        access: keyEnd(policy.stored, at),
+        rule: nextRuleEnd(policy.rules, at),
+        maxMinutes: namespace.sessionMaxMinutes,
+      },
     },
   };
 }

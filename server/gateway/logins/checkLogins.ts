@@ -6,8 +6,9 @@ import type { OwnedKey } from "../../features/publicKeys/publicKey.ts";
 import { withTags } from "../../features/tags/tagList.ts";
 import { type MembershipState, membershipLasts } from "../../http/access/membership.ts";
 import type { Services } from "../../services.ts";
-import type { RefusedLogin } from "../protocol.ts";
+import type { LoginEnds, RefusedLogin } from "../protocol.ts";
 import { NO_DEVICE, refusalOf, storedKey } from "./admit.ts";
+import { keyEnd, nextEnd, nextRuleEnd } from "./ends.ts";
 
 /** The facts about an open login that determine whether the policy still allows it. */
 export interface LoginFacts {
@@ -27,15 +28,12 @@ export interface LoginFacts {
 export interface LoginCheck {
   /** The reason why the policy no longer allows the login; undefined if the policy allows it. */
   readonly refusal: RefusedLogin | undefined;
-  /**
-   * The time of the next end that can change the decision, in milliseconds since 1970: of the key, of a membership or of
-   * a rule of the namespace. Infinity without an end.
-   */
-  readonly nextEnd: number;
+  /** The ends that the decision depends on. */
+  readonly ends: Pick<LoginEnds, "access" | "rule">;
 }
 
 /** The policy of a namespace for open logins, read in one transaction. */
-type LoginPolicy = Awaited<ReturnType<typeof readLoginPolicy>>;
+export type LoginPolicy = Awaited<ReturnType<typeof readLoginPolicy>>;
 
 /**
  * Reads the present policy of a namespace for its open logins, in one transaction.
@@ -86,10 +84,7 @@ export function* checkLogins(
   logins: ReadonlyMap<string, LoginFacts>,
 ): Decision<Map<string, LoginCheck>> {
   const byUid = new Map(devices.map((device) => [device.uid, device]));
-  const nextRuleEnd = nextOf(
-    rules.map(({ expiresAt }) => expiresAt),
-    at,
-  );
+  const rule = nextRuleEnd(rules, at);
   const checks = new Map<string, LoginCheck>();
   for (const [session, { deviceUid, username: login, address, key, userId }] of logins) {
     const device = byUid.get(deviceUid);
@@ -101,14 +96,37 @@ export function* checkLogins(
         : userId !== undefined && membership === undefined
           ? ({ refused: "member", reason: "the user is no longer a member of the namespace" } as const)
           : yield* refusalOf(services, { device, stored, rules }, { login, address, key }, at);
-    const ends = [stored?.expiresAt, stored?.owner?.accessExpiresAt, membership?.accessExpiresAt];
-    checks.set(session, { refusal, nextEnd: Math.min(nextRuleEnd, nextOf(ends, at)) });
+    const access = Math.min(keyEnd(stored, at), nextEnd([membership?.accessExpiresAt], at));
+    checks.set(session, { refusal, ends: { access, rule } });
   }
   return checks;
 }
 
-/** Returns the earliest end after a time, in milliseconds since 1970; Infinity without such an end. */
-function nextOf(ends: readonly (Date | string | null | undefined)[], at: Date): number {
-  const times = ends.map((end) => (end ? new Date(end).getTime() : Infinity));
-  return times.reduce((next, time) => (time > at.getTime() && time < next ? time : next), Infinity);
+/**
+ * Adds a newly read policy to the policy that was read before for other logins of the namespace. Only what the open
+ * logins need remains.
+ * @param logins all open logins of the namespace
+ */
+export function mergePolicies(
+  before: LoginPolicy | undefined,
+  read: LoginPolicy,
+  logins: readonly LoginFacts[],
+): LoginPolicy {
+  if (before === undefined) return read;
+  const devices = new Map([...before.devices, ...read.devices].map((device) => [device.uid, device]));
+  const keys = new Map([...before.keys, ...read.keys]);
+  const members = new Map([...before.members, ...read.members]);
+  const merged: LoginPolicy = { ...read, devices: [], keys: new Map(), members: new Map() };
+  for (const uid of new Set(logins.map(({ deviceUid }) => deviceUid))) {
+    const device = devices.get(uid);
+    if (device !== undefined) merged.devices.push(device);
+  }
+  for (const { key, userId } of logins) {
+    const name = key?.toString("latin1");
+    const stored = name === undefined ? undefined : keys.get(name);
+    if (name !== undefined && stored !== undefined) merged.keys.set(name, stored);
+    const member = userId === undefined ? undefined : members.get(userId);
+    if (userId !== undefined && member !== undefined) merged.members.set(userId, member);
+  }
+  return merged;
 }

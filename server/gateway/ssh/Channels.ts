@@ -1,5 +1,5 @@
 import type { Client, ClientChannel, Connection, ServerChannel, TcpipRequestInfo } from "ssh2";
-import { type EventData, unreachableReason } from "../protocol.ts";
+import { type EventData, failureReason } from "../protocol.ts";
 import { type Brake, ignoreErrors, isCongested, passOn, relieved, softwareOf, write } from "./bounds.ts";
 import type { DeviceLogin } from "./DeviceLogin.ts";
 import type { ServiceClient } from "./ServiceClient.ts";
@@ -109,7 +109,7 @@ export class Channels implements ConnectionChannels {
   note(seat: number, type: string, data: EventData): void {
     const { recorder } = this.#login;
     recorder.event(seat, type, data);
-    if (recorder.isFull) this.#brake.hold("recorder", () => recorder.room());
+    if (recorder.isOverfull) this.#brake.hold("recorder", () => recorder.room());
   }
 
   spare(device: Client): void {
@@ -209,7 +209,7 @@ export class Channels implements ConnectionChannels {
       device.forwardOut(srcIP, srcPort, destIP, destPort, opened);
       this.spare(device);
     } catch (error) {
-      refuse(unreachableReason(error));
+      refuse(failureReason(error));
     }
   }
 }

@@ -34,7 +34,12 @@ export class DeviceLogin implements OpenLogin {
 
   constructor(service: ServiceClient, admitted: AdmittedLogin, client: LoginClient) {
     this.admitted = admitted;
-    this.recorder = service.sessionWriter.open(this.uid, admitted.device.recording !== "none");
+    const { recording, recordFailure } = admitted.device;
+    const end = () => this.end("the session cannot be recorded");
+    this.recorder = service.sessionWriter.open(this.uid, {
+      recording: recording !== "none",
+      whenUnrecordable: recordFailure === "end" ? end : undefined,
+    });
     this.#service = service;
     this.#client = client;
     const { idleMinutes } = admitted.device;
@@ -100,7 +105,10 @@ export class DeviceLogin implements OpenLogin {
     this.#client.notify(text);
   }
 
-  /** Ends the connection to the device, and closes the session. */
+  /**
+   * Ends the connection to the device, and closes the session after its last entries are written. During an outage of
+   * the database, only the connection ends at once.
+   */
   finish(): Promise<void> {
     this.#finished ??= this.#finish();
     return this.#finished;
@@ -109,6 +117,7 @@ export class DeviceLogin implements OpenLogin {
   async #finish(): Promise<void> {
     this.#idle.stop();
     if (this.#agent === undefined) return;
+    const at = new Date();
     try {
       await this.#agent.then(
         (agent) => agent.end(),
@@ -116,7 +125,7 @@ export class DeviceLogin implements OpenLogin {
         () => {},
       );
       await this.recorder.finish();
-      await this.#service.call("end", { uid: this.uid });
+      await this.#service.call("end", { uid: this.uid, at });
     } catch (error) {
       this.#service.log.error({ session: this.uid, err: error }, "cannot record the end of a session");
     } finally {
@@ -134,8 +143,8 @@ export class DeviceLogin implements OpenLogin {
     const { username } = admitted;
     const { uid } = this;
     this.#service.logins.set(uid, this);
-    const { uid: deviceUid, tenantId } = device;
-    await this.#service.call("begin", { ...admitted, uid, deviceUid, tenantId });
+    const { uid: deviceUid, tenantId, ends } = device;
+    await this.#service.call("begin", { ...admitted, uid, deviceUid, tenantId, ends });
     this.recorder.begun();
     const { ticket, hostKey } = await this.#service.call("reach", { session: uid });
     const stream = await this.#service.connect(ticket);

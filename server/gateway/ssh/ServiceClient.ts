@@ -5,14 +5,16 @@ import { loggerOptions } from "../../process/logging.ts";
 import {
   type Calls,
   type CountedLogin,
+  type FailureCause,
   type FromGatewayProcess,
   type GatewayProcessStart,
+  OutageError,
   type RelayTicket,
   type ToGatewayProcess,
   UnreachableError,
 } from "../protocol.ts";
 import { ForwardingDecisions } from "./ForwardingDecisions.ts";
-import { SessionWriter } from "./SessionRecorder.ts";
+import { SessionWriter } from "./SessionWriter.ts";
 
 /** An open login of this process. */
 export interface OpenLogin {
@@ -46,12 +48,15 @@ export class ServiceClient {
   constructor(start: GatewayProcessStart) {
     this.start = start;
     this.log = pino(loggerOptions(start.logLevel as Parameters<typeof loggerOptions>[0]));
-    this.sessionWriter = new SessionWriter((sessions) => this.call("write", sessions), this.log);
+    this.sessionWriter = new SessionWriter((sessions) => this.call("write", sessions), this.log, {
+      capacity: (start.settings.sshMemory * 1024 * 1024) / 8,
+    });
   }
 
   /**
    * Calls the service.
    * @throws UnreachableError the call needs a device that cannot be reached
+   * @throws OutageError the call needs the database, which has an outage
    * @throws Error the call has failed; the service has logged the cause
    */
   call<Call extends keyof Calls>(call: Call, input: Calls[Call]["input"]): Promise<Calls[Call]["output"]> {
@@ -68,9 +73,7 @@ export class ServiceClient {
     const waiting = this.#waiting.get(message.id);
     this.#waiting.delete(message.id);
     if (message.kind === "answer") waiting?.resolve(message.output as never);
-    else if (message.unreachable === undefined)
-      waiting?.reject(new Error("the call has failed; see the service's log"));
-    else waiting?.reject(new UnreachableError(message.unreachable));
+    else waiting?.reject(errorOf(message.cause));
   }
 
   /** Opens a connection that the service expects. */
@@ -96,4 +99,9 @@ export class ServiceClient {
     for (const login of all) login.end(reason);
     await Promise.all(all.map((login) => login.finish()));
   }
+}
+
+function errorOf(cause: FailureCause | undefined): Error {
+  if (cause === undefined) return new Error("the call has failed; see the service's log");
+  return cause.kind === "outage" ? new OutageError(cause.message) : new UnreachableError(cause.message);
 }

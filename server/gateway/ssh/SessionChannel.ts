@@ -1,6 +1,6 @@
 import type { Client, ClientChannel, PseudoTtyInfo, PseudoTtyOptions, ServerChannel, Session } from "ssh2";
 import type { OutputStream } from "../../features/sessions/addEntries.ts";
-import { type EventData, type TerminalSize, unreachableReason } from "../protocol.ts";
+import { type EventData, failureReason, type TerminalSize } from "../protocol.ts";
 import { ignoreErrors, passOn, passOutput, sendSignal, takeLateRequests, write } from "./bounds.ts";
 import type { DeviceLogin } from "./DeviceLogin.ts";
 import { type ProgramRequest, type Transfer, transferOf } from "./transfers.ts";
@@ -169,7 +169,7 @@ export class SessionChannel {
       .catch((error: unknown) => {
         this.#isOpening = false;
         this.#releaseIfDone();
-        fail(near, unreachableReason(error));
+        fail(near, failureReason(error));
       });
   }
 

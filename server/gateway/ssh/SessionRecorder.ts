@@ -1,150 +1,94 @@
 import { StringDecoder } from "node:string_decoder";
-import { setTimeout, setImmediate as turn } from "node:timers/promises";
-import type { Logger } from "pino";
-import type { OutputStream, SessionEntries, SessionEntry } from "../../features/sessions/addEntries.ts";
+import type {
+  EntriesResult,
+  OutputEntry,
+  OutputStream,
+  RecordingGap,
+  SessionEntry,
+} from "../../features/sessions/addEntries.ts";
 import type { EventData, TerminalSize } from "../protocol.ts";
+import type { SessionWriter } from "./SessionWriter.ts";
 
-/** Time, in milliseconds, for which the recorder collects entries before it writes them. */
-const COLLECTING = 200;
 /**
- * Maximum number of characters and entries in one write. The recorder writes at once when a session has that many
- * waiting characters, or half that many waiting entries.
+ * Maximum number of characters and entries in one write. The writer writes at once when a session has that many waiting
+ * characters, or half that many waiting entries.
  */
-const BATCH = { characters: 64 * 1024, entries: 256 };
+export const BATCH = { characters: 64 * 1024, entries: 256 };
 /** Maximum number of characters of recorded output in one entry. */
 const CHUNK = 16_000;
-/** Maximum size of a session's waiting entries. Above this size, the gateway pauses the session's client and device. */
+/**
+ * Size of a session's unwritten entries above which the device's output waits. The entries that are being written count
+ * too. Above twice this size, the gateway also stops reading from the client, whose requests cause events. The client's
+ * keystrokes therefore still reach the device while its output waits.
+ */
 const WAITING = { characters: 256 * 1024, entries: 256 };
 /** Fixed overhead of an entry, in characters. An entry's size is the length of its text plus this overhead. */
 const OVERHEAD = 128;
+/** Maximum number of gaps with separate counts. Data of further seats counts in one of them. */
+const GAPS = 64;
+/** Minimum and maximum pause, in milliseconds, before a failed write is repeated. Each pause doubles. */
+const PAUSE = { first: 200, longest: 5_000 };
 
-/** Writes session entries to the database. Returns the sessions whose output must no longer be recorded. */
-type WriteEntries = (sessions: readonly SessionEntries[]) => Promise<readonly string[]>;
-
-/**
- * Writes the entries of this process's sessions in batches. After each write, the recorder pauses for as long as the
- * write took, so that other queries can use the database. Each batch contains entries of the sessions in turn, so that
- * no session delays other sessions.
- */
-export class SessionWriter {
-  readonly #write: WriteEntries;
-  readonly #log: Logger;
-  /** The sessions with entries to write, in the order of their turns. */
-  readonly #dirty = new Set<SessionRecorder>();
-  #running = false;
-  #early = Promise.withResolvers<void>();
-
-  constructor(write: WriteEntries, log: Logger) {
-    this.#write = write;
-    this.#log = log;
-  }
-
+/** Options of a session's recorder. */
+export interface RecorderOptions {
+  /** Whether output is recorded. */
+  readonly recording: boolean;
   /**
-   * Opens the recorder of a session.
-   * @param recording whether output is recorded
+   * Called when the session's entries could not be written for the writer's patience. @default the session continues;
+   * output that does not fit into the queue is lost
    */
-  open(uid: string, recording: boolean): SessionRecorder {
-    return new SessionRecorder(uid, recording, this);
-  }
-
-  /** Number of the waiting entries of all sessions, and number of their characters. */
-  get waiting(): { readonly entries: number; readonly characters: number } {
-    let [entries, characters] = [0, 0];
-    for (const session of this.#dirty) {
-      entries += session.waiting.entries;
-      characters += session.waiting.characters;
-    }
-    return { entries, characters };
-  }
-
-  /** Schedules a session with entries to write. */
-  add(session: SessionRecorder, urgent: boolean): void {
-    this.#dirty.add(session);
-    if (urgent) this.#early.resolve();
-    if (!this.#running) void this.#run();
-  }
-
-  async #run(): Promise<void> {
-    this.#running = true;
-    // The first entries after a pause are written at once. Only later entries are collected.
-    await turn();
-    while (this.#dirty.size > 0) {
-      const begun = performance.now();
-      const wasFull = await this.#writeBatch();
-      const took = performance.now() - begun;
-      await setTimeout(took);
-      if (!wasFull) await this.#collect();
-    }
-    this.#running = false;
-  }
-
-  async #collect(): Promise<void> {
-    const late = new AbortController();
-    await Promise.race([
-      this.#early.promise,
-      setTimeout(COLLECTING, undefined, { signal: late.signal }).catch(() => {}),
-    ]);
-    late.abort();
-    this.#early = Promise.withResolvers();
-  }
-
-  /**
-   * Writes one batch of entries.
-   * @returns true if the batch was full
-   */
-  async #writeBatch(): Promise<boolean> {
-    let { characters, entries } = BATCH;
-    const batch: { readonly session: SessionRecorder; readonly entries: readonly SessionEntry[] }[] = [];
-    for (const session of [...this.#dirty]) {
-      if (characters <= 0 || entries <= 0) break;
-      const taken = session.take(characters, entries);
-      entries -= taken.entries.length;
-      characters -= taken.weight;
-      batch.push({ session, entries: taken.entries });
-      this.#dirty.delete(session);
-    }
-    let silenced: readonly string[] = [];
-    try {
-      silenced = await this.#write(batch.map(({ session: { uid }, entries }) => ({ uid, entries })));
-    } catch (error) {
-      // The login continues. The entries are lost, and the log reports the loss to the operator.
-      this.#log.error(
-        { err: error, sessions: batch.length },
-        "cannot write session entries; these entries are lost",
-      );
-    }
-    const stopped = new Set(silenced);
-    for (const { session } of batch) {
-      session.written(stopped.has(session.uid));
-      if (session.isDirty) this.add(session, session.isUrgent);
-    }
-    return characters <= 0 || entries <= 0;
-  }
+  readonly whenUnrecordable?: (() => void) | undefined;
 }
+
+/** A gap that is not yet written. Further lost data enlarges it. */
+type OpenGap = { -readonly [Field in keyof RecordingGap]: RecordingGap[Field] };
 
 const weightOf = (entry: SessionEntry): number =>
   OVERHEAD +
   (entry.kind === "output" ? entry.text.length : entry.kind === "event" ? lengthOf(entry.data) : 0);
 
+const weightOfAll = (entries: readonly SessionEntry[]): number =>
+  entries.reduce((sum, entry) => sum + weightOf(entry), 0);
+
 const lengthOf = (data: object): number =>
   Object.values(data).reduce<number>((sum, value) => sum + (typeof value === "string" ? value.length : 8), 0);
 
-/** The waiting events and recorded output of a session, in order, until the recorder writes them to the database. */
+/**
+ * The events and recorded output of a session, in order, until the writer has written them to the database. A failed
+ * write is repeated with the same entries, so that the database recognizes entries that it has stored already.
+ */
 export class SessionRecorder {
   readonly uid: string;
   readonly #writer: SessionWriter;
+  readonly #whenUnrecordable: (() => void) | undefined;
   readonly #decoders = new Map<string, StringDecoder>();
   #recording: boolean;
+  /** The entries of the last write, until the write succeeds. */
+  #taken: readonly SessionEntry[] = [];
   #waiting: SessionEntry[] = [];
   #weight = 0;
+  /** Number of entries that are stored, or lost because the database rejected them. */
+  #done = 0;
   #writing = false;
   #hasBegun = false;
+  #isFinishing = false;
+  #failures = 0;
+  /** Time, from `performance.now()`, before which a failed write is not repeated. */
+  retryAt = 0;
+  #patience: NodeJS.Timeout | undefined;
+  /** Time of the first attempt to write the entries that are still not written. */
+  #triedAt = new Date();
+  /** True if the entries could not be written for the writer's patience. */
+  #isOverdue = false;
+  /** The gaps that are not being written yet, by seat. */
+  readonly #gaps = new Map<number, OpenGap>();
   #notFull = Promise.withResolvers<void>();
   #idle = Promise.withResolvers<void>();
 
-  constructor(uid: string, recording: boolean, writer: SessionWriter) {
+  constructor(uid: string, { recording, whenUnrecordable }: RecorderOptions, writer: SessionWriter) {
     this.uid = uid;
     this.#recording = recording;
+    this.#whenUnrecordable = whenUnrecordable;
     this.#writer = writer;
   }
 
@@ -154,12 +98,17 @@ export class SessionRecorder {
   }
 
   get isDirty(): boolean {
-    return this.#waiting.length > 0;
+    return this.#taken.length + this.#waiting.length > 0;
   }
 
-  /** Number of waiting entries, and number of their characters. */
+  /** True if the last write has failed. */
+  get isFailing(): boolean {
+    return this.#failures > 0;
+  }
+
+  /** Number of entries that are not written, and number of their characters. */
   get waiting(): { readonly entries: number; readonly characters: number } {
-    return { entries: this.#waiting.length, characters: this.#weight };
+    return { entries: this.#taken.length + this.#waiting.length, characters: this.#weight };
   }
 
   /** True if the waiting entries fill a batch. */
@@ -167,14 +116,24 @@ export class SessionRecorder {
     return this.#weight >= BATCH.characters || this.#waiting.length >= BATCH.entries / 2;
   }
 
-  /** True if code that adds entries must first wait for {@link room}. */
+  /** True if output must wait for {@link room}. */
   get isFull(): boolean {
-    return this.#weight >= WAITING.characters || this.#waiting.length >= WAITING.entries;
+    return this.#exceeds(1) || (this.#writer.isCrowded && this.#weight >= CHUNK);
   }
 
-  /** Settles when the recorder accepts more entries. */
+  /** True if the client must wait for {@link room}, because its requests have caused too many events. */
+  get isOverfull(): boolean {
+    return this.#exceeds(2);
+  }
+
+  #exceeds(times: number): boolean {
+    const { entries, characters } = this.waiting;
+    return characters >= times * WAITING.characters || entries >= times * WAITING.entries;
+  }
+
+  /** Settles when the recorder accepts more entries. A recorder that is overdue accepts and loses them. */
   async room(): Promise<void> {
-    while (this.isFull) await this.#notFull.promise;
+    while (this.isFull && !this.#isOverdue) await this.#notFull.promise;
   }
 
   /** Starts writing entries. Called when the database contains the session. */
@@ -197,9 +156,10 @@ export class SessionRecorder {
   event(seat: number, type: string, data: EventData): void {
     const last = this.#waiting.at(-1);
     if (type === "window-change" && last?.kind === "event" && last.type === type && last.seat === seat) {
-      this.#remove(last);
+      this.#removeLast(last);
     }
-    this.#add({ kind: "event", seat, type, at: new Date(), data });
+    if (this.#isOverdue && this.isOverfull) this.#lose(seat, 0);
+    else this.#add({ kind: "event", seat, type, at: new Date(), data });
   }
 
   /**
@@ -210,6 +170,11 @@ export class SessionRecorder {
   async record(seat: number, stream: OutputStream, output: Buffer, size: TerminalSize): Promise<void> {
     if (!this.#recording) return;
     const name = `${seat} ${stream}`;
+    if (this.#isOverdue && this.isFull) {
+      this.#decoders.delete(name);
+      this.#lose(seat, output.length, size);
+      return;
+    }
     const decoder = this.#decoders.get(name) ?? new StringDecoder("utf8");
     this.#decoders.set(name, decoder);
     let text = decoder.write(output);
@@ -221,7 +186,7 @@ export class SessionRecorder {
       isSame(last.size, size) &&
       last.text.length < CHUNK
     ) {
-      this.#remove(last);
+      this.#removeLast(last);
       text = last.text + text;
     }
     for (let start = 0; start < text.length; start += CHUNK) {
@@ -230,64 +195,191 @@ export class SessionRecorder {
     if (this.isFull) await this.room();
   }
 
-  /** Settles when all entries are written. Entries of a session that has never begun are discarded. */
+  /**
+   * Settles when all entries are written. During an outage of the database this takes as long as the outage. Entries of
+   * a session that has never begun are discarded.
+   */
   async finish(): Promise<void> {
+    this.#isFinishing = true;
     if (!this.#hasBegun) {
+      this.#count(-this.#waiting.length, -this.#weight);
       this.#waiting = [];
-      this.#weight = 0;
-      this.written(false);
+      this.#wake();
       return;
     }
+    this.#shrink();
     while (this.isDirty || this.#writing) {
       this.#writer.add(this, true);
       await this.#idle.promise;
     }
-  }
-
-  /** Returns the next entries to write, up to a size. Returns at least one entry. */
-  take(
-    characters: number,
-    entries: number,
-  ): { readonly entries: readonly SessionEntry[]; readonly weight: number } {
-    let count = 0;
-    let weight = 0;
-    for (const entry of this.#waiting) {
-      const added = weightOf(entry);
-      if (count > 0 && (count >= entries || weight + added > characters)) break;
-      count += 1;
-      weight += added;
-    }
-    this.#weight -= weight;
-    this.#writing = true;
-    return { entries: this.#waiting.splice(0, count), weight };
+    this.#calm();
   }
 
   /**
-   * Called when the entries that {@link take} returned have been written.
-   * @param silenced true to stop recording output
+   * Returns the next entries to write, up to a size. Returns at least one entry. After a failed write, returns the same
+   * entries again.
    */
-  written(silenced: boolean): void {
+  take(
+    characters: number,
+    entries: number,
+  ): { readonly after: number; readonly entries: readonly SessionEntry[]; readonly weight: number } {
+    if (this.#taken.length === 0) {
+      let count = 0;
+      let weight = 0;
+      for (const entry of this.#waiting) {
+        weight += weightOf(entry);
+        if (count > 0 && (count >= entries || weight > characters)) break;
+        count += 1;
+      }
+      this.#taken = this.#waiting.splice(0, count);
+      for (const entry of this.#taken) if (entry.kind === "gap") this.#gaps.delete(entry.seat);
+    }
+    this.#writing = true;
+    this.watch();
+    return { after: this.#done, entries: this.#taken, weight: weightOfAll(this.#taken) };
+  }
+
+  /** Called with the result of the write of the entries that {@link take} returned. */
+  written(result: EntriesResult): void {
     this.#writing = false;
-    if (silenced) this.#recording = false;
+    if (result === "stored" || result === "silenced") {
+      if (result === "silenced") this.#recording = false;
+      this.#drop(this.#taken);
+      this.#calm();
+    } else if (result === "rejected") this.#skipRejected();
+    else this.#fail();
+    this.#wake();
+  }
+
+  /** Starts the time after which the session counts as unrecordable, unless a write succeeds. */
+  watch(): void {
+    if (this.#patience !== undefined) return;
+    this.#triedAt = new Date();
+    this.#patience = setTimeout(() => this.#becomeOverdue(), this.#writer.patience).unref();
+  }
+
+  #calm(): void {
+    clearTimeout(this.#patience);
+    this.#patience = undefined;
+    this.#isOverdue = false;
+    this.#failures = 0;
+    this.retryAt = 0;
+  }
+
+  #fail(): void {
+    const pause = Math.min(PAUSE.first * 2 ** this.#failures, PAUSE.longest);
+    this.#failures += 1;
+    // The pauses of sessions differ, so that they do not all use the database at the same time.
+    this.retryAt = performance.now() + pause * (0.5 + Math.random() / 2);
+  }
+
+  /**
+   * Continues after entries that the database rejects because of their values. The rejected entries are halved until
+   * only the entry remains that causes the error.
+   */
+  #skipRejected(): void {
+    const [first] = this.#taken;
+    if (this.#taken.length > 1) {
+      const half = Math.ceil(this.#taken.length / 2);
+      this.#waiting.unshift(...this.#taken.slice(half));
+      this.#taken = this.#taken.slice(0, half);
+      return;
+    }
+    this.#drop(this.#taken);
+    if (first?.kind === "output") {
+      this.#lose(first.seat, Buffer.byteLength(first.text), first.size, this.#triedAt);
+    } else if (first?.kind === "event") this.#lose(first.seat, 0, undefined, first.at);
+  }
+
+  #becomeOverdue(): void {
+    this.#isOverdue = true;
+    this.#writer.log.error(
+      { session: this.uid, ...this.waiting },
+      "a session cannot be recorded: the database has not stored its entries for too long",
+    );
+    if (this.#isFinishing) this.#shrink();
+    else this.#whenUnrecordable?.();
+    this.#wake();
+  }
+
+  /** Loses the waiting output of an ended session if the waiting entries of all sessions use too much memory. */
+  #shrink(): void {
+    if (!this.#isOverdue || !this.#writer.isCrowded) return;
+    const waiting = this.#waiting;
+    this.#waiting = waiting.filter(({ kind }) => kind !== "output");
+    for (const entry of waiting) {
+      if (entry.kind !== "output") continue;
+      this.#count(-1, -weightOf(entry));
+      this.#lose(entry.seat, Buffer.byteLength(entry.text), entry.size, this.#triedAt);
+    }
+  }
+
+  /**
+   * Adds lost data to the gap of a seat. The gap is written when the database works again.
+   * @param from earliest time at which the data can have arrived
+   */
+  #lose(seat: number, bytes: number, size?: OutputEntry["size"], from = new Date()): void {
+    const isNew = !this.#gaps.has(seat) && this.#gaps.size < GAPS;
+    const gap = isNew ? newGap(seat, from) : (this.#gaps.get(seat) ?? [...this.#gaps.values()][0]);
+    if (gap === undefined) return;
+    gap.to = new Date();
+    gap.entries += 1;
+    gap.bytes += bytes;
+    if (gap.seat === seat) gap.size ??= size;
+    this.#writer.countLost({ gaps: isNew ? 1 : 0, bytes });
+    if (!isNew) return;
+    this.#gaps.set(seat, gap);
+    this.#add(gap);
+  }
+
+  #wake(): void {
     this.#notFull.resolve();
     this.#notFull = Promise.withResolvers();
     this.#idle.resolve();
     this.#idle = Promise.withResolvers();
   }
 
-  #remove(last: SessionEntry): void {
+  #removeLast(last: SessionEntry): void {
     this.#waiting.pop();
-    this.#weight -= weightOf(last);
+    this.#count(-1, -weightOf(last));
+  }
+
+  /** Removes entries that need no further write. */
+  #drop(entries: readonly SessionEntry[]): void {
+    this.#done += entries.length;
+    this.#taken = [];
+    this.#count(-entries.length, -weightOfAll(entries));
+    for (const entry of entries) {
+      if (entry.kind !== "gap") continue;
+      const { seat, from, to, entries: lost, bytes } = entry;
+      const facts = { session: this.uid, seat, from, to, entries: lost, bytes };
+      this.#writer.log.warn(facts, "the recording of a session has a gap");
+    }
+  }
+
+  #count(entries: number, weight: number): void {
+    this.#weight += weight;
+    this.#writer.count(entries, weight);
   }
 
   #add(entry: SessionEntry): void {
     this.#waiting.push(entry);
-    this.#weight += weightOf(entry);
+    this.#count(1, weightOf(entry));
     // The entry `authenticated` is written at once, because a session must be listed as active as soon as its client is
     // logged in.
     if (this.#hasBegun) this.#writer.add(this, this.isUrgent || entry.kind === "authenticated");
   }
 }
+
+const newGap = (seat: number, from: Date): OpenGap => ({
+  kind: "gap",
+  seat,
+  from,
+  to: from,
+  entries: 0,
+  bytes: 0,
+  size: undefined,
+});
 
 const isSame = (one: TerminalSize, other: TerminalSize): boolean =>
   one.width === other.width && one.height === other.height;

@@ -1,6 +1,12 @@
 import type { Duplex } from "node:stream";
 import type { Client, ClientChannel } from "ssh2";
-import { type RequestedTerminal, type TerminalSize, UnreachableError } from "../protocol.ts";
+import {
+  failureReason,
+  OutageError,
+  type RequestedTerminal,
+  type TerminalSize,
+  UnreachableError,
+} from "../protocol.ts";
 import { ignoreErrors, passOn, relieved, write } from "./bounds.ts";
 import { DeviceLogin } from "./DeviceLogin.ts";
 import { reportLogin, reportRefusal } from "./reportLogin.ts";
@@ -46,12 +52,10 @@ export class WebTerminal {
     try {
       await this.#open();
     } catch (error) {
-      if (!(error instanceof UnreachableError)) {
-        this.#service.log.error({ err: error }, "cannot open a web terminal");
-      }
+      const isKnown = error instanceof UnreachableError || error instanceof OutageError;
+      if (!isKnown) this.#service.log.error({ err: error }, "cannot open a web terminal");
       // Only a browser that has proved its key may receive the information that a device cannot be reached.
-      const known = error instanceof UnreachableError && this.#requested.password === undefined;
-      this.#browser.end(known ? `The device ${error.message}` : DENIED);
+      this.#browser.end(isKnown && this.#requested.password === undefined ? failureReason(error) : DENIED);
     }
   }
 

@@ -1,4 +1,5 @@
 import type { Socket } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
 import type {
   FromGatewayProcess,
   GatewayProcessState,
@@ -13,6 +14,9 @@ import { WebTerminal } from "./WebTerminal.ts";
 
 /** Interval between messages that report a responsive event loop, in milliseconds. */
 const ALIVE_INTERVAL = 1_000;
+
+/** Maximum time, in milliseconds, to close the sessions before the process ends. The service kills the process later. */
+const STOPPING = 8_000;
 
 /** Interval between checks of this process's memory, in milliseconds. */
 const MEMORY_CHECK_INTERVAL = 250;
@@ -56,10 +60,11 @@ async function begin(started: ServiceClient): Promise<void> {
   }
 }
 
-const stateOf = ({ sessionWriter: { waiting } }: ServiceClient): GatewayProcessState => ({
+const stateOf = ({ sessionWriter }: ServiceClient): GatewayProcessState => ({
   memory: process.memoryUsage.rss(),
-  waiting,
+  waiting: sessionWriter.waiting,
   refusedExchanges: entry?.takeRefusedExchanges() ?? 0,
+  lost: sessionWriter.takeLost(),
 });
 
 function handleMessage(to: ServiceClient, message: Exclude<ToGatewayProcess, { kind: "start" }>): void {
@@ -115,6 +120,8 @@ function drain(of: ServiceClient, notice: string): void {
 
 async function stop(of: ServiceClient): Promise<void> {
   entry?.stop();
-  await of.endLogins("the service is being stopped");
+  // During an outage of the database, the logins cannot be closed in time.
+  await Promise.race([of.endLogins("the service is being stopped"), sleep(STOPPING)]);
+  of.sessionWriter.abandon();
   process.exit(0);
 }

@@ -1,15 +1,18 @@
 import { randomUUID, verify } from "node:crypto";
 import type { liveConnections, PublicOperations } from "@gatehouse-access/sdk/contract";
 import { z } from "zod";
+import { findRow } from "../../db/sql/rows.ts";
 import { InvalidError, UnauthenticatedError } from "../../errors.ts";
 import { publicKeyRows } from "../../features/publicKeys/publicKey.ts";
-import { authenticate, readCredential, roleIn } from "../../http/access/authenticate.ts";
+import { authenticate, readCredential } from "../../http/access/authenticate.ts";
+import { isMember } from "../../http/access/membership.ts";
 import type { Handler } from "../../http/handler.ts";
 import type { RequestFacts } from "../../http/listener/requestFacts.ts";
 import { digestOf } from "../../secrets/digest.ts";
 import type { Services } from "../../services.ts";
 import type { Gateway } from "../Gateway.ts";
 import { admit, keyOfStored } from "../logins/admit.ts";
+import { nextEnd } from "../logins/ends.ts";
 import type { Admission, Refusal } from "../protocol.ts";
 import { ssh2 } from "../ssh/ssh2.ts";
 import { WebTerminalSocket } from "./WebTerminalSocket.ts";
@@ -95,23 +98,27 @@ export const streamWebTerminal =
         "the terminal ticket is invalid or has expired. Open the terminal again",
       );
     const { username, password } = ticket;
-    const { admission, key } = await admitTerminal(services, ticket, address);
-    const userId = await memberOf(services, admission, ticket.userId);
+    const { admission: admitted, key } = await admitTerminal(services, ticket, address);
+    const { admission, userId } = await ofMember(services, admitted, ticket.userId);
     return new WebTerminalSocket(gateway, { admission, username, password, address, key, userId, size });
   };
 
 /**
- * Returns the user if the user is a member of the device's namespace; undefined otherwise. The session of a member ends
- * when the membership ends.
+ * Connects a login to its user if the user is a member of the device's namespace. The session of a member ends when the
+ * membership ends.
  */
-async function memberOf(
+async function ofMember(
   services: Services,
   admission: Admission,
   userId: string | undefined,
-): Promise<string | undefined> {
-  if (userId === undefined || "refused" in admission) return undefined;
-  const role = await roleIn(services, admission.device.tenantId, userId);
-  return role === null ? undefined : userId;
+): Promise<{ readonly admission: Admission; readonly userId: string | undefined }> {
+  if (userId === undefined || "refused" in admission) return { admission, userId: undefined };
+  const { device } = admission;
+  const member = await findRow(services.db, "Member", { tenantId: device.tenantId, userId });
+  const at = services.accessTime();
+  if (member === null || !isMember(member, at)) return { admission, userId: undefined };
+  const access = Math.min(device.ends.access, nextEnd([member.accessExpiresAt], at));
+  return { admission: { device: { ...device, ends: { ...device.ends, access } } }, userId };
 }
 
 /** Deletes a ticket and returns its content; undefined if the ticket does not exist. A ticket is valid once. */

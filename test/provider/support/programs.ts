@@ -66,6 +66,7 @@ const newSettings = {
   sessionIdleMinutes: fc.nat(43_200),
   sessionRecordMode: fc.constantFrom("all", "default", "terminals"),
   sessionRecordMegabytes: fc.nat(1024),
+  sessionRecordFailure: fc.constantFrom("continue", "end"),
   sshForwarding: fc.array(
     fc.record({ login: pattern, target: fc.constantFrom(".*", "^db-[0-9]+:5432$", "^\\[::1\\]:443$") }),
     { maxLength: 4 },

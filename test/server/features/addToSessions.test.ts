@@ -1,7 +1,12 @@
 import { randomBytes } from "node:crypto";
+import { DriverAdapterError } from "@prisma/driver-adapter-utils";
 import { pino } from "pino";
-import { beforeAll, expect, test } from "vitest";
-import { addToSessions, type SessionEntry } from "../../../server/features/sessions/addEntries.ts";
+import { beforeAll, describe, expect, test } from "vitest";
+import {
+  addToSessions,
+  type EntriesResult,
+  type SessionEntry,
+} from "../../../server/features/sessions/addEntries.ts";
 import { beginSession } from "../../../server/features/sessions/entry.ts";
 import { withSharedApp } from "../http/lab.ts";
 import { enroll, type TestUser } from "../http/testApp.ts";
@@ -27,8 +32,16 @@ async function newSession(): Promise<string> {
   return uid;
 }
 
-const add = (uid: string, entries: readonly SessionEntry[]) =>
-  addToSessions(app.services, [{ uid, entries }], log);
+/** Number of the entries that were added to each session. */
+const counts = new Map<string, number>();
+
+/** Adds further entries to a session. Returns the result. */
+async function add(uid: string, entries: readonly SessionEntry[]): Promise<EntriesResult | undefined> {
+  const after = counts.get(uid) ?? 0;
+  counts.set(uid, after + entries.length);
+  const [result] = await addToSessions(app.services, [{ uid, after, entries }], log);
+  return result;
+}
 
 const output = (text: string): SessionEntry => ({
   ...{ kind: "output" as const, seat: 0, stream: "stdout" as const, text, size: SIZE },
@@ -43,11 +56,12 @@ const event = (type: string, data = {}): SessionEntry => ({
 
 test("stores the kind of a session, its events and its output in one batch", async () => {
   const [one, other] = [await newSession(), await newSession()];
-  const silenced = await addToSessions(
+  const results = await addToSessions(
     app.services,
     [
       {
         uid: one,
+        after: 0,
         entries: [
           { kind: "authenticated" },
           { kind: "described", type: "term", term: "xterm\0" },
@@ -57,11 +71,12 @@ test("stores the kind of a session, its events and its output in one batch", asy
           output("\0second"),
         ],
       },
-      { uid: other, entries: [event("exec", { command: "true" })] },
+      { uid: other, after: 0, entries: [event("exec", { command: "true" })] },
     ],
     log,
   );
-  expect(silenced).toEqual([]);
+  expect(results).toEqual(["stored", "stored"]);
+  counts.set(one, 6);
   await add(one, [output("third"), event("exec", { command: "ls" })]);
   const rows = await app.services.db.session.findMany({
     where: { uid: { in: [one, other] } },
@@ -106,9 +121,9 @@ test("ends a recording at its limit, and continues with events", async () => {
   const uid = await newSession();
   const limit = app.services.settings.maximumRecording * 1024 * 1024;
   await app.services.db.session.update({ where: { uid }, data: { recordedSize: limit - 200 } });
-  expect(await add(uid, [output("short"), output("x".repeat(200)), event("exec"), output("y")])).toEqual([
-    uid,
-  ]);
+  expect(await add(uid, [output("short"), output("x".repeat(200)), event("exec"), output("y")])).toBe(
+    "silenced",
+  );
   expect(await app.services.db.session.findUnique({ where: { uid } })).toMatchObject({
     records: 1,
     events: 1,
@@ -118,10 +133,10 @@ test("ends a recording at its limit, and continues with events", async () => {
 test("skips a session that no longer exists, and stores the others of the batch", async () => {
   const uid = await newSession();
   const batch = [
-    { uid: "gone", entries: [event("exec")] },
-    { uid, entries: [event("exec")] },
+    { uid: "gone", after: 0, entries: [event("exec")] },
+    { uid, after: 0, entries: [event("exec")] },
   ];
-  expect(await addToSessions(app.services, batch, log)).toEqual(["gone"]);
+  expect(await addToSessions(app.services, batch, log)).toEqual(["silenced", "stored"]);
   expect(await app.services.db.sessionEvent.count({ where: { sessionUid: uid } })).toBe(1);
 });
 
@@ -130,8 +145,8 @@ test("stores events of a session whose namespace records nothing", async () => {
   const record = (on: boolean) =>
     ana.call("setSessionRecord", { params: { tenant: ana.tenant }, body: { session_record: on } });
   await record(false);
-  expect(await add(uid, [event("exec")])).toEqual([]);
-  expect(await add(uid, [output("x"), event("exec")])).toEqual([uid]);
+  expect(await add(uid, [event("exec")])).toBe("stored");
+  expect(await add(uid, [output("x"), event("exec")])).toBe("silenced");
   await record(true);
   expect(await app.services.db.session.findUnique({ where: { uid } })).toMatchObject({
     records: 0,
@@ -142,8 +157,86 @@ test("stores events of a session whose namespace records nothing", async () => {
 test("accepts output after the end of a session as long as the session would have been active", async () => {
   const uid = await newSession();
   await app.services.db.session.update({ where: { uid }, data: { closedAt: app.services.now() } });
-  expect(await add(uid, [output("late")])).toEqual([]);
+  expect(await add(uid, [output("late")])).toBe("stored");
   const longAgo = new Date(app.services.now().getTime() - 10 * 60_000);
   await app.services.db.session.update({ where: { uid }, data: { closedAt: longAgo } });
-  expect(await add(uid, [output("too late")])).toEqual([uid]);
+  expect(await add(uid, [output("too late")])).toBe("silenced");
+});
+
+describe("a repeated addition", () => {
+  const repeat = (uid: string, after: number, entries: readonly SessionEntry[]) =>
+    addToSessions(app.services, [{ uid, after, entries }], log);
+  const recorded = async (uid: string) => {
+    const chunks = await app.services.db.sessionRecord.findMany({
+      where: { sessionUid: uid },
+      orderBy: { sequence: "asc" },
+    });
+    return chunks.map(({ message }) => JSON.parse(message));
+  };
+
+  test("stores no entry twice", async () => {
+    const uid = await newSession();
+    const first = [output("a"), event("exec"), output("b")];
+    expect(await repeat(uid, 0, first)).toEqual(["stored"]);
+    expect(await repeat(uid, 0, first)).toEqual(["stored"]);
+    expect(await repeat(uid, 1, [event("exec"), output("b"), output("c")])).toEqual(["stored"]);
+    expect(await recorded(uid)).toEqual(["a", "b", "c"]);
+    expect(await app.services.db.sessionEvent.count({ where: { sessionUid: uid } })).toBe(1);
+  });
+
+  test("stores no entry twice, even if the first addition is still running", async () => {
+    const uid = await newSession();
+    const same = [output("a"), event("exec")];
+    const results = await Promise.all(Array.from({ length: 5 }, () => repeat(uid, 0, same)));
+    expect(results.flat()).toEqual(Array(5).fill("stored"));
+    expect(await recorded(uid)).toEqual(["a"]);
+  });
+});
+
+test("shows a gap as an event and as a line in the recording", async () => {
+  const uid = await newSession();
+  const from = new Date("2026-11-01T10:00:00Z");
+  const to = new Date("2026-11-01T10:02:03Z");
+  const gap = { kind: "gap", seat: 0, from, to, entries: 3, bytes: 12_345, size: SIZE } as const;
+  await add(uid, [output("before"), gap, output("after")]);
+  const { body } = await ana.call("getSession", { params: { uid } });
+  expect(body.events.items).toMatchObject([
+    {
+      type: "recording-gap",
+      seat: 0,
+      data: { from: from.toISOString(), to: to.toISOString(), entries: 3, bytes: 12_345 },
+    },
+  ]);
+  const record = await ana.call("getSessionRecord", { params: { uid, seat: "0" } });
+  expect(record.body.map(({ message }: { message: string }) => message)).toEqual([
+    "before",
+    "\r\n[recording gap: 12,345 bytes lost between 2026-11-01T10:00:00.000Z and 2026-11-01T10:02:03.000Z]\r\n",
+    "after",
+  ]);
+});
+
+describe("an addition that fails", () => {
+  const failing = (error: Error) => {
+    const db = new Proxy(app.services.db, {
+      get: (target, name) =>
+        name === "$transaction" ? () => Promise.reject(error) : Reflect.get(target, name, target),
+    });
+    return { ...app.services, db };
+  };
+  const adapterError = (cause: object) => new DriverAdapterError(cause as DriverAdapterError["cause"]);
+  const postgres = (originalCode: string) => adapterError({ kind: "postgres", originalCode });
+
+  test.each([
+    ["the database is full", "unwritable", adapterError({ kind: "sqlite", originalCode: "SQLITE_FULL" })],
+    ["the connection was terminated", "unreachable", postgres("57P01")],
+    ["the connection ended", "unreachable", new Error("Connection terminated unexpectedly")],
+    ["too many changes conflict", "busy", adapterError({ kind: "TransactionWriteConflict" })],
+    ["a value is invalid", "rejected", postgres("22P05")],
+    ["a value has the wrong type", "rejected", new TypeError("not a date")],
+    ["the error is unknown", "unknown", postgres("XX000")],
+  ] as const)("because %s has the result %s", async (_, result, error) => {
+    const uid = await newSession();
+    const batch = [{ uid, after: 0, entries: [event("exec")] }];
+    expect(await addToSessions(failing(error), batch, log)).toEqual([result]);
+  });
 });

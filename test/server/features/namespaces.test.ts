@@ -101,6 +101,7 @@ test("changes only the given fields in an edit", async () => {
     session_idle_minutes: 30,
     session_record_mode: "terminals",
     session_record_megabytes: 5,
+    session_record_failure: "end",
     ssh_forwarding: [{ login: "admin", target: "db:5432" }],
   };
   const changed = (await edit({ settings: own })).body;
@@ -122,6 +123,7 @@ test("changes only the given fields in an edit", async () => {
     session_idle_minutes: 0,
     session_record_mode: "default",
     session_record_megabytes: 0,
+    session_record_failure: "continue",
     ssh_forwarding: [],
   };
   expect((await edit({ settings: defaults })).body).toMatchObject({

@@ -4,6 +4,7 @@ import { beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { beginSession } from "../../../server/features/sessions/entry.ts";
 import type { LoginFacts } from "../../../server/gateway/logins/checkLogins.ts";
 import { LiveLogins } from "../../../server/gateway/logins/LiveLogins.ts";
+import type { LoginEnds } from "../../../server/gateway/protocol.ts";
 import type { Services } from "../../../server/services.ts";
 import { withSharedApp } from "../http/lab.ts";
 import { DENY_RULE, ED25519, enroll, PUBLIC_KEY, type TestUser } from "../http/testApp.ts";
@@ -30,11 +31,13 @@ function openLogins(settings: Partial<Services["settings"]> = {}) {
 async function begin(
   { live, services }: ReturnType<typeof openLogins>,
   by: Partial<Pick<LoginFacts, "key" | "userId">> = {},
+  ends: Partial<LoginEnds> = {},
 ): Promise<string> {
   const uid = randomBytes(32).toString("hex");
   const login = { username: "root", ipAddress: "198.51.100.1", type: "none", term: "none" };
   const facts = { deviceUid, tenantId: ana.tenant, username: "root", address: login.ipAddress };
-  await live.begin(uid, { ...facts, key: undefined, userId: undefined, ...by }, () =>
+  const known = { access: Infinity, rule: Infinity, maxMinutes: 0, ...ends };
+  await live.begin(uid, { ...facts, key: undefined, userId: undefined, ...by }, known, () =>
     beginSession(services, { uid, deviceUid, ...login, viaGateway: true }),
   );
   return uid;

@@ -1,0 +1,187 @@
+import { setTimeout as sleep, setImmediate as turn } from "node:timers/promises";
+import type { Logger } from "pino";
+import type { EntriesResult, SessionEntries } from "../../features/sessions/addEntries.ts";
+import type { LostData } from "../protocol.ts";
+import { BATCH, type RecorderOptions, SessionRecorder } from "./SessionRecorder.ts";
+
+/** Time, in milliseconds, for which the writer collects entries before it writes them. */
+const COLLECTING = 200;
+
+/** Writes session entries to the database. Returns the result of each session, in the same order. */
+type WriteEntries = (sessions: readonly SessionEntries[]) => Promise<readonly EntriesResult[]>;
+
+/** Options of a writer. */
+export interface WriterOptions {
+  /** Number of characters of all waiting entries above which sessions with waiting output accept no more output. */
+  readonly capacity: number;
+  /** Time, in milliseconds, for which a session repeats a write before it counts as unrecordable. @default one minute */
+  readonly patience?: number;
+}
+
+/**
+ * Writes the entries of this process's sessions in batches. After each write, the writer pauses for as long as the write
+ * took, so that other queries can use the database. Each batch contains entries of the sessions in turn, so that no
+ * session delays other sessions. The entries of a failed write stay with their session, which repeats them after a
+ * pause.
+ */
+export class SessionWriter {
+  readonly log: Logger;
+  /** See {@link WriterOptions.patience}. */
+  readonly patience: number;
+  readonly #write: WriteEntries;
+  readonly #capacity: number;
+  /** The sessions with entries to write, in the order of their turns. */
+  readonly #dirty = new Set<SessionRecorder>();
+  /** The sessions whose entries are being written. */
+  #writing: readonly SessionRecorder[] = [];
+  #waiting = { entries: 0, characters: 0 };
+  #lost = { gaps: 0, bytes: 0 };
+  /** Time, from `performance.now()`, of the first failed write of the present outage. */
+  #failingSince: number | undefined;
+  #running = false;
+  #early = Promise.withResolvers<void>();
+
+  constructor(write: WriteEntries, log: Logger, { capacity, patience = 60_000 }: WriterOptions) {
+    this.#write = write;
+    this.log = log;
+    this.#capacity = capacity;
+    this.patience = patience;
+  }
+
+  /** Opens the recorder of a session. */
+  open(uid: string, options: RecorderOptions): SessionRecorder {
+    return new SessionRecorder(uid, options, this);
+  }
+
+  /** Number of the entries of all sessions that are not yet written, and number of their characters. */
+  get waiting(): { readonly entries: number; readonly characters: number } {
+    return { ...this.#waiting };
+  }
+
+  /** True if the waiting entries of all sessions together use the writer's capacity. */
+  get isCrowded(): boolean {
+    return this.#waiting.characters >= this.#capacity;
+  }
+
+  /** Counts waiting entries that a session has added, or with negative numbers, removed. */
+  count(entries: number, characters: number): void {
+    this.#waiting.entries += entries;
+    this.#waiting.characters += characters;
+  }
+
+  /** Counts lost data. */
+  countLost({ gaps, bytes }: LostData): void {
+    this.#lost.gaps += gaps;
+    this.#lost.bytes += bytes;
+  }
+
+  /** Returns the data that was lost since the last call. */
+  takeLost(): LostData {
+    const lost = this.#lost;
+    this.#lost = { gaps: 0, bytes: 0 };
+    return lost;
+  }
+
+  /** Schedules a session with entries to write. */
+  add(session: SessionRecorder, urgent: boolean): void {
+    this.#dirty.add(session);
+    if (urgent) this.#early.resolve();
+    if (!this.#running) void this.#run();
+  }
+
+  /** Reports the entries that are not written, because the process ends. */
+  abandon(): void {
+    for (const session of new Set([...this.#writing, ...this.#dirty])) {
+      this.log.error(
+        { session: session.uid, ...session.waiting },
+        "the process ends before the last entries of a session are written; they are lost",
+      );
+    }
+  }
+
+  async #run(): Promise<void> {
+    this.#running = true;
+    // The first entries after a pause are written at once. Only later entries are collected.
+    await turn();
+    while (this.#dirty.size > 0) {
+      const begun = performance.now();
+      const ready = [...this.#dirty].filter(({ retryAt }) => retryAt <= begun);
+      if (ready.length === 0) {
+        await this.#wait(Math.min(...[...this.#dirty].map(({ retryAt }) => retryAt)) - begun);
+        continue;
+      }
+      const wasFull = await this.#writeBatch(ready);
+      await sleep(performance.now() - begun);
+      if (!wasFull) await this.#wait(COLLECTING);
+    }
+    this.#running = false;
+  }
+
+  /** Waits for a time in milliseconds, or until a session has urgent entries. */
+  async #wait(time: number): Promise<void> {
+    const late = new AbortController();
+    await Promise.race([
+      this.#early.promise,
+      sleep(time, undefined, { signal: late.signal }).catch(() => {}),
+    ]);
+    late.abort();
+    this.#early = Promise.withResolvers();
+  }
+
+  /**
+   * Writes one batch of entries.
+   * @param ready the sessions whose entries may be written now
+   * @returns true if the batch was full
+   */
+  async #writeBatch(ready: readonly SessionRecorder[]): Promise<boolean> {
+    let { characters, entries } = BATCH;
+    const sessions: SessionRecorder[] = [];
+    const batch: SessionEntries[] = [];
+    for (const session of ready) {
+      if (characters <= 0 || entries <= 0) break;
+      const taken = session.take(characters, entries);
+      entries -= taken.entries.length;
+      characters -= taken.weight;
+      sessions.push(session);
+      batch.push({ uid: session.uid, after: taken.after, entries: taken.entries });
+      this.#dirty.delete(session);
+    }
+    this.#writing = sessions;
+    const results = await this.#results(batch);
+    this.#writing = [];
+    for (const [index, session] of sessions.entries()) {
+      session.written(results[index] ?? "unknown");
+      if (session.isDirty) this.add(session, session.isUrgent && !session.isFailing);
+    }
+    this.#report(results);
+    return characters <= 0 || entries <= 0;
+  }
+
+  async #results(batch: readonly SessionEntries[]): Promise<readonly EntriesResult[]> {
+    try {
+      return await this.#write(batch);
+    } catch (error) {
+      this.log.error({ err: error, sessions: batch.length }, "cannot write session entries");
+      return batch.map(() => "unknown");
+    }
+  }
+
+  /** Logs the begin and the end of an outage, but not each of the failed writes. */
+  #report(results: readonly EntriesResult[]): void {
+    const failure = results.find(
+      (result) => result !== "stored" && result !== "silenced" && result !== "rejected",
+    );
+    if (failure === undefined) {
+      if (this.#failingSince === undefined || [...this.#dirty].some(({ isFailing }) => isFailing)) return;
+      const seconds = Math.round((performance.now() - this.#failingSince) / 1000);
+      this.#failingSince = undefined;
+      this.log.info({ seconds }, "session entries are written again");
+      return;
+    }
+    // The writes of the other sessions would fail too. Their time runs although they have not tried.
+    if (results.every((result) => result === failure)) for (const session of this.#dirty) session.watch();
+    if (this.#failingSince !== undefined) return;
+    this.#failingSince = performance.now();
+    this.log.error({ database: failure }, "cannot write session entries; repeating until they are written");
+  }
+}
