@@ -131,8 +131,8 @@ const ownSettings = {
       .enum(["continue", "end"])
       .optional()
       .describe(
-        "What happens to a session that cannot be recorded for a minute. `continue`: the session continues, and " +
-          "its record gets a gap; `end`: the session ends. Default: continue",
+        "What happens to a session whose output and events cannot be stored for too long. `continue`: the session " +
+          "continues, and its record gets a gap; `end`: the session ends. Default: continue",
       ),
   ),
   ssh_forwarding: addition(

@@ -248,6 +248,7 @@ const GATEWAY_SETTINGS = [
   "sshEnvironment",
   "sshKeepAlive",
   "sshMemory",
+  "sshRecordPatience",
   "sshRefusalsPerAddress",
   "sshStartupsPerAddress",
   "trustedProxies",

@@ -173,6 +173,14 @@ export const settings = named({
     fallback: "on",
     ...onOff,
   }),
+  sshRecordPatience: row({
+    value: "seconds",
+    about:
+      "Time for which the output of an SSH session waits while the database stores none of it. Afterwards the " +
+      "session continues with a gap in its recording, or ends: the namespace's setting session_record_failure",
+    fallback: "60",
+    ...whole({ min: 1, max: 3600, unit: "seconds" }),
+  }),
   sshMemory: row({
     value: "megabytes",
     about:

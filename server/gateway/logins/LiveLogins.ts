@@ -184,7 +184,7 @@ export class LiveLogins {
     try {
       await this.#closeAll();
     } catch (error) {
-      this.#log().error({ err: error }, "cannot close sessions; retrying in 30 seconds");
+      this.#log().error({ err: error }, "cannot close sessions; retrying");
     }
   }
 
@@ -240,6 +240,7 @@ export class LiveLogins {
     if (this.#checking) return;
     this.#checking = true;
     try {
+      await this.#closeAll();
       for (const uids of batchesOf(this.#live.keys())) await this.#checkSessions(uids);
       if (this.#services.settings.endRefusedSessions && this.#live.size > 0) await this.#endRefused();
       if (this.#isFailing) this.#log().info("sessions are checked again");
@@ -413,7 +414,6 @@ export class LiveLogins {
   async #keepAlive(): Promise<void> {
     const lastSeen = this.#services.now();
     try {
-      await this.#closeAll();
       for (const uids of batchesOf(this.#live.keys())) {
         const where = { uid: { in: uids }, closedAt: null };
         await this.#services.db.session.updateMany({ where, data: { lastSeen } });

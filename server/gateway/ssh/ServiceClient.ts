@@ -50,6 +50,7 @@ export class ServiceClient {
     this.log = pino(loggerOptions(start.logLevel as Parameters<typeof loggerOptions>[0]));
     this.sessionWriter = new SessionWriter((sessions) => this.call("write", sessions), this.log, {
       capacity: (start.settings.sshMemory * 1024 * 1024) / 8,
+      patience: start.settings.sshRecordPatience * 1000,
     });
   }
 

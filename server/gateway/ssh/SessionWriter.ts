@@ -14,8 +14,8 @@ type WriteEntries = (sessions: readonly SessionEntries[]) => Promise<readonly En
 export interface WriterOptions {
   /** Number of characters of all waiting entries above which sessions with waiting output accept no more output. */
   readonly capacity: number;
-  /** Time, in milliseconds, for which a session repeats a write before it counts as unrecordable. @default one minute */
-  readonly patience?: number;
+  /** Time, in milliseconds, for which a session repeats a write before it counts as unrecordable. */
+  readonly patience: number;
 }
 
 /**
@@ -41,7 +41,7 @@ export class SessionWriter {
   #running = false;
   #early = Promise.withResolvers<void>();
 
-  constructor(write: WriteEntries, log: Logger, { capacity, patience = 60_000 }: WriterOptions) {
+  constructor(write: WriteEntries, log: Logger, { capacity, patience }: WriterOptions) {
     this.#write = write;
     this.log = log;
     this.#capacity = capacity;

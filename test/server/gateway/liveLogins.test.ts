@@ -21,10 +21,18 @@ beforeAll(async () => {
 /** Returns open logins, and a mock function, which receives the uid and the reason when a login ends. */
 function openLogins(settings: Partial<Services["settings"]> = {}) {
   const ended = vi.fn();
-  const services = { ...app.services, settings: { ...app.services.settings, ...settings } };
+  const database = { isDown: false };
+  // Each use of the client fails like a connection to a database that does not run.
+  const db = new Proxy(app.services.db, {
+    get: (target, name) => {
+      if (database.isDown) throw new Error("Connection terminated unexpectedly");
+      return Reflect.get(target, name, target);
+    },
+  });
+  const services = { ...app.services, db, settings: { ...app.services.settings, ...settings } };
   const live = new LiveLogins(services, () => pino({ level: "silent" }), ended);
   onTestFinished(() => live.stop());
-  return { ended, live, services };
+  return { database, ended, live, services };
 }
 
 /** Starts a login that stays open, by default with a password. Returns the uid of its session. */
@@ -91,7 +99,7 @@ async function untilChecked(logins: ReturnType<typeof openLogins>): Promise<void
   }
 }
 
-describe("ends a login at the end of", () => {
+describe("ends", () => {
   const key = Buffer.from(ED25519.split(" ")[1] ?? "", "base64");
   const inAMinute = () => new Date(app.services.now().getTime() + 60_000).toISOString();
   const createKey = async (more: object) => {
@@ -102,8 +110,10 @@ describe("ends a login at the end of", () => {
       await app.call("deletePublicKey", { token: await app.tokenOf(ana), params });
     });
   };
-  const invite = async (name: string) => {
-    const guest = await app.user(name);
+  let guests = 0;
+  const invite = async () => {
+    guests += 1;
+    const guest = await app.user(`guest-${guests}`);
     const body = { email: guest.email, role: "observer", access_expires_at: inAMinute() };
     const params = { tenant: ana.tenant };
     expect((await ana.call("inviteMember", { params, body })).status).toBe(200);
@@ -123,10 +133,10 @@ describe("ends a login at the end of", () => {
       return { key };
     },
     "the membership of the key's owner": async () => {
-      await createKey({ owner: await invite("owner-of-a-key") });
+      await createKey({ owner: await invite() });
       return { key };
     },
-    "the membership of the user of a web terminal": async () => ({ userId: await invite("guest") }),
+    "the membership of the user of a web terminal": async () => ({ userId: await invite() }),
     "the rule that allows it": async () => {
       await createRule({});
       await createRule({ action: "allow", priority: 2, expires_at: inAMinute() });
@@ -134,17 +144,20 @@ describe("ends a login at the end of", () => {
     },
   };
 
-  test.each(Object.entries(ENDS))("%s, without a change of an object", async (_, prepare) => {
-    const logins = openLogins();
-    const uid = await begin(logins, await prepare());
-    const revoked = [uid, "access was revoked"];
-    await untilChecked(logins);
-    expect(logins.ended.mock.calls).not.toContainEqual(revoked);
-    app.pass(60);
-    await expect.poll(() => logins.ended.mock.calls).toContainEqual(revoked);
-  });
+  test.each(Object.entries(ENDS))(
+    "a login at the end of %s, without a change of an object",
+    async (_, prepare) => {
+      const logins = openLogins();
+      const uid = await begin(logins, await prepare());
+      const revoked = [uid, "access was revoked"];
+      await untilChecked(logins);
+      expect(logins.ended.mock.calls).not.toContainEqual(revoked);
+      app.pass(60);
+      await expect.poll(() => logins.ended.mock.calls).toContainEqual(revoked);
+    },
+  );
 
-  test("no denying rule", async () => {
+  test("no login at the end of a denying rule", async () => {
     await createRule({ expires_at: inAMinute(), username: "another" });
     const logins = openLogins();
     const uid = await begin(logins);
@@ -153,4 +166,70 @@ describe("ends a login at the end of", () => {
     await untilChecked(logins);
     expect(logins.ended.mock.calls.filter(([ended]) => ended === uid)).toEqual([]);
   });
+
+  describe("without the database", () => {
+    test.each(Object.entries(ENDS))("a login at the end of %s", async (_, prepare) => {
+      const logins = openLogins();
+      const uid = await begin(logins, await prepare());
+      const revoked = [uid, "access was revoked"];
+      await untilChecked(logins);
+      expect(logins.ended.mock.calls).not.toContainEqual(revoked);
+      logins.database.isDown = true;
+      app.pass(62);
+      await expect.poll(() => logins.ended.mock.calls).toContainEqual(revoked);
+    });
+
+    test("no login at the end of a denying rule, by the rules that were read last", async () => {
+      await createRule({ expires_at: inAMinute(), username: "another" });
+      const logins = openLogins();
+      const uid = await begin(logins);
+      await untilChecked(logins);
+      const decisions = vi.spyOn(app.services.decisions, "run");
+      onTestFinished(() => decisions.mockRestore());
+      logins.database.isDown = true;
+      app.pass(62);
+      await expect.poll(() => decisions.mock.results.length).toBeGreaterThan(0);
+      await Promise.all(decisions.mock.results.map(({ value }) => value));
+      expect(logins.ended.mock.calls.filter(([ended]) => ended === uid)).toEqual([]);
+    });
+
+    const KNOWN: Readonly<Record<string, readonly [reason: string, ends: () => Partial<LoginEnds>]>> = {
+      "the access": ["access was revoked", () => ({ access: Date.parse(inAMinute()) })],
+      "a rule": ["access was revoked", () => ({ rule: Date.parse(inAMinute()) })],
+      "the time limit": ["the session has reached its time limit", () => ({ maxMinutes: 1 })],
+    };
+
+    test.each(Object.entries(KNOWN))(
+      "a login at the end of %s that was known when it began",
+      async (_, [reason, ends]) => {
+        const logins = openLogins();
+        const uid = await begin(logins, {}, ends());
+        // No check has read anything for this login.
+        logins.database.isDown = true;
+        app.pass(62);
+        await expect.poll(() => logins.ended.mock.calls).toContainEqual([uid, reason]);
+      },
+    );
+  });
+});
+
+test("closes a session at the time of its end, although the database stores the end later", async () => {
+  const logins = openLogins();
+  const uid = await begin(logins);
+  const at = new Date(app.services.now().getTime() - 1_000);
+  await logins.live.end(uid, at);
+  const row = await app.services.db.session.findUnique({ where: { uid } });
+  expect(row?.closedAt).toEqual(at);
+});
+
+test("marks the sessions of a gateway process that has ended", async () => {
+  const logins = openLogins();
+  const [one, other] = [await begin(logins), await begin(logins)];
+  await logins.live.end(one);
+  await logins.live.endAll();
+  const events = (uid: string) => ana.call("getSession", { params: { uid } });
+  expect((await events(one)).body.events.items).toEqual([]);
+  expect((await events(other)).body.events.items).toMatchObject([{ type: "recording-gap", seat: 0 }]);
+  const row = await app.services.db.session.findUnique({ where: { uid: other } });
+  expect(row).toMatchObject({ events: 1, closedAt: expect.any(Date) });
 });

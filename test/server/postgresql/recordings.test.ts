@@ -1,0 +1,277 @@
+import { once } from "node:events";
+import { text } from "node:stream/consumers";
+import type { ResponseOf } from "@gatehouse-access/sdk";
+import { Client } from "pg";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { SshLab } from "../../gateway/lab.ts";
+import { INSTANCE_SECRET } from "../../support/instances.ts";
+import { emptyPostgresql, type TestPostgresql } from "../../support/postgresql/database.ts";
+import { type PostgresqlServer, startPostgresql } from "../../support/postgresql/server.ts";
+import { newKey, publicHalf, withoutSsh } from "../../support/sshFleet.ts";
+
+type Session = ResponseOf<"getSession">;
+
+/** Time limit for the database to recover and for the service to notice it. */
+const patiently = { timeout: 60_000 };
+
+/** Returns the address of a service's metrics. */
+function metricsOf({ fleet: { service } }: SshLab): string {
+  const start = "metrics open at ";
+  const line = service.logs().find(({ msg }) => msg.startsWith(start));
+  return `${line?.msg.slice(start.length)}/metrics`;
+}
+
+describe.skipIf(withoutSsh)(
+  `recorded sessions and an outage of PostgreSQL${withoutSsh ? ` (${withoutSsh})` : ""}`,
+  { timeout: 180_000, tags: ["long"] },
+  () => {
+    let postgresql: PostgresqlServer;
+    let database: TestPostgresql;
+    let lab: SshLab;
+    beforeAll(async () => {
+      postgresql = await startPostgresql();
+      database = await emptyPostgresql(postgresql.url);
+      lab = new SshLab({
+        env: {
+          GATEHOUSE_DATABASE_URL: database.url,
+          GATEHOUSE_SECRET: INSTANCE_SECRET,
+          GATEHOUSE_SSH_RECORD_PATIENCE: "1",
+          GATEHOUSE_METRICS_PORT: "0",
+        },
+        begin: ({ fleet: { client, tenant } }) =>
+          client.setSessionRecord({ params: { tenant }, body: { sessionRecord: true } }),
+      });
+      await lab.start();
+    });
+    afterAll(async () => {
+      await postgresql?.resume();
+      await lab?.stop();
+      await database?.drop();
+      await postgresql?.stop();
+    });
+
+    async function query(statement: string, values: readonly string[] = []): Promise<void> {
+      const client = new Client(postgresql.url);
+      await client.connect();
+      try {
+        await client.query(statement, [...values]);
+      } finally {
+        await client.end();
+      }
+    }
+    const databaseName = () => new URL(database.url).pathname.slice(1);
+    const terminate = () =>
+      query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1", [databaseName()]);
+    const become = async (readOnly: "on" | "off") => {
+      await query(`ALTER DATABASE ${databaseName()} SET default_transaction_read_only = ${readOnly}`);
+      await terminate();
+    };
+
+    /** Starts a login whose command returns its input. */
+    async function startCat(more: { readonly key?: string } = {}) {
+      const child = lab.spawnSsh({ command: "echo begun; cat; exit 7", ...more });
+      const complaint = text(child.stderr);
+      const left = once(child, "close");
+      let seen = "";
+      child.stdout.on("data", (data) => {
+        seen += String(data);
+      });
+      const untilSeen = (expected: string) => expect.poll(() => seen, patiently).toContain(expected);
+      await untilSeen("begun\n");
+      let lines = 0;
+      const uid = (await lab.session(({ active, authenticated }) => active && authenticated)).uid;
+      return {
+        uid,
+        complaint,
+        /** Sends lines, and waits until the device has returned them. */
+        async send(count: number) {
+          const last = lines + count;
+          while (lines < last) {
+            lines += 1;
+            child.stdin.write(`line ${lines}\n`);
+          }
+          await untilSeen(`line ${last}\n`);
+        },
+        /** Ends the input. Returns the exit code of the client. */
+        async end() {
+          child.stdin.end();
+          const [code] = await left;
+          return code;
+        },
+        left,
+        /** All output that the device has sent. */
+        output: () => seen,
+      };
+    }
+
+    const read = (uid: string): Promise<Session> => lab.fleet.client.getSession({ params: { uid } });
+
+    /** Waits until a session is closed. Returns its events and its recording. */
+    async function closed(uid: string) {
+      await expect
+        .poll(
+          () =>
+            read(uid).then(
+              ({ events }) => events.types.flat(),
+              () => [],
+            ),
+          patiently,
+        )
+        .toContain("exit-status");
+      await expect.poll(async () => (await read(uid)).active, patiently).toBe(false);
+      const session = await read(uid);
+      const chunks = await lab.fleet.client.getSessionRecord({ params: { uid, seat: "0" } });
+      return { session, recording: chunks.map(({ message }) => message).join("") };
+    }
+    const gapsOf = ({ events }: Session) => events.items.filter(({ type }) => type === "recording-gap");
+
+    it("record every line exactly once, although connections are terminated", async () => {
+      const cat = await startCat();
+      for (let round = 0; round < 30; round += 1) {
+        const terminating = round % 6 === 3 ? terminate() : undefined;
+        await cat.send(10);
+        await terminating;
+      }
+      expect(await cat.end()).toBe(7);
+      const { session, recording } = await closed(cat.uid);
+      expect(recording).toBe(cat.output());
+      expect(recording.match(/line \d+\n/g)).toHaveLength(300);
+      expect(gapsOf(session)).toEqual([]);
+    });
+
+    it("record all output of an outage that fits into the queue, also of a session that ends in it", async () => {
+      const ending = await startCat();
+      await ending.send(5);
+      const staying = await startCat();
+      await staying.send(5);
+      await postgresql.halt();
+      await ending.send(50);
+      await staying.send(50);
+      expect(await ending.end()).toBe(7);
+      await postgresql.resume();
+      await staying.send(5);
+      expect(await staying.end()).toBe(7);
+      for (const cat of [ending, staying]) {
+        const { session, recording } = await closed(cat.uid);
+        expect(recording).toBe(cat.output());
+        expect(gapsOf(session)).toEqual([]);
+        expect(session.events.types.flat()).toContain("exit-status");
+      }
+    });
+
+    /** Starts a login that writes many bytes once it receives a line. */
+    async function startFlood(bytes: number) {
+      const child = lab.spawnSsh({
+        command: `echo begun; read go; head -c ${bytes} /dev/zero | tr '\\0' x; exit 7`,
+      });
+      const complaint = text(child.stderr);
+      const left = once(child, "close");
+      await once(child.stdout, "data");
+      const { uid } = await lab.session(({ active, authenticated }) => active && authenticated);
+      const received = text(child.stdout);
+      return { uid, begin: () => child.stdin.write("go\n"), complaint, left, received };
+    }
+
+    it("continue when an outage lasts too long, and have a gap with the number of lost bytes", async () => {
+      const bytes = 3_000_000;
+      const flood = await startFlood(bytes);
+      await postgresql.halt();
+      flood.begin();
+      const [code] = await flood.left;
+      expect([code, (await flood.received).length]).toEqual([7, bytes]);
+      await postgresql.resume();
+      const { session, recording } = await closed(flood.uid);
+      const gaps = gapsOf(session);
+      const lost = gaps.reduce((sum, { data }) => sum + Number(data.bytes), 0);
+      expect(lost).toBeGreaterThan(0);
+      expect(recording.match(/x/g)).toHaveLength(bytes - lost);
+      expect(recording.match(/\[recording gap: [\d,]+ bytes lost between .* and .*\]/g)).toHaveLength(
+        gaps.length,
+      );
+      const metrics = await (await fetch(metricsOf(lab))).text();
+      expect(metrics).toMatch(/^gatehouse_recording_gaps_total [1-9]/m);
+      expect(metrics).toMatch(new RegExp(`^gatehouse_recording_lost_bytes_total ${lost}$`, "m"));
+    });
+
+    it("end when an outage lasts too long, if their namespace requires it", async () => {
+      const { client, tenant } = lab.fleet;
+      const set = (sessionRecordFailure: "continue" | "end") =>
+        client.editNamespace({ params: { tenant }, body: { settings: { sessionRecordFailure } } });
+      await set("end");
+      const cat = await startCat();
+      await cat.send(5);
+      await postgresql.halt();
+      await cat.send(1);
+      const [code] = await cat.left;
+      expect(code).toBe(255);
+      expect(await cat.complaint).toContain("the session cannot be recorded");
+      await postgresql.resume();
+      await expect
+        .poll(
+          () =>
+            read(cat.uid).then(
+              ({ active }) => active,
+              () => true,
+            ),
+          patiently,
+        )
+        .toBe(false);
+      await expect
+        .poll(
+          async () =>
+            (await lab.fleet.client.getSessionRecord({ params: { uid: cat.uid, seat: "0" } }))
+              .map(({ message }) => message)
+              .join(""),
+          patiently,
+        )
+        .toBe(cat.output());
+      await set("continue");
+    });
+
+    it("continue on a database that becomes read-only, and clients of new logins see the reason", async () => {
+      const cat = await startCat();
+      await become("on");
+      await cat.send(50);
+      const refused = await lab.ssh({ command: "true" });
+      expect(refused).toMatchObject({ code: 255, stdout: "" });
+      expect(refused.stderr).toContain(
+        "The service cannot write its database at the moment. Try again later",
+      );
+      await become("off");
+      await cat.send(5);
+      expect(await cat.end()).toBe(7);
+      const { session, recording } = await closed(cat.uid);
+      expect(recording).toBe(cat.output());
+      expect(gapsOf(session)).toEqual([]);
+    });
+
+    it("end at the end of their key during an outage", async () => {
+      const { client } = lab.fleet;
+      const key = newKey(lab.folder, "short");
+      await client.createPublicKey({
+        body: {
+          name: "short",
+          data: publicHalf(key),
+          username: ".*",
+          filter: { hostname: ".*" },
+          expiresAt: new Date(Date.now() + 20_000).toISOString(),
+        },
+      });
+      const cat = await startCat({ key });
+      await postgresql.halt();
+      const [code] = await cat.left;
+      expect([code, await cat.complaint]).toEqual([255, expect.stringContaining("access was revoked")]);
+      await postgresql.resume();
+      await expect
+        .poll(
+          () =>
+            read(cat.uid).then(
+              ({ active }) => active,
+              () => true,
+            ),
+          patiently,
+        )
+        .toBe(false);
+    });
+  },
+);
