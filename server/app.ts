@@ -115,6 +115,16 @@ export async function newApp(
   return app;
 }
 
+/**
+ * Rejects requests with 503 if this instance must not run beside the schema of the database. The probe `/healthz`, which
+ * only reports that the process runs, always responds.
+ */
+export function requireSchema(app: FastifyInstance, { instances }: Gateway): void {
+  app.addHook("onRequest", async (request) => {
+    if (request.routeOptions.url !== "/healthz") await instances.requireSchema();
+  });
+}
+
 /** Builds the service's HTTP app. The app does not listen on an address. */
 export async function buildApp(
   services: Services,
@@ -124,6 +134,7 @@ export async function buildApp(
   const { settings } = services;
   const servers = options.servers ?? new HttpServers();
   const app = await newApp(services, { ...options, servers }, settings.corsOrigins);
+  requireSchema(app, gateway);
   acceptWebSockets(app, servers);
   gateway.agentTunnels.problems.watch(app);
   answerUnservedPaths(

@@ -43,20 +43,29 @@ export function serveCommand(io: CommandIo): Command {
     const { serve } = await import("../process/serve.ts");
     const service = await serve(config);
     let exitCode: number | undefined;
+    const end = async (code: number) => {
+      await service.stop();
+      service.log.info("stopped");
+      exitCode = code;
+      process.exitCode = code;
+      // Another thread writes the log. Calling `process.exit` now would write the queued log lines in the wrong order.
+      // So the process exits when no work is left. If a request's work keeps the process running, the timer exits.
+      setTimeout(() => process.exit(), EXIT_DELAY).unref();
+    };
     for (const signal of ["SIGINT", "SIGTERM"] as const) {
       process.on(signal, async () => {
         if (exitCode !== undefined) process.exit(exitCode);
         exitCode = 1;
         service.log.info({ signal }, "stopping");
-        await service.stop();
-        service.log.info("stopped");
-        exitCode = 0;
-        // Another thread writes the log. Calling `process.exit` now would write the queued log lines in the wrong
-        // order. So the process exits when no work is left. If a request's work keeps the process running, the timer
-        // exits.
-        setTimeout(() => process.exit(), EXIT_DELAY).unref();
+        await end(0);
       });
     }
+    service.superseded.then((error) => {
+      service.log.fatal(error.message);
+      if (exitCode !== undefined) return;
+      exitCode = 1;
+      return end(1);
+    });
     service.announce();
     listening.resolve(service);
   });

@@ -1,4 +1,4 @@
-import type { Database, DatabaseLocation } from "./Database.ts";
+import type { Database, DatabaseLocation, MigrationOptions } from "./Database.ts";
 import { openPostgresqlDatabase } from "./postgresql/openDatabase.ts";
 import { openSqliteDatabase } from "./sqlite/openDatabase.ts";
 
@@ -7,6 +7,6 @@ import { openSqliteDatabase } from "./sqlite/openDatabase.ts";
  * failure.
  * @throws DatabaseError the database cannot be used; the error's message is for the operator and contains no password
  */
-export function openDatabase(location: DatabaseLocation): Promise<Database> {
-  return "file" in location ? openSqliteDatabase(location.file) : openPostgresqlDatabase(location);
+export function openDatabase(location: DatabaseLocation, options: MigrationOptions = {}): Promise<Database> {
+  return "file" in location ? openSqliteDatabase(location.file) : openPostgresqlDatabase(location, options);
 }

@@ -3,19 +3,22 @@ import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { FastifyBaseLogger } from "fastify";
 import { Gauge } from "prom-client";
+import { BusyError } from "../errors.ts";
 import { sshBlobOf } from "../features/privateKeys/rsaKeyPair.ts";
 import { addToSessions } from "../features/sessions/addEntries.ts";
 import { beginSession } from "../features/sessions/entry.ts";
 import type { Services } from "../services.ts";
 import { AgentTunnels } from "./agentTunnels/AgentTunnels.ts";
-import { Instances, type PeerAccess } from "./agentTunnels/Instances.ts";
+import { type InstanceFacts, Instances } from "./agentTunnels/Instances.ts";
 import { type CallHandlers, GatewayProcess } from "./GatewayProcess.ts";
 import { admit } from "./logins/admit.ts";
 import { LiveLogins } from "./logins/LiveLogins.ts";
 import {
+  type Admission,
   type GatewayProcessStart,
   type GatewayProcessState,
   gatewaySettings,
+  type LoginQuestion,
   NotConnectedError,
   type ReachedDevice,
   type RelayTicket,
@@ -26,14 +29,9 @@ import { fingerprintOf } from "./ssh/signature.ts";
 /** Maximum time, in milliseconds, for the gateway process to read the last output of an agent. */
 const LINGER = 10_000;
 
-interface GatewayOptions {
+interface GatewayOptions extends InstanceFacts {
   /** Folder that contains the local socket of the gateway process. */
   readonly folder: string;
-  /**
-   * URL and token with which instances of the service reach each other. @default other instances cannot connect to this
-   * instance
-   */
-  readonly peers?: PeerAccess | undefined;
   /** Returns the service's logger. */
   readonly log: () => FastifyBaseLogger;
 }
@@ -57,10 +55,10 @@ export class Gateway {
   readonly #proofs = new Map<RelayTicket, (failure: string | undefined) => void>();
 
   /** Creates the gateway's components. Opens no connection, writes nothing and starts no process. */
-  constructor(services: Services, { folder, peers, log }: GatewayOptions) {
+  constructor(services: Services, { folder, log, ...facts }: GatewayOptions) {
     this.services = services;
     this.log = log;
-    this.instances = new Instances(services, peers, log);
+    this.instances = new Instances(services, facts, log);
     this.agentTunnels = new AgentTunnels(this.instances.id, services, log, (uid, stream) =>
       this.#prove(uid, stream),
     );
@@ -89,7 +87,7 @@ export class Gateway {
   #handlers(): CallHandlers {
     const { services, live, instances } = this;
     return {
-      admit: (question) => admit(services, question),
+      admit: (question) => this.#admit(question),
       begin: async ({ uid, type, ends, ...login }) => {
         const { deviceUid, username, address: ipAddress, key, userId = null } = login;
         const session = { uid, deviceUid, username, ipAddress, type, term: "none", userId };
@@ -190,6 +188,17 @@ export class Gateway {
       }
     }
     return this.agentTunnels.connect(uid, session);
+  }
+
+  /** Decides a login, unless this instance must not run beside the schema of the database. */
+  async #admit(question: LoginQuestion): Promise<Admission> {
+    try {
+      await this.instances.requireSchema();
+    } catch (error) {
+      if (error instanceof BusyError) return { refused: "busy", reason: error.message };
+      throw error;
+    }
+    return admit(this.services, question);
   }
 
   /**

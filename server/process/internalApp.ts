@@ -5,7 +5,7 @@ import {
   tenantId,
 } from "@gatehouse-access/sdk/contract";
 import type { FastifyInstance } from "fastify";
-import { type AppOptions, behaviorOf, newApp } from "../app.ts";
+import { type AppOptions, behaviorOf, newApp, requireSchema } from "../app.ts";
 import { ForbiddenError } from "../errors.ts";
 import { internalHandlers } from "../features/internalHandlers.ts";
 import type { Gateway } from "../gateway/Gateway.ts";
@@ -38,6 +38,7 @@ export async function buildInternalApp(
   const servers = options.servers ?? new HttpServers();
   const app = await newApp(services, { ...options, servers }, []);
   requireInternalToken(app, token);
+  requireSchema(app, gateway);
   const { edition } = services.settings;
   answerUnservedPaths(app, absentPaths(internalOperations, edition));
   authenticateForwarded(app, services);

@@ -1,6 +1,7 @@
 import { execFile } from "node:child_process";
 import { chmodSync } from "node:fs";
 import type { FastifyBaseLogger, FastifyInstance } from "fastify";
+import { pino } from "pino";
 import { buildAdminServer } from "../admin/adminServer.ts";
 import { prepareSocketPath, removeSocket } from "../admin/socketPath.ts";
 import { buildApp } from "../app.ts";
@@ -19,6 +20,7 @@ import { HttpServers } from "../http/listener/HttpServers.ts";
 import { mailerOf } from "../mail/mailers.ts";
 import { makeMetrics } from "../metrics.ts";
 import { NamespacePatterns } from "../NamespacePatterns.ts";
+import type { OperatorError } from "../OperatorError.ts";
 import { openPaymentGateway } from "../payments/openPaymentGateway.ts";
 import { instanceSecret } from "../secrets/instanceSecret.ts";
 import { sealerOf } from "../secrets/sealer.ts";
@@ -43,6 +45,8 @@ export interface RunningService {
    * line may send a signal at once.
    */
   announce(): void;
+  /** Resolves when the service must stop, because a newer version has migrated the database. */
+  readonly superseded: Promise<OperatorError>;
   /** Waits for requests in progress, up to the configured time, and releases all resources. */
   stop(): Promise<void>;
   /**
@@ -84,7 +88,17 @@ export async function serve(config: Config): Promise<RunningService> {
           });
     prepareDataFolder(dataDir);
     if ("file" in config.database) refuseEmptiedDatabase(dataDir, config.database.file);
-    const database = await openDatabase(config.database);
+    const database = await openDatabase(config.database, {
+      anyway: settings.migrateAnyway,
+      onWait: (instances) => {
+        // The log of the app does not exist yet.
+        const log = pino(loggerOptions(settings.logLevel));
+        log.warn(
+          { instances },
+          "waiting for instances of an older version to end, before the database is migrated",
+        );
+      },
+    });
     undo.push(() => database.close());
     const socket = await prepareSocketPath(dataDir);
     undo.push(() => removeSocket(dataDir));
@@ -117,6 +131,7 @@ export async function serve(config: Config): Promise<RunningService> {
     const gateway = new Gateway(services, {
       folder: dataDir,
       peers: peers || undefined,
+      schema: database.schema,
       log: () => app.log,
     });
     undo.push(() => services.heartbeats.flush());
@@ -161,7 +176,7 @@ export async function serve(config: Config): Promise<RunningService> {
       if (positions) renewPositions(app, positions);
       if (!tls && !positions) app.log.info("no files to reload");
     };
-    return { log: app.log, announce, stop, reload };
+    return { log: app.log, announce, superseded: gateway.instances.superseded, stop, reload };
   } catch (error) {
     await stop();
     throw error;

@@ -214,6 +214,14 @@ export const settings = named({
     fallback: "10",
     ...whole({ min: 2, max: 1000 }),
   }),
+  migrateAnyway: row({
+    value: "on|off",
+    about:
+      "Migrate a PostgreSQL database although instances of an older version run that must not run beside the new " +
+      "schema. By default, the service waits a minute for these instances to end, and then does not start",
+    fallback: "off",
+    ...onOff,
+  }),
   secret: row({
     flag: undefined,
     value: "text",

@@ -3,9 +3,10 @@
 // The command compares the models with those of the last commit that changed a migration, and writes
 // `<database>/<number>_<name>.sql`. Review the SQL before you commit it. The SQL shows a renamed column as a dropped
 // column and a new column. The SQL does not set the values of new columns in existing rows: add statements for them.
+// The first line of the SQL is the oldest schema that may run beside the new one: see CONTRIBUTING.md.
 import { execFileSync } from "node:child_process";
 import { readdirSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { databases, difference } from "./schemas.ts";
 
 const name = process.argv[2];
@@ -32,6 +33,7 @@ for (const database of databases) {
   const folder = join(import.meta.dirname, database);
   const number = readdirSync(folder).filter((file) => file.endsWith(".sql")).length + 1;
   const file = join(folder, `${String(number).padStart(4, "0")}_${name}.sql`);
-  writeFileSync(file, `${sql}\n`);
+  // Instances of older versions may run beside the new schema only if the developer allows it.
+  writeFileSync(file, `-- oldest-beside: ${basename(file, ".sql")}\n${sql}\n`);
   console.log(`${database}: ${file}`);
 }

@@ -12,6 +12,11 @@ export interface Migration {
   readonly sql: string;
   /** Checksum of the statements, to detect a migration that changed after it was applied. */
   readonly checksum: string;
+  /**
+   * The oldest schema that may run beside this migration, as the name of a migration. An instance has the schema of the
+   * newest migration that it knows. Instances with an older schema must end before this migration is applied.
+   */
+  readonly oldestBeside: string;
 }
 
 /** Returns the folder of a database's migrations, which the package contains. */
@@ -20,27 +25,50 @@ export const migrationsFolder = (database: "sqlite" | "postgresql"): string =>
 
 /**
  * Reads all migrations of a folder, in order.
- * @throws DatabaseError the SQL of a migration cannot be read
+ * @throws DatabaseError the SQL or the directive of a migration cannot be read
  */
 export function readMigrations(folder: string): Migration[] {
-  return readdirSync(folder)
+  const names = readdirSync(folder)
     .filter((file) => file.endsWith(".sql"))
-    .sort()
-    .map((file) => migrationOf(file.slice(0, -".sql".length), readFileSync(join(folder, file), "utf8")));
+    .map((file) => file.slice(0, -".sql".length))
+    .sort();
+  return names.map((name, index) => {
+    const migration = migrationOf(name, readFileSync(join(folder, `${name}.sql`), "utf8"));
+    const { oldestBeside } = migration;
+    if (names.slice(0, index + 1).includes(oldestBeside)) return migration;
+    throw invalid(name, `oldest-beside is ${oldestBeside}, which is neither this migration nor an older one`);
+  });
 }
+
+/** The first line of a migration: see {@link Migration.oldestBeside}. */
+const DIRECTIVE = /^-- oldest-beside: (\w+)$/;
 
 /**
  * Returns a migration of SQL.
- * @throws DatabaseError the SQL cannot be read
+ * @throws DatabaseError the SQL or its directive cannot be read
  */
 export function migrationOf(name: string, sql: string): Migration {
+  const [first = ""] = sql.split(/\r?\n/, 1);
+  const [, oldestBeside] = DIRECTIVE.exec(first) ?? [];
+  if (oldestBeside === undefined) {
+    throw invalid(name, "its first line must be `-- oldest-beside: <migration>`");
+  }
   try {
-    return { name, sql, checksum: checksumOf(sql) };
+    return { name, sql, checksum: checksumOf(sql), oldestBeside };
   } catch (error) {
-    if (!(error instanceof DatabaseError)) throw error;
-    throw new DatabaseError(`The migration ${name} is invalid: ${error.message}`, { cause: error });
+    throw error instanceof DatabaseError ? invalid(name, error.message) : error;
   }
 }
+
+const invalid = (name: string, problem: string): DatabaseError =>
+  new DatabaseError(`The migration ${name} is invalid: ${problem}`);
+
+/** Returns the oldest schema that may run beside all of the migrations; an empty text without migrations. */
+export const oldestBesideAll = (migrations: readonly Pick<Migration, "oldestBeside">[]): string =>
+  migrations
+    .map(({ oldestBeside }) => oldestBeside)
+    .sort()
+    .at(-1) ?? "";
 
 /** A migration that was applied to a database. */
 export interface AppliedMigration {

@@ -1,36 +1,51 @@
+import { setTimeout as wait } from "node:timers/promises";
 import { Client, type ClientConfig } from "pg";
 import { reasonOf } from "../../OperatorError.ts";
+import { INSTANCE_LIFETIME, MIGRATION_LOCK, type MigrationOptions, type OlderInstance } from "../Database.ts";
 import { DatabaseError } from "../DatabaseError.ts";
-import { type AppliedMigration, type Migration, pendingMigrations } from "../migrations/migrations.ts";
+import {
+  type AppliedMigration,
+  type Migration,
+  oldestBesideAll,
+  pendingMigrations,
+} from "../migrations/migrations.ts";
 
 /**
- * Key of the advisory lock that a process holds while it migrates the database. The key is an arbitrary number that no
- * other program uses.
+ * Maximum time, in milliseconds, to wait for older instances. It is slightly longer than the lifetime of an instance,
+ * so that a crashed instance only delays a start.
  */
-const LOCK = 4_727_466;
+const PATIENCE = INSTANCE_LIFETIME + 5_000;
+/** Interval, in milliseconds, between two checks whether the older instances have ended. */
+const RECHECK = 1_000;
 
 /**
  * Applies the outstanding migrations to the database, each in one transaction. If several processes start at once, one
- * process applies the migrations, and the other processes wait.
+ * process applies the migrations, and the other processes wait. First waits until all instances have ended that must
+ * not run beside the new schema.
  * @returns names of the applied migrations
- * @throws DatabaseError a newer version of the service wrote the database, an applied migration has changed, or a
- * migration fails; the database is then in its state before that migration
+ * @throws DatabaseError a newer version of the service wrote the database, an applied migration has changed, older
+ * instances have not ended, or a migration fails; the database is then in its state before that migration
  */
 export async function migratePostgresql(
   config: ClientConfig,
   migrations: readonly Migration[],
+  { anyway = false, patience = PATIENCE, onWait = () => {} }: MigrationOptions = {},
 ): Promise<string[]> {
-  return inMigrationTurn(config, async (client) => {
-    await client.query(
-      'CREATE TABLE IF NOT EXISTS "_migration" ("name" TEXT PRIMARY KEY, "checksum" TEXT NOT NULL, "appliedAt" TEXT NOT NULL)',
-    );
-    const { rows } = await client.query<AppliedMigration>(
-      'SELECT "name", "checksum" FROM "_migration" ORDER BY "name" COLLATE "C"',
-    );
-    const pending = pendingMigrations(`The database ${client.database}`, rows, migrations);
-    for (const migration of pending) await apply(client, migration);
-    return pending.map((migration) => migration.name);
-  });
+  const end = performance.now() + patience;
+  for (let attempt = 1; ; attempt += 1) {
+    // A process that waits for instances does not hold the lock, so other processes can start.
+    const outcome = await inMigrationTurn(config, async (client) => {
+      const pending = await pendingOn(client, migrations);
+      const older = anyway ? [] : await olderInstances(client, oldestBesideAll(pending));
+      if (older.length === 0) await applyAll(client, pending, migrations);
+      return { pending: pending.map(({ name }) => name), older };
+    });
+    const { pending, older } = outcome;
+    if (older.length === 0) return pending;
+    if (performance.now() >= end) throw stillRunning(pending, older);
+    if (attempt === 1) onWait(older);
+    await wait(Math.min(RECHECK, Math.max(0, end - performance.now())));
+  }
 }
 
 /** Runs work that changes the schema of a database. Only one process at a time runs such work. */
@@ -41,7 +56,7 @@ export async function inMigrationTurn<T>(
   const client = new Client(config);
   await client.connect();
   try {
-    await client.query("SELECT pg_advisory_lock($1)", [LOCK]);
+    await client.query("SELECT pg_advisory_lock($1)", [MIGRATION_LOCK]);
     return await work(client);
   } finally {
     // PostgreSQL releases the lock when the session ends.
@@ -49,17 +64,82 @@ export async function inMigrationTurn<T>(
   }
 }
 
-async function apply(client: Client, { name, sql, checksum }: Migration): Promise<void> {
+async function pendingOn(client: Client, migrations: readonly Migration[]): Promise<readonly Migration[]> {
+  await client.query(
+    `CREATE TABLE IF NOT EXISTS "_migration" (
+      "name" TEXT PRIMARY KEY, "checksum" TEXT NOT NULL, "appliedAt" TEXT NOT NULL, "oldestBeside" TEXT
+    )`,
+  );
+  const { rows } = await client.query<AppliedMigration>(
+    'SELECT "name", "checksum" FROM "_migration" ORDER BY "name" COLLATE "C"',
+  );
+  return pendingMigrations(`The database ${client.database}`, rows, migrations);
+}
+
+/**
+ * Returns the running instances with an older schema than the given one, by the database's clock. An instance without a
+ * schema counts as older than any migration.
+ * @param oldest empty if no migration is outstanding
+ */
+async function olderInstances(client: Client, oldest: string): Promise<readonly OlderInstance[]> {
+  if (oldest === "") return [];
+  const { rows: tables } = await client.query(`SELECT to_regclass('"Instance"') AS "name"`);
+  if (tables[0]?.name === null) return [];
+  // The first versions have no column for the schema. A row as JSON has no such field either, so its value is null.
+  const { rows } = await client.query<OlderInstance>(
+    `SELECT "id", "peerUrl", "schema", ceil(extract(epoch FROM "left"))::integer AS "secondsLeft" FROM (
+       SELECT "id", "peerUrl", to_jsonb("Instance") ->> 'schema' AS "schema",
+         "lastSeen" + make_interval(secs => $1) - timezone('utc', clock_timestamp()) AS "left"
+       FROM "Instance"
+     ) AS "instances"
+     WHERE "left" > interval '0' AND ("schema" IS NULL OR "schema" < $2 COLLATE "C") ORDER BY "id"`,
+    [INSTANCE_LIFETIME / 1000, oldest],
+  );
+  return rows;
+}
+
+/** Describes a running instance in one line, for the operator. */
+const lineOf = ({ id, peerUrl, schema, secondsLeft }: OlderInstance): string =>
+  `instance ${id}${peerUrl === null ? "" : ` (${peerUrl})`}: ${schema ?? "no registered schema"}, ` +
+  `counts as running for ${secondsLeft} more seconds`;
+
+const stillRunning = (pending: readonly string[], older: readonly OlderInstance[]): DatabaseError =>
+  new DatabaseError(
+    [
+      `The database was not migrated (${pending.join(", ")}), because instances of an older version are running:`,
+      ...older.map((instance) => `  ${lineOf(instance)}`),
+      "Stop these instances, and start again. Or migrate beside them with --migrate-anyway on. Instances with a " +
+        "registered schema then stop by themselves; other instances continue with wrong results",
+    ].join("\n"),
+  );
+
+async function applyAll(
+  client: Client,
+  pending: readonly Migration[],
+  all: readonly Migration[],
+): Promise<void> {
+  if (pending.length === 0) return;
+  // The first versions created the table without this column.
+  await client.query('ALTER TABLE "_migration" ADD COLUMN IF NOT EXISTS "oldestBeside" TEXT');
+  for (const { name, oldestBeside } of all) {
+    await client.query(
+      'UPDATE "_migration" SET "oldestBeside" = $2 WHERE "name" = $1 AND "oldestBeside" IS NULL',
+      [name, oldestBeside],
+    );
+  }
+  for (const migration of pending) await apply(client, migration);
+}
+
+async function apply(client: Client, { name, sql, checksum, oldestBeside }: Migration): Promise<void> {
   try {
     await client.query("BEGIN");
     // This statement must be the first one. A running instance may have an exclusive transaction, which holds a lock on
     // this table and then uses other tables. This statement waits until that transaction ends. If the migration locked
     // another table first, the two transactions could deadlock.
-    await client.query('INSERT INTO "_migration" ("name", "checksum", "appliedAt") VALUES ($1, $2, $3)', [
-      name,
-      checksum,
-      new Date().toISOString(),
-    ]);
+    await client.query(
+      'INSERT INTO "_migration" ("name", "checksum", "appliedAt", "oldestBeside") VALUES ($1, $2, $3, $4)',
+      [name, checksum, new Date().toISOString(), oldestBeside],
+    );
     await client.query(sql);
     await client.query("COMMIT");
   } catch (error) {

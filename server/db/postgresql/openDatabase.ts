@@ -1,6 +1,6 @@
 import { PrismaPg } from "@prisma/adapter-pg";
 import { reasonOf } from "../../OperatorError.ts";
-import type { Database } from "../Database.ts";
+import type { Database, MigrationOptions } from "../Database.ts";
 import { DatabaseError } from "../DatabaseError.ts";
 import { PrismaClient } from "../generated/postgresql/client.ts";
 import type { PrismaClient as SharedClient } from "../generated/sqlite/client.ts";
@@ -63,15 +63,15 @@ const PLANNER = "-c enable_seqscan=off";
  * Opens the PostgreSQL database; see `openDatabase`. PostgreSQL's default settings make acknowledged transactions
  * durable.
  */
-export async function openPostgresqlDatabase(location: {
-  readonly url: string;
-  readonly connections: number;
-  readonly silence?: number;
-}): Promise<Database> {
+export async function openPostgresqlDatabase(
+  location: { readonly url: string; readonly connections: number; readonly silence?: number },
+  options: MigrationOptions = {},
+): Promise<Database> {
   const { url, connections, silence = SILENCE_TIMEOUT } = location;
+  const migrations = readMigrations(migrationsFolder("postgresql"));
   const prepare = async () => {
     const config = { connectionString: url, connectionTimeoutMillis: silence };
-    const migrated = await migratePostgresql(config, readMigrations(migrationsFolder("postgresql")));
+    const migrated = await migratePostgresql(config, migrations, options);
     return { migrated, namesUnindexed: await inMigrationTurn(config, indexNamesOnPostgresql) };
   };
   const prepared = await prepare().catch((error: unknown) => {
@@ -109,6 +109,7 @@ export async function openPostgresqlDatabase(location: {
     // their types differ.
     client: client as unknown as SharedClient,
     ...prepared,
+    schema: migrations.at(-1)?.name,
     snapshots: undefined,
     async tryWrite() {
       await client.$executeRaw`UPDATE "SigningKey" SET "createdAt" = "createdAt"

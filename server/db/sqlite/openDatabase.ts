@@ -30,6 +30,7 @@ export async function openSqliteDatabase(file: string): Promise<Database> {
     return {
       client,
       migrated,
+      schema: undefined,
       namesUnindexed: undefined,
       snapshots: snapshotsOf(client, file),
       async tryWrite() {

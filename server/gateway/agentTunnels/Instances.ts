@@ -3,19 +3,18 @@ import type { Duplex } from "node:stream";
 import { internal, liveConnections } from "@gatehouse-access/sdk/contract";
 import type { FastifyBaseLogger } from "fastify";
 import { WebSocket } from "ws";
+import { INSTANCE_LIFETIME, MIGRATION_LOCK } from "../../db/Database.ts";
 import { databaseTime, providerOf, readRows, sql } from "../../db/sql/sql.ts";
 import { retryConflicts } from "../../db/sql/transaction.ts";
+import { BusyError } from "../../errors.ts";
 import { closeInterrupted } from "../../features/sessions/interrupted.ts";
+import { OperatorError } from "../../OperatorError.ts";
 import type { Services } from "../../services.ts";
 import { NotConnectedError, UnreachableError } from "../protocol.ts";
 import { streamOver } from "./Transport1.ts";
 
-/**
- * Interval between heartbeats of an instance, in milliseconds, and time without a heartbeat after which an instance
- * counts as ended.
- */
+/** Interval between heartbeats of an instance, in milliseconds. */
 const HEARTBEAT_INTERVAL = 10_000;
-const LIFETIME = 60_000;
 /** Maximum interval, in milliseconds, between two heartbeats of an uninterrupted series. */
 const LONGEST_INTERVAL = 3 * HEARTBEAT_INTERVAL;
 /**
@@ -30,34 +29,134 @@ export interface PeerAccess {
   readonly token: string;
 }
 
-/** The running instances of the service, including this instance. */
+/** The facts that an instance announces to other instances. */
+export interface InstanceFacts {
+  /** Undefined if the instances of the service cannot connect to each other. */
+  readonly peers?: PeerAccess | undefined;
+  /**
+   * The schema of the instance: the name of the newest migration that its version knows. Undefined if no other process
+   * uses the database.
+   */
+  readonly schema: string | undefined;
+}
+
+/** The database has a schema beside which this version must not run. */
+export class SupersededError extends OperatorError {
+  override readonly name = "SupersededError";
+}
+
+/**
+ * The running instances of the service, including this instance.
+ *
+ * On PostgreSQL, a newer version may migrate the database while this instance runs. It does not apply a migration that
+ * this instance must not run beside while the heartbeat of this instance is younger than `INSTANCE_LIFETIME`. With
+ * `--migrate-anyway on`, it applies the migration at once; then the next heartbeat finds the new schema, and this
+ * instance ends.
+ */
 export class Instances {
   /** The id of this instance. Each process start creates a new id. */
   readonly id = randomBytes(16).toString("hex");
   readonly #services: Services;
   readonly #access: PeerAccess | undefined;
+  readonly #schema: string | undefined;
   readonly #log: () => FastifyBaseLogger;
+  readonly #end = Promise.withResolvers<SupersededError>();
+  #superseded: SupersededError | undefined;
+  /**
+   * Time, from `performance.now()`, before the last heartbeat after which the schema was checked. No migration that this
+   * instance must not run beside begins in the `INSTANCE_LIFETIME` after this time.
+   */
+  #confirmed = Number.NEGATIVE_INFINITY;
+  #check: Promise<void> | undefined;
   #timer: NodeJS.Timeout | undefined;
   /** Times of the first and the last heartbeat of the present uninterrupted series, from `performance.now()`. */
   #heartbeats: { readonly first: number; readonly last: number } | undefined;
   #running: Promise<void> = Promise.resolve();
 
-  /** @param access undefined if the instances of the service cannot connect to each other */
-  constructor(services: Services, access: PeerAccess | undefined, log: () => FastifyBaseLogger) {
+  constructor(services: Services, { peers, schema }: InstanceFacts, log: () => FastifyBaseLogger) {
     this.#services = services;
-    this.#access = access;
+    this.#access = peers;
+    this.#schema = schema;
     this.#log = log;
   }
 
   /**
    * Announces this instance, and clears the records of killed instances. If the database cannot be written, for example
    * because the disk is full, the start succeeds and the next heartbeat retries.
+   * @throws SupersededError a newer version has migrated the database since this process has opened it
    */
   async start(): Promise<void> {
     await this.#trySign();
+    if (this.#superseded !== undefined) throw this.#superseded;
+    let isSigning = false;
     this.#timer = setInterval(() => {
-      this.#running = this.#trySign();
+      if (isSigning) return;
+      isSigning = true;
+      this.#running = this.#trySign().finally(() => {
+        isSigning = false;
+      });
     }, HEARTBEAT_INTERVAL).unref();
+  }
+
+  /** Resolves when this instance must end, because the database has a schema beside which it must not run. */
+  get superseded(): Promise<SupersededError> {
+    return this.#end.promise;
+  }
+
+  /**
+   * Requires that this instance may run beside the schema of the database. Call this method before a request or a login
+   * is admitted. If the last heartbeat is too old, reads the schema from the database.
+   * @throws BusyError the instance must end
+   * @throws Error the schema cannot be read
+   */
+  async requireSchema(): Promise<void> {
+    if (this.#superseded === undefined && this.#isConfirmed()) return;
+    this.#check ??= this.#checkSchema().finally(() => {
+      this.#check = undefined;
+    });
+    await this.#check;
+    if (this.#superseded === undefined) return;
+    throw new BusyError("this instance is stopping, because a newer version of the service has replaced it", {
+      "Retry-After": "2",
+    });
+  }
+
+  /** Returns true while no migration can begin that this instance must not run beside. */
+  #isConfirmed(): boolean {
+    return this.#schema === undefined || performance.now() - this.#confirmed < INSTANCE_LIFETIME;
+  }
+
+  async #checkSchema(): Promise<void> {
+    if (this.#superseded !== undefined || this.#schema === undefined) return;
+    const [row] = await readRows<{ readonly oldest: string | null }>(
+      this.#services.db,
+      sql`SELECT max("oldestBeside" COLLATE "C") AS "oldest" FROM "_migration"`,
+    );
+    const oldest = row?.oldest ?? "";
+    if (oldest <= this.#schema) return;
+    this.#superseded = new SupersededError(
+      `A newer version of the service has migrated the database to a schema beside which only ${oldest} and newer ` +
+        `schemas may run. This version has the schema ${this.#schema}. Start the newer version`,
+    );
+    this.#end.resolve(this.#superseded);
+  }
+
+  /**
+   * Checks the schema after a heartbeat. If the previous heartbeat is too old, a migration may be in progress that did
+   * not wait for this instance. Such a migration holds the lock. In this case, the heartbeat confirms nothing.
+   * @param begun time before the heartbeat
+   */
+  async #confirm(begun: number): Promise<void> {
+    if (!this.#isConfirmed()) {
+      const [row] = await readRows<{ readonly free: boolean }>(
+        this.#services.db,
+        sql`SELECT pg_try_advisory_xact_lock_shared(${MIGRATION_LOCK}) AS "free"`,
+      );
+      if (row?.free !== true) return;
+    }
+    // This statement follows the lock, so it reads the schema of every migration that has held the lock.
+    await this.#checkSchema();
+    this.#confirmed = begun;
   }
 
   /** Records the end of the logins and tunnels of this instance. */
@@ -140,9 +239,10 @@ export class Instances {
 
   /**
    * Writes the heartbeat of this instance, and clears the records of instances whose last heartbeat is older than
-   * `LIFETIME`. Times come from the database's clock, because the clocks of instances differ. During an outage of the
+   * `INSTANCE_LIFETIME`. Times come from the database's clock, because the clocks of instances differ. During an outage of the
    * database, no instance can write its heartbeat. So an instance clears the records of other instances only after its
-   * own heartbeats have succeeded for `LIFETIME`.
+   * own heartbeats have succeeded for `INSTANCE_LIFETIME`. On PostgreSQL, also checks whether this instance may run beside
+   * the schema of the database.
    */
   async sign(): Promise<void> {
     const { db } = this.#services;
@@ -150,15 +250,21 @@ export class Instances {
     const alone = providerOf(db) === "sqlite";
     const now = alone ? sql`${this.#services.now()}` : databaseTime;
     const peerUrl = this.#access?.url ?? null;
+    const begun = performance.now();
     await db.$executeRaw(
-      sql`INSERT INTO "Instance" ("id", "peerUrl", "lastSeen") VALUES (${this.id}, ${peerUrl}, ${now})
+      sql`INSERT INTO "Instance" ("id", "peerUrl", "lastSeen", "schema")
+        VALUES (${this.id}, ${peerUrl}, ${now}, ${this.#schema ?? null})
         ON CONFLICT ("id") DO UPDATE SET "peerUrl" = excluded."peerUrl", "lastSeen" = excluded."lastSeen"`,
     );
+    await this.#confirm(begun);
+    if (this.#superseded !== undefined) return;
     const signedAt = performance.now();
     const isUnbroken = this.#heartbeats !== undefined && signedAt - this.#heartbeats.last <= LONGEST_INTERVAL;
     this.#heartbeats = { first: (isUnbroken && this.#heartbeats?.first) || signedAt, last: signedAt };
-    if (!alone && signedAt - this.#heartbeats.first < LIFETIME) return;
-    const late = alone ? sql`1 = 1` : sql`"lastSeen" < ${now} - make_interval(secs => ${LIFETIME / 1000})`;
+    if (!alone && signedAt - this.#heartbeats.first < INSTANCE_LIFETIME) return;
+    const late = alone
+      ? sql`1 = 1`
+      : sql`"lastSeen" < ${now} - make_interval(secs => ${INSTANCE_LIFETIME / 1000})`;
     const ended = await readRows<{ readonly id: string }>(
       db,
       sql`SELECT "id" FROM "Instance" WHERE "id" <> ${this.id} AND ${late}`,

@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
@@ -11,6 +11,7 @@ import {
 } from "../../../server/db/migrations/migrations.ts";
 import { checksumOf, tokensOf } from "../../../server/db/migrations/statements.ts";
 import { TEXT_CHECKSUMS } from "../../../server/db/migrations/textChecksums.ts";
+import { testFolder } from "../../support/folder.ts";
 
 /**
  * Checksums of the statements of released migrations. A released migration never changes: databases that applied it
@@ -32,6 +33,8 @@ const RELEASED = {
     "0005_tags": "e282693ddc0acf5e0b08af9dbf947b6d64b80ab30dc7feb36ec5768bcef79e79",
   },
 } as const;
+
+const migration = (name: string, sql: string) => migrationOf(name, `-- oldest-beside: ${name}\n${sql}`);
 
 const databases = ["sqlite", "postgresql"] as const;
 
@@ -65,7 +68,7 @@ describe.each(databases)("the released migrations of %s", (database) => {
 const WAY_OUT = /version before the first release .* `gatehouse import`.* docs\/operate\/upgrade\.md/;
 
 test("the error for a database of another history contains the migration and the way out", () => {
-  const migrations = [migrationOf("0001_a", "SELECT 1"), migrationOf("0002_b", "SELECT 2")];
+  const migrations = [migration("0001_a", "SELECT 1"), migration("0002_b", "SELECT 2")];
   const differing = () => pendingMigrations("The database x", [{ name: "0001_a", checksum: "" }], migrations);
   expect(differing).toThrow(/The migration 0001_a of this version differs .* created the database x\./);
   expect(differing).toThrow(WAY_OUT);
@@ -81,10 +84,28 @@ test.each([
   ["an unfinished function", "SELECT $$ a"],
   ["a backtick", "SELECT `a`"],
 ])("a migration with %s is invalid", (_, sql) => {
-  expect(() => migrationOf("0001_a", sql)).toThrow(DatabaseError);
-  expect(() => migrationOf("0001_a", sql)).toThrow(
-    "The migration 0001_a is invalid: Cannot read the SQL at line 1",
+  expect(() => migration("0001_a", sql)).toThrow(DatabaseError);
+  expect(() => migration("0001_a", sql)).toThrow(
+    "The migration 0001_a is invalid: Cannot read the SQL at line 2",
   );
+});
+
+test.each([
+  ["no directive", "SELECT 1", /first line must be `-- oldest-beside: <migration>`/],
+  ["a directive in the second line", "SELECT 1\n-- oldest-beside: 0001_a", /first line must be/],
+  ["a directive without a migration", "-- oldest-beside:\nSELECT 1", /first line must be/],
+  [
+    "an unknown migration",
+    "-- oldest-beside: 0001_b\nSELECT 1",
+    /0001_b, which is neither this migration nor/,
+  ],
+  ["a newer migration", "-- oldest-beside: 0002_b\nSELECT 1", /0002_b, which is neither this migration nor/],
+])("a migration with %s is invalid", (_, sql, problem) => {
+  const folder = testFolder();
+  writeFileSync(join(folder, "0001_a.sql"), sql);
+  writeFileSync(join(folder, "0002_b.sql"), "-- oldest-beside: 0001_a\nSELECT 1");
+  expect(() => readMigrations(folder)).toThrow(DatabaseError);
+  expect(() => readMigrations(folder)).toThrow(problem);
 });
 
 test.each([

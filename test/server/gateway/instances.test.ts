@@ -1,17 +1,21 @@
 import { pino } from "pino";
-import { beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { MIGRATION_LOCK } from "../../../server/db/Database.ts";
+import { migrationsFolder, readMigrations } from "../../../server/db/migrations/migrations.ts";
 import { providerOf } from "../../../server/db/sql/sql.ts";
-import { Instances } from "../../../server/gateway/agentTunnels/Instances.ts";
+import { Instances, SupersededError } from "../../../server/gateway/agentTunnels/Instances.ts";
 import { turnableTime, withSharedApp } from "../http/lab.ts";
 
 const app = withSharedApp();
+const SCHEMA = readMigrations(migrationsFolder("postgresql")).at(-1)?.name ?? "";
 const isSqlite = () => providerOf(app.services.db) === "sqlite";
 beforeEach(() => app.services.db.instance.deleteMany());
 
 /** Creates an instance whose clock is ahead by the given number of milliseconds. */
 const instance = (ahead = 0): Instances => {
   const now = () => new Date(Date.now() + ahead);
-  return new Instances({ ...app.services, now }, undefined, () => pino({ level: "silent" }));
+  const schema = isSqlite() ? undefined : SCHEMA;
+  return new Instances({ ...app.services, now }, { schema }, () => pino({ level: "silent" }));
 };
 const known = async (): Promise<string[]> =>
   (await app.services.db.instance.findMany()).map(({ id }) => id).sort();
@@ -63,4 +67,79 @@ test("a process on SQLite clears all earlier instances, which have ended", async
   await one.sign();
   await other.sign();
   expect(await known()).toEqual([other.id]);
+});
+
+describe("an instance whose database is migrated by a newer version", () => {
+  beforeEach((context) => context.skip(isSqlite(), "one process at a time uses an SQLite file"));
+  afterEach(async () => {
+    if (!isSqlite()) await app.services.db.$executeRaw`DELETE FROM "_migration" WHERE "name" = ${NEWER}`;
+  });
+
+  const NEWER = "9999_newer";
+  const migrate = (oldestBeside: string) =>
+    app.services.db.$executeRaw`INSERT INTO "_migration" ("name", "checksum", "appliedAt", "oldestBeside")
+      VALUES (${NEWER}, '', '', ${oldestBeside})`;
+  const REFUSED = "a newer version of the service has replaced it";
+
+  test("registers its schema", async () => {
+    const one = instance();
+    await one.sign();
+    expect(await app.services.db.instance.findMany()).toMatchObject([{ id: one.id, schema: SCHEMA }]);
+  });
+
+  test("continues beside a schema that allows it", async () => {
+    const pass = turnableTime();
+    const one = instance();
+    await migrate(SCHEMA);
+    await one.sign();
+    await one.requireSchema();
+    pass(61_000);
+    await one.requireSchema();
+  });
+
+  test("ends at its next heartbeat beside a schema that does not allow it", async () => {
+    const one = instance();
+    await one.sign();
+    await migrate(NEWER);
+    await one.sign();
+    expect((await one.superseded).message).toMatch(/beside which only 9999_newer and newer schemas may run/);
+    await expect(one.requireSchema()).rejects.toThrow(REFUSED);
+  });
+
+  test("does not start beside a schema that does not allow it", async () => {
+    await migrate(NEWER);
+    await expect(instance().start()).rejects.toThrow(SupersededError);
+  });
+
+  test("reads the schema before it admits again, if it has sent no heartbeat for a minute", async () => {
+    const pass = turnableTime();
+    const one = instance();
+    await one.sign();
+    await migrate(NEWER);
+    await one.requireSchema();
+    pass(60_000);
+    await expect(one.requireSchema()).rejects.toThrow(REFUSED);
+  });
+
+  test("admits nothing while it cannot read the schema", async () => {
+    const one = instance();
+    const { db } = app.services;
+    await db.$executeRaw`ALTER TABLE "_migration" RENAME COLUMN "oldestBeside" TO "away"`;
+    await expect(one.requireSchema())
+      .rejects.toThrow("oldestBeside")
+      .finally(() => db.$executeRaw`ALTER TABLE "_migration" RENAME COLUMN "away" TO "oldestBeside"`);
+    await one.requireSchema();
+  });
+
+  // The migration has not waited for this instance, because the instance had no recent heartbeat when it began.
+  test("trusts no heartbeat that it has sent during a migration after a minute without one", async () => {
+    const one = instance();
+    await app.services.db.$transaction(async (tx) => {
+      await tx.$executeRaw`SELECT FROM pg_advisory_xact_lock(${MIGRATION_LOCK})`;
+      await one.sign();
+      await one.requireSchema();
+    });
+    await migrate(NEWER);
+    await expect(one.requireSchema()).rejects.toThrow(REFUSED);
+  });
 });

@@ -200,7 +200,7 @@ export async function startApp(
     ),
     positionOf,
   };
-  const gateway = new Gateway(services, { folder: tmpdir(), log: () => app.log });
+  const gateway = new Gateway(services, { folder: tmpdir(), schema: undefined, log: () => app.log });
   const app = await buildApp(services, gateway);
   await app.listen({ host: "127.0.0.1", port: 0 });
   const url = `http://127.0.0.1:${(app.server.address() as AddressInfo).port}`;

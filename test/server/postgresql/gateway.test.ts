@@ -226,7 +226,7 @@ describe.skipIf(withoutSsh)(`devices of several instances${withoutSsh ? ` (${wit
   async function clearLost(uid: string): Promise<void> {
     const { client: db, close } = await openDatabase({ url: instances.databaseUrl, connections: 2 });
     const services = { db, now: () => new Date() } as unknown as Services;
-    const other = new Clearing(services, undefined, () => pino({ level: "silent" }));
+    const other = new Clearing(services, { schema: undefined }, () => pino({ level: "silent" }));
     const { instanceId } = await db.device.findUniqueOrThrow({ where: { uid } });
     const id = { not: instanceId ?? "" };
     await db.instance.updateMany({ where: { id }, data: { lastSeen: new Date(Date.now() - 300_000) } });

@@ -1,6 +1,16 @@
 import { Client } from "pg";
-import { expect, onTestFinished, test } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
+import type { MigrationOptions, OlderInstance } from "../../../server/db/Database.ts";
+import { DatabaseError } from "../../../server/db/DatabaseError.ts";
+import {
+  type Migration,
+  migrationOf,
+  migrationsFolder,
+  readMigrations,
+} from "../../../server/db/migrations/migrations.ts";
 import { difference } from "../../../server/db/migrations/schemas.ts";
+import { TEXT_CHECKSUMS } from "../../../server/db/migrations/textChecksums.ts";
+import { migratePostgresql } from "../../../server/db/postgresql/migrate.ts";
 import {
   emptyPostgresql,
   newPostgresql,
@@ -49,4 +59,110 @@ test("the migrations create the tables of the models", async () => {
   const expected = await tablesOf(created);
   expect(expected.length).toBeGreaterThan(200);
   expect(await tablesOf(migrated), "run `node server/db/migrations/diff.ts <name>`").toEqual(expected);
+});
+
+describe("a migration while instances of an older version run", () => {
+  const all = readMigrations(migrationsFolder("postgresql"));
+  const present = all.at(-1)?.name ?? "";
+  const expand = migrationOf(
+    "9001_expand",
+    `-- oldest-beside: ${present}\nCREATE TABLE "Expanded" ("id" TEXT)`,
+  );
+  const contract = migrationOf("9002_contract", '-- oldest-beside: 9002_contract\nDROP TABLE "Expanded"');
+
+  /** Creates a database with the given migrations, and returns functions that use it. */
+  async function migrated(migrations: readonly Migration[]) {
+    const database = await emptyPostgresql(postgresqlAddress() ?? "");
+    const client = await connect(database);
+    const config = { connectionString: database.url };
+    const migrate = (next: readonly Migration[], options?: MigrationOptions) =>
+      migratePostgresql(config, next, { patience: 0, ...options });
+    await migrate(migrations);
+    return {
+      client,
+      migrate,
+      /** Writes the heartbeat of an instance, which was sent the given number of seconds ago. */
+      async sign(schema: string | null, secondsAgo = 0) {
+        await client.query(
+          `INSERT INTO "Instance" ("id", "peerUrl", "lastSeen", "schema")
+           VALUES ('older', 'http://10.0.0.7:8081', timezone('utc', clock_timestamp()) - make_interval(secs => $1), $2)
+           ON CONFLICT ("id") DO UPDATE SET "lastSeen" = excluded."lastSeen", "schema" = excluded."schema"`,
+          [secondsAgo, schema],
+        );
+      },
+    };
+  }
+
+  test("is applied beside an instance that it allows", async () => {
+    const { migrate, sign } = await migrated(all);
+    await sign(present);
+    expect(await migrate([...all, expand])).toEqual([expand.name]);
+  });
+
+  test.each([
+    ["an older schema", present],
+    ["no registered schema", null],
+  ])("is not applied beside a running instance with %s", async (_, schema) => {
+    const { client, migrate, sign } = await migrated(all);
+    await sign(schema, 50);
+    const refused = migrate([...all, expand, contract]);
+    await expect(refused).rejects.toThrow(DatabaseError);
+    await expect(refused).rejects.toThrow(
+      /\(9001_expand, 9002_contract\).* are running:\n {2}instance older \(http:\/\/10\.0\.0\.7:8081\): .*\d+ more seconds\n.*--migrate-anyway/s,
+    );
+    await expect(refused).rejects.toThrow(`: ${schema ?? "no registered schema"}, counts as running`);
+    const { rows } = await client.query(`SELECT to_regclass('"Expanded"') AS "name"`);
+    expect(rows).toEqual([{ name: null }]);
+  });
+
+  test("is applied when the last heartbeat of the instance is older than its lifetime", async () => {
+    const { migrate, sign } = await migrated(all);
+    await sign(null, 61);
+    expect(await migrate([...all, expand, contract])).toEqual([expand.name, contract.name]);
+  });
+
+  test("is applied at once if the operator accepts it", async () => {
+    const { migrate, sign } = await migrated(all);
+    await sign(null);
+    const onWait = vi.fn();
+    const options = { anyway: true, onWait };
+    expect(await migrate([...all, expand, contract], options)).toEqual([expand.name, contract.name]);
+    expect(onWait).not.toHaveBeenCalled();
+  });
+
+  test("waits until the instance has ended, and other processes start meanwhile", async () => {
+    const { client, migrate, sign } = await migrated(all);
+    await sign(present);
+    const waiting = Promise.withResolvers<readonly OlderInstance[]>();
+    const next = [...all, expand, contract];
+    const later = migrate(next, { patience: 60_000, onWait: waiting.resolve });
+    expect(await waiting.promise).toEqual([
+      { id: "older", peerUrl: "http://10.0.0.7:8081", schema: present, secondsLeft: expect.any(Number) },
+    ]);
+    expect(await migrate(all)).toEqual([]);
+    await client.query('DELETE FROM "Instance"');
+    expect(await later).toEqual([expand.name, contract.name]);
+  });
+
+  test("is not applied beside an instance of the first versions, which have no column for the schema", async () => {
+    const old = all.slice(0, 5);
+    const { client, migrate } = await migrated(old);
+    // The first versions have stored the checksums of the texts, and no oldest schema.
+    await client.query('ALTER TABLE "_migration" DROP COLUMN "oldestBeside"');
+    for (const [name, [, checksum]] of Object.entries(TEXT_CHECKSUMS)) {
+      await client.query('UPDATE "_migration" SET "checksum" = $1 WHERE "name" = $2', [checksum, name]);
+    }
+    const sign = (secondsAgo: number) =>
+      client.query(
+        `INSERT INTO "Instance" ("id", "lastSeen") VALUES ('first', timezone('utc', now()) - make_interval(secs => $1))
+         ON CONFLICT ("id") DO UPDATE SET "lastSeen" = excluded."lastSeen"`,
+        [secondsAgo],
+      );
+    await sign(0);
+    await expect(migrate(all)).rejects.toThrow("instance first: no registered schema");
+    await sign(61);
+    expect(await migrate(all)).toEqual(all.slice(5).map(({ name }) => name));
+    const { rows } = await client.query('SELECT "name", "oldestBeside" FROM "_migration" ORDER BY 1');
+    expect(rows).toEqual(all.map(({ name, oldestBeside }) => ({ name, oldestBeside })));
+  });
 });

@@ -2,11 +2,18 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { DatabaseError } from "../../../server/db/DatabaseError.ts";
-import { migrationOf, migrationsFolder, readMigrations } from "../../../server/db/migrations/migrations.ts";
+import {
+  migrationsFolder,
+  migrationOf as readMigration,
+  readMigrations,
+} from "../../../server/db/migrations/migrations.ts";
 import { difference } from "../../../server/db/migrations/schemas.ts";
 import { migrateSqlite } from "../../../server/db/sqlite/migrate.ts";
 import { openSqlite } from "../../../server/db/sqlite/open.ts";
 import { testFolder } from "../../support/folder.ts";
+
+/** Returns a migration beside which no older instance may run. */
+const migrationOf = (name: string, sql: string) => readMigration(name, `-- oldest-beside: ${name}\n${sql}`);
 
 const tables = migrationOf(
   "0001_tables",

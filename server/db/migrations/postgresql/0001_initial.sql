@@ -1,3 +1,4 @@
+-- oldest-beside: 0001_initial
 -- CreateSchema
 CREATE SCHEMA IF NOT EXISTS "public";
 

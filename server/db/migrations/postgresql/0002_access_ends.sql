@@ -1,3 +1,4 @@
+-- oldest-beside: 0002_access_ends
 -- AlterTable
 ALTER TABLE "Member" ADD COLUMN     "accessExpiresAt" TIMESTAMP(3);
 

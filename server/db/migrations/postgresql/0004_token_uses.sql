@@ -1,3 +1,4 @@
+-- oldest-beside: 0004_token_uses
 -- A token with single use counts for its issuer. Before, it counted for each workload.
 -- CreateTable
 CREATE TABLE "TokenUse" (

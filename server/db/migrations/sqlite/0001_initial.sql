@@ -1,3 +1,4 @@
+-- oldest-beside: 0001_initial
 -- CreateTable
 CREATE TABLE "User" (
     "id" TEXT NOT NULL PRIMARY KEY,

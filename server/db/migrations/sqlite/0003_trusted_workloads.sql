@@ -1,3 +1,4 @@
+-- oldest-beside: 0003_trusted_workloads
 -- CreateTable
 CREATE TABLE "TrustedWorkload" (
     "id" TEXT NOT NULL PRIMARY KEY,

@@ -1,3 +1,4 @@
+-- oldest-beside: 0005_tags
 -- A tag becomes a row, so that its rename and its deletion change one row.
 -- CreateTable
 CREATE TABLE "Tag" (
