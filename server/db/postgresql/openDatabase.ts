@@ -11,34 +11,8 @@ import { readDirectly } from "../sql/sql.ts";
 import { writeDirectly } from "../sql/transaction.ts";
 import { inMigrationTurn, migratePostgresql } from "./migrate.ts";
 import { endSilence } from "./silence.ts";
-import { beginSerializable, type NameOf, postgresqlSql, WIRE_TYPES } from "./sql.ts";
-
-/**
- * Maximum number of prepared statements per connection. PostgreSQL parses statements above this limit at each
- * execution. A limit is necessary, because a statement with a list of ids has a different SQL text for each length of
- * the list.
- */
-const MAXIMUM_PREPARED = 300;
-
-/**
- * Creates a function that assigns names to prepared statements, so that PostgreSQL parses and plans each statement once
- * per connection. Statements without values, which begin and end transactions, have no name: PostgreSQL parses them
- * faster than it prepares them. Searches by a pattern have no name, because PostgreSQL must plan each search with its
- * pattern: whether the pattern index saves time depends on how many rows of all namespaces match the pattern.
- * @returns a function from a statement to its name; empty for a statement that is not prepared
- */
-function statementNames(): NameOf {
-  const names = new Map<string, string>();
-  return ({ sql, args }) => {
-    if (args.length === 0 || sql.includes(" LIKE ")) return "";
-    const known = names.get(sql);
-    if (known !== undefined) return known;
-    if (names.size >= MAXIMUM_PREPARED) return "";
-    const name = `gatehouse_${names.size}`;
-    names.set(sql, name);
-    return name;
-  };
-}
+import { beginSerializable, postgresqlSql, WIRE_TYPES } from "./sql.ts";
+import { repeatingStalePlans, repeatStalePlans, StatementNames } from "./statementNames.ts";
 
 /**
  * Maximum time, in milliseconds, for which PostgreSQL may send no data. After this time, connection attempts fail, and
@@ -77,7 +51,7 @@ export async function openPostgresqlDatabase(
   const prepared = await prepare().catch((error: unknown) => {
     throw unusable(url, error);
   });
-  const nameOf = statementNames();
+  const names = new StatementNames();
   const factory = new PrismaPg(
     {
       connectionString: url,
@@ -89,9 +63,10 @@ export async function openPostgresqlDatabase(
       options: PLANNER,
       pipeline: true,
     },
-    { statementNameGenerator: nameOf },
+    { statementNameGenerator: names.of },
   );
   const adapter = await factory.connect();
+  repeatStalePlans(adapter, names);
   const pool = adapter.underlyingDriver();
   endSilence(pool, url, { database: silence, connection: STATEMENT_TIMEOUT });
   const client = new PrismaClient({
@@ -100,10 +75,10 @@ export async function openPostgresqlDatabase(
   });
   readDirectly(client, {
     provider: "postgres",
-    sql: postgresqlSql(pool, nameOf),
-    wire: postgresqlSql(pool, nameOf, WIRE_TYPES),
+    sql: repeatingStalePlans(postgresqlSql(pool, names.of), names),
+    wire: repeatingStalePlans(postgresqlSql(pool, names.of, WIRE_TYPES), names),
   });
-  writeDirectly(client, new GroupCommit((alone) => beginSerializable(pool, nameOf, alone)));
+  writeDirectly(client, new GroupCommit((alone) => beginSerializable(pool, names, alone)));
   return {
     // This cast is safe: the SQLite and PostgreSQL clients are generated from the same models, so only the names of
     // their types differ.

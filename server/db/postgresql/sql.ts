@@ -3,9 +3,7 @@ import { type CustomTypesConfig, DatabaseError, type Pool, type PoolClient, type
 import { type SharedTransaction, Unsettled } from "../sql/groupCommit.ts";
 import type { Sql, SqlClient } from "../sql/sql.ts";
 import { gate } from "../sql/transactionGate.ts";
-
-/** Returns the name under which a statement is prepared; empty for a statement that is not prepared. */
-export type NameOf = (query: { readonly sql: string; readonly args: readonly unknown[] }) => string;
+import { inOpenTransaction, type StatementNames } from "./statementNames.ts";
 
 type Parsers = Readonly<Record<number, (text: string) => unknown>>;
 
@@ -32,7 +30,7 @@ const toPostgresql = (value: unknown): unknown =>
 /** Executes SQL on PostgreSQL without Prisma's client and its adapter. Throws the adapter's errors. */
 export function postgresqlSql(
   connection: Pick<PoolClient, "query">,
-  nameOf: NameOf,
+  nameOf: StatementNames["of"],
   columnTypes: CustomTypesConfig = TYPES,
 ): SqlClient {
   const run = ({ text, values }: Sql) =>
@@ -103,7 +101,7 @@ function inOneWrite(connection: PoolClient): Pick<PoolClient, "query"> {
  */
 export async function beginSerializable(
   pool: Pool,
-  nameOf: NameOf,
+  names: StatementNames,
   alone: boolean,
 ): Promise<SharedTransaction> {
   const connection = await pool.connect();
@@ -121,8 +119,13 @@ export async function beginSerializable(
   const begun = send(`BEGIN ISOLATION LEVEL SERIALIZABLE; ${gate(alone)}`);
   begun.catch(ignore);
   const sent = new Unsettled();
+  const sql = postgresqlSql(sender, names.of);
   return {
-    sql: { ...postgresqlSql(sender, nameOf), leaveToCommit: (change) => sent.add(change) },
+    sql: {
+      $queryRaw: (query) => inOpenTransaction(names, () => sql.$queryRaw(query)),
+      $executeRaw: (statement) => inOpenTransaction(names, () => sql.$executeRaw(statement)),
+      leaveToCommit: (change) => sent.add(change),
+    },
     send: (statement) => sent.add(send(statement)),
     settle: () => sent.settle(),
     async commit() {
