@@ -5,6 +5,9 @@ import { startService, type TestService } from "./service.ts";
 /** The secret that all instances of the service in a test share. */
 export const INSTANCE_SECRET = "the secret that the instances of a test share";
 
+/** The token for calls between the instances of a test. */
+export const INTERNAL_TOKEN = "internal-token-of-the-instances-of-a-test";
+
 type Environment = Readonly<Record<string, string>>;
 
 /** Several processes of the service on one PostgreSQL database, each with its own data folder. */
@@ -77,7 +80,7 @@ export async function startPeers(
   }
   const env = (index: number) => ({
     GATEHOUSE_INTERNAL_PORT: "0",
-    GATEHOUSE_INTERNAL_TOKEN: "internal-token-of-the-instances-of-a-test",
+    GATEHOUSE_INTERNAL_TOKEN: INTERNAL_TOKEN,
     GATEHOUSE_PEER_URL: relays[index]?.url ?? "",
     GATEHOUSE_SSH_PORT: "0",
     ...(typeof more === "function" ? more(index) : more),

@@ -32,6 +32,10 @@ export interface ServiceOptions {
   readonly flags?: readonly string[];
   /** Maximum file size, see {@link CommandOptions}. */
   readonly fileLimit?: number;
+  /** Path of the command. @default the command of the installed package */
+  readonly command?: string;
+  /** Called for each line of the log. */
+  readonly onLog?: (line: LogLine) => void;
 }
 
 export interface LogLine {
@@ -161,7 +165,7 @@ async function serve(
   env: Readonly<Record<string, string>>,
 ): Promise<Serving> {
   const args = ["serve", "--data-dir", dataDir, "--port", "0", ...(options.flags ?? [])];
-  const child = spawn(...nodeWith([...SHORT_LIVED, command, ...args], options), {
+  const child = spawn(...nodeWith([...SHORT_LIVED, options.command ?? command, ...args], options), {
     env: { ...environmentWithout(SETTINGS), ...env },
     stdio: ["ignore", "pipe", "pipe"],
   });
@@ -175,6 +179,7 @@ async function serve(
       const parsed = parseLog(line);
       if (parsed === undefined) return;
       logs.push(parsed);
+      options.onLog?.(parsed);
       if (parsed.msg === "listening") resolve(String(parsed.address));
     };
     for (const stream of [child.stdout, child.stderr]) createInterface({ input: stream }).on("line", collect);
