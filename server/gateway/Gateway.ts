@@ -87,7 +87,7 @@ export class Gateway {
   #handlers(): CallHandlers {
     const { services, live, instances } = this;
     return {
-      admit: (question) => this.#admit(question),
+      admit: (question) => this.admit(question),
       begin: async ({ uid, type, ends, ...login }) => {
         const { deviceUid, username, address: ipAddress, key, userId = null } = login;
         const session = { uid, deviceUid, username, ipAddress, type, term: "none", userId };
@@ -170,6 +170,20 @@ export class Gateway {
   }
 
   /**
+   * Decides a login, see {@link admit}. Refuses the login if this instance must not run beside the schema of the
+   * database.
+   */
+  async admit(question: LoginQuestion): Promise<Admission> {
+    try {
+      await this.instances.requireSchema();
+    } catch (error) {
+      if (error instanceof BusyError) return { refused: "busy", reason: error.message };
+      throw error;
+    }
+    return admit(this.services, question);
+  }
+
+  /**
    * Connects to a device through the instance that holds its tunnel.
    * @param session the id of the connection's session
    * @param holder the instance with the newest tunnel, according to the database
@@ -188,17 +202,6 @@ export class Gateway {
       }
     }
     return this.agentTunnels.connect(uid, session);
-  }
-
-  /** Decides a login, unless this instance must not run beside the schema of the database. */
-  async #admit(question: LoginQuestion): Promise<Admission> {
-    try {
-      await this.instances.requireSchema();
-    } catch (error) {
-      if (error instanceof BusyError) return { refused: "busy", reason: error.message };
-      throw error;
-    }
-    return admit(this.services, question);
   }
 
   /**

@@ -11,7 +11,7 @@ import type { RequestFacts } from "../../http/listener/requestFacts.ts";
 import { digestOf } from "../../secrets/digest.ts";
 import type { Services } from "../../services.ts";
 import type { Gateway } from "../Gateway.ts";
-import { admit, keyOfStored } from "../logins/admit.ts";
+import { keyOfStored } from "../logins/admit.ts";
 import { nextEnd } from "../logins/ends.ts";
 import type { Admission, Refusal } from "../protocol.ts";
 import { ssh2 } from "../ssh/ssh2.ts";
@@ -98,7 +98,7 @@ export const streamWebTerminal =
         "the terminal ticket is invalid or has expired. Open the terminal again",
       );
     const { username, password } = ticket;
-    const { admission: admitted, key } = await admitTerminal(services, ticket, address);
+    const { admission: admitted, key } = await admitTerminal(gateway, ticket, address);
     const { admission, userId } = await ofMember(services, admitted, ticket.userId);
     return new WebTerminalSocket(gateway, { admission, username, password, address, key, userId, size });
   };
@@ -139,14 +139,15 @@ async function takeTicket(
  * protocol.
  */
 async function admitTerminal(
-  services: Services,
+  gateway: Gateway,
   ticket: z.output<typeof terminalTicket>,
   address: string,
 ): Promise<{ readonly admission: Admission; readonly key: Buffer | undefined }> {
+  const { services } = gateway;
   const { device: uid, username: login, fingerprint, signature } = ticket;
   const question = { login, device: { uid }, address, firewall: true } as const;
   if (!fingerprint || !signature) {
-    return { admission: await admit(services, { ...question, key: undefined }), key: undefined };
+    return { admission: await gateway.admit({ ...question, key: undefined }), key: undefined };
   }
   const device = await services.db.device.findUnique({ where: { uid }, select: { tenantId: true } });
   const row = device && (await publicKeyRows.find(services.db, { tenantId: device.tenantId, fingerprint }));
@@ -157,7 +158,7 @@ async function admitTerminal(
   if (!row) return refused("key", "the namespace has no such key");
   const key = keyOfStored(row.data);
   if (!hasSigned(key, login, signature)) return refused("signature", "the signature is wrong");
-  return { admission: await admit(services, { ...question, key }), key };
+  return { admission: await gateway.admit({ ...question, key }), key };
 }
 
 /**

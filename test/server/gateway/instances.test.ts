@@ -1,13 +1,20 @@
+import { tmpdir } from "node:os";
+import Fastify from "fastify";
 import { pino } from "pino";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import { requireSchema } from "../../../server/app.ts";
 import { MIGRATION_LOCK } from "../../../server/db/Database.ts";
 import { migrationsFolder, readMigrations } from "../../../server/db/migrations/migrations.ts";
 import { providerOf } from "../../../server/db/sql/sql.ts";
 import { Instances, SupersededError } from "../../../server/gateway/agentTunnels/Instances.ts";
+import { Gateway } from "../../../server/gateway/Gateway.ts";
+import { answerErrors } from "../../../server/http/listener/errorHandler.ts";
+import { makeMetrics } from "../../../server/metrics.ts";
 import { turnableTime, withSharedApp } from "../http/lab.ts";
 
 const app = withSharedApp();
 const SCHEMA = readMigrations(migrationsFolder("postgresql")).at(-1)?.name ?? "";
+const silent = pino({ level: "silent" });
 const isSqlite = () => providerOf(app.services.db) === "sqlite";
 beforeEach(() => app.services.db.instance.deleteMany());
 
@@ -15,7 +22,7 @@ beforeEach(() => app.services.db.instance.deleteMany());
 const instance = (ahead = 0): Instances => {
   const now = () => new Date(Date.now() + ahead);
   const schema = isSqlite() ? undefined : SCHEMA;
-  return new Instances({ ...app.services, now }, { schema }, () => pino({ level: "silent" }));
+  return new Instances({ ...app.services, now }, { schema }, () => silent);
 };
 const known = async (): Promise<string[]> =>
   (await app.services.db.instance.findMany()).map(({ id }) => id).sort();
@@ -104,6 +111,35 @@ describe("an instance whose database is migrated by a newer version", () => {
     await one.sign();
     expect((await one.superseded).message).toMatch(/beside which only 9999_newer and newer schemas may run/);
     await expect(one.requireSchema()).rejects.toThrow(REFUSED);
+  });
+
+  test("refuses requests and logins before it ends, and /healthz responds", async () => {
+    const services = { ...app.services, metrics: makeMetrics() };
+    const gateway = new Gateway(services, { folder: tmpdir(), schema: SCHEMA, log: () => silent });
+    const probed = Fastify();
+    onTestFinished(() => probed.close());
+    requireSchema(probed, gateway);
+    answerErrors(probed);
+    for (const path of ["/healthz", "/readyz"]) probed.get(path, async () => "ok");
+    const statuses = () =>
+      Promise.all(["/healthz", "/readyz"].map(async (url) => (await probed.inject({ url })).statusCode));
+    const question = {
+      login: "root",
+      device: { uid: "d" },
+      address: "192.0.2.1",
+      key: undefined,
+      firewall: true,
+    };
+    await gateway.instances.sign();
+    expect(await statuses()).toEqual([200, 200]);
+    expect(await gateway.admit(question)).toMatchObject({ refused: "device" });
+    await migrate(NEWER);
+    await gateway.instances.sign();
+    expect(await statuses()).toEqual([200, 503]);
+    expect(await gateway.admit(question)).toEqual({
+      refused: "busy",
+      reason: expect.stringContaining(REFUSED),
+    });
   });
 
   test("does not start beside a schema that does not allow it", async () => {
