@@ -82,6 +82,8 @@ export async function newApp(
     genReqId: () => randomUUID(),
     bodyLimit: BODY_LIMIT,
     exposeHeadRoutes: false,
+    // Requests that arrive while the service closes its connections are answered.
+    return503OnClosing: false,
     routerOptions: { maxParamLength: PARAMETER_LIMIT },
     schemaController,
     // For an unreadable URL, Fastify runs no hooks. So this handler sets the security headers itself.

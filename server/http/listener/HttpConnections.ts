@@ -1,5 +1,6 @@
 import { IncomingMessage, type RequestListener, type Server, type ServerResponse } from "node:http";
-import type { Socket } from "node:net";
+import { Server as Listener, type Socket } from "node:net";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { boundRest, CHUNKS_MAX } from "./requestBodies.ts";
 
 /**
@@ -13,9 +14,9 @@ interface PendingRequest {
   readonly response: ServerResponse;
 }
 
-/** The state of a connection: whether a request is being answered, and which requests wait. */
+/** The state of a connection: the response to the request that is being answered, and the requests that wait. */
 interface ConnectionState {
-  answering: boolean;
+  answering: ServerResponse | undefined;
   readonly waiting: PendingRequest[];
 }
 
@@ -28,6 +29,8 @@ export class HttpConnections {
   readonly #states = new Map<Socket, ConnectionState>();
   readonly #turns = new LoopTurns();
   readonly #handshakes = new Map<string, Socket>();
+  readonly #servers: Server[] = [];
+  #ending = false;
   #closing = false;
 
   /**
@@ -44,7 +47,7 @@ export class HttpConnections {
     return (request, response) => {
       const state = this.#states.get(request.socket);
       if (state === undefined) handler(request, response);
-      else if (!state.answering) this.#answer(state, { request, response }, handler);
+      else if (state.answering === undefined) this.#answer(state, { request, response }, handler);
       else if (state.waiting.length < WAITING) state.waiting.push({ request, response });
       else request.socket.destroy();
     };
@@ -52,17 +55,19 @@ export class HttpConnections {
 
   #answer(state: ConnectionState, { request, response }: PendingRequest, handler: RequestListener): void {
     const { socket } = request;
-    state.answering = true;
+    state.answering = response;
+    if (this.#ending) endAfter(state);
     response.once("finish", () => {
       if (!request.complete) boundRest(request);
     });
     response.once("close", () => {
       const next = state.waiting.shift();
-      if (next !== undefined && !socket.destroyed) {
+      // After a response with `Connection: close`, no further request of the connection begins (RFC 9112, section 9.6).
+      if (next !== undefined && socket.writable) {
         this.#answer(state, next, handler);
         return;
       }
-      state.answering = false;
+      state.answering = undefined;
       if (this.#closing) socket.destroySoon();
     });
     // Read requests may overtake write requests, because a write takes several times as long as a read.
@@ -74,6 +79,7 @@ export class HttpConnections {
 
   /** Tracks the server's new connections. */
   watch(server: Server, secure: boolean): void {
+    this.#servers.push(server);
     server.on(secure ? "secureConnection" : "connection", (socket: Socket) => this.#add(socket));
     if (!secure) return;
     // During the TLS handshake, the connection has a plain socket. The TLS socket that replaces it has the same peer
@@ -92,7 +98,7 @@ export class HttpConnections {
       socket.destroy();
       return;
     }
-    this.#states.set(socket, { answering: false, waiting: [] });
+    this.#states.set(socket, { answering: undefined, waiting: [] });
     socket.once("close", () => this.#states.delete(socket));
   }
 
@@ -101,17 +107,41 @@ export class HttpConnections {
    * @returns false if a request of the connection is being answered, because the response still needs the connection
    */
   release(socket: Socket): boolean {
-    if (this.#states.get(socket)?.answering) return false;
+    if (this.#states.get(socket)?.answering !== undefined) return false;
     this.#states.delete(socket);
     return true;
   }
 
-  /** Closes idle and new connections at once. Closes other connections when their request is answered. */
-  close(): void {
+  /**
+   * From now on, the last response of each connection has the header `Connection: close`, and the connection ends after
+   * this response. So a client, for example a load balancer, sends no request on a connection that is about to close.
+   */
+  endAfterResponses(): void {
+    this.#ending = true;
+    for (const state of this.#states.values()) endAfter(state);
+  }
+
+  /**
+   * Stops accepting connections, and closes idle connections. Closes other connections when their request is answered.
+   * Requests that have reached this machine before this call are answered.
+   */
+  async close(): Promise<void> {
+    this.endAfterResponses();
+    // The method of the HTTP server would also close idle connections.
+    for (const server of this.#servers) Listener.prototype.close.call(server);
+    // Between two turns, Node reads all data that has arrived. The first turn may already have read its data.
+    await nextTurn();
+    await nextTurn();
     this.#closing = true;
     for (const socket of this.#handshakes.values()) socket.destroy();
-    for (const [socket, { answering }] of this.#states) if (!answering) socket.destroy();
+    for (const [socket, { answering }] of this.#states) if (answering === undefined) socket.destroy();
   }
+}
+
+/** Ends a connection after its present response, unless further requests wait or the response has begun. */
+function endAfter({ answering, waiting }: ConnectionState): void {
+  if (answering === undefined || answering.headersSent || waiting.length > 0) return;
+  answering.setHeader("Connection", "close");
 }
 
 function requestClass(isTooMany: (socket: Socket) => boolean): typeof IncomingMessage {

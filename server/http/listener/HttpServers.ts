@@ -81,9 +81,14 @@ export class HttpServers {
     return server;
   }
 
-  /** Closes idle connections as soon as the app begins to close. */
+  /** Stops accepting connections and closes idle connections as soon as the app begins to close. */
   closeWith(app: FastifyInstance): void {
-    app.addHook("preClose", async () => this.#connections.close());
+    app.addHook("preClose", () => this.#connections.close());
+  }
+
+  /** Ends each connection after its next response; see {@link HttpConnections.endAfterResponses}. */
+  endAfterResponses(): void {
+    this.#connections.endAfterResponses();
   }
 
   /** Releases a connection that continues with another protocol; see {@link HttpConnections.release}. */

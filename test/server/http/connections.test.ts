@@ -2,6 +2,7 @@ import { once } from "node:events";
 import { type AddressInfo, connect } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
 import { buildApp } from "../../../server/app.ts";
+import { HttpServers } from "../../../server/http/listener/HttpServers.ts";
 import { buildInternalApp } from "../../../server/process/internalApp.ts";
 import { withSharedApp } from "./lab.ts";
 
@@ -72,4 +73,49 @@ test("rejects two lengths of one body, and a length with chunks", async () => {
   ]) {
     expect(await answerTo(`${head}${lengths}\r\n\r\n{}`)).toMatch(/^HTTP\/1\.1 400 /);
   }
+});
+
+/** Starts an app. Returns the app, its servers, and an idle connection that has been used before. */
+async function withIdleConnection() {
+  const servers = new HttpServers();
+  const built = await buildApp(app.services, app.gateway, { servers });
+  onTestFinished(() => built.close());
+  await built.listen({ host: "127.0.0.1", port: 0 });
+  const socket = connect((built.server.address() as AddressInfo).port, "127.0.0.1").setEncoding("utf8");
+  let answer = "";
+  socket.on("data", (chunk: string) => {
+    answer += chunk;
+  });
+  socket.write(INFO);
+  await expect.poll(() => answer).toMatch(/^HTTP\/1\.1 200 .*"version"/s);
+  answer = "";
+  const rest = once(socket, "close").then(() => answer);
+  return { built, servers, socket, rest };
+}
+
+const INFO = "GET /info HTTP/1.1\r\nHost: test\r\n\r\n";
+/** The last response of a connection. */
+const LAST = /^HTTP\/1\.1 200 .*\r\nconnection: close\r\n.*"version"/is;
+
+test("answers a request that arrives immediately before the service closes its connections", async () => {
+  const { built, socket, rest } = await withIdleConnection();
+  // The client's system delivers the request at once, but the service has not read it when it begins to close.
+  socket.write(INFO);
+  await built.close();
+  expect(await rest).toMatch(LAST);
+});
+
+test("closes an idle connection when the service closes", async () => {
+  const { built, rest } = await withIdleConnection();
+  await built.close();
+  expect(await rest).toBe("");
+});
+
+test("ends each connection after its next response, and accepts new connections, before the service closes", async () => {
+  const { servers, built, socket, rest } = await withIdleConnection();
+  servers.endAfterResponses();
+  socket.write(INFO);
+  expect(await rest).toMatch(LAST);
+  const { port } = built.server.address() as AddressInfo;
+  expect(await answerTo(INFO, `http://127.0.0.1:${port}`)).toMatch(LAST);
 });
