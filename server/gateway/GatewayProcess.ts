@@ -38,6 +38,8 @@ const OUTSIDE_HEAP = 256;
  */
 const ALIVE_INTERVAL = 1_000;
 const MISSED_MAX = 5;
+/** Maximum number of missed reports of a process that counts as ready. */
+const MISSED_READY = 2;
 /** Maximum time, in milliseconds, for the process to start. Modules load slowly on a busy machine. */
 const BEGINNING = 60_000;
 /** Maximum time, in milliseconds, for the process to end its sessions and exit. */
@@ -76,6 +78,19 @@ export interface GatewayProcessOptions {
   ended(): void;
 }
 
+/**
+ * Whether the process can accept logins: `not started` also applies to the first start; `restarting` applies from the
+ * end of a process until the next process accepts connections; `unresponsive` means that its reports are late.
+ */
+export type GatewayCondition = "not started" | "ready" | "restarting" | "unresponsive";
+
+/** What a running process has reported. */
+interface Reports {
+  isReady: boolean;
+  /** Number of missed reports since the last report. */
+  missed: number;
+}
+
 /** A connection that the process must open, and the timer that ends the wait for this connection. */
 interface ExpectedConnection {
   readonly timer: NodeJS.Timeout;
@@ -96,6 +111,7 @@ export class GatewayProcess {
   #entry: GatewayProcessStart["entry"];
   #child: ChildProcess | undefined;
   #ready: Promise<number | undefined> | undefined;
+  #reports: Reports | undefined;
   #pause = PAUSE.first;
   readonly #stopped = new AbortController();
   /** Number of restarts of the process. */
@@ -110,6 +126,12 @@ export class GatewayProcess {
   /** Process id; undefined while no process runs. */
   get pid(): number | undefined {
     return this.#child?.pid;
+  }
+
+  /** Whether the process can accept logins now. */
+  get condition(): GatewayCondition {
+    if (this.#reports?.isReady) return this.#reports.missed > MISSED_READY ? "unresponsive" : "ready";
+    return this.restarts > 0 ? "restarting" : "not started";
   }
 
   /**
@@ -185,18 +207,18 @@ export class GatewayProcess {
     }
     this.#child = child;
     const begun = Promise.withResolvers<number | undefined>();
-    let missed = 0;
-    let isReady = false;
+    const reports: Reports = { isReady: false, missed: 0 };
+    this.#reports = reports;
     const timer = setInterval(() => {
-      missed += 1;
-      if (missed <= (isReady ? MISSED_MAX : BEGINNING / ALIVE_INTERVAL)) return;
+      reports.missed += 1;
+      if (reports.missed <= (reports.isReady ? MISSED_MAX : BEGINNING / ALIVE_INTERVAL)) return;
       clearInterval(timer);
       this.#kill(child, "does not respond");
     }, ALIVE_INTERVAL);
     const receive = (message: FromGatewayProcess) => {
-      missed = 0;
+      reports.missed = 0;
       if (message.kind === "ready") {
-        isReady = true;
+        reports.isReady = true;
         begun.resolve(message.port);
       } else if (message.kind === "failed") begun.reject(new OperatorError(message.reason));
       else this.#receive(child, message);
@@ -212,7 +234,8 @@ export class GatewayProcess {
     const ended = (code: number | null, signal: NodeJS.Signals | null) => {
       clearInterval(timer);
       begun.reject(new Error("the gateway process has ended"));
-      this.#ended({ code, signal, pid: child.pid, wasReady: isReady, ran: performance.now() - startedAt });
+      const ran = performance.now() - startedAt;
+      this.#ended({ code, signal, pid: child.pid, wasReady: reports.isReady, ran });
     };
     child.on("error", (error) => {
       begun.reject(error);
@@ -251,6 +274,7 @@ export class GatewayProcess {
   }): void {
     this.#child = undefined;
     this.#ready = undefined;
+    this.#reports = undefined;
     this.state = undefined;
     this.#options.ended();
     // The start error is not logged here, because the caller that started the process for the first time receives it.

@@ -3,6 +3,7 @@ import type { FastifyPluginAsync } from "fastify";
 import fastifyPlugin from "fastify-plugin";
 import type { Database } from "../db/Database.ts";
 import { outageOf } from "../db/outage.ts";
+import type { GatewayCondition } from "../gateway/GatewayProcess.ts";
 import "../http/access/declaredAccess.ts";
 import { BusyError } from "../errors.ts";
 
@@ -11,9 +12,29 @@ const options = {
   config: { publicBecause: "probes have no login, and the response contains one word" },
 } as const;
 
-const health: FastifyPluginAsync<{ database: Pick<Database, "client" | "tryWrite"> }> = async (
+/** The parts of the service that the probes check. */
+interface HealthOptions {
+  readonly database: Pick<Database, "client" | "tryWrite">;
+  /**
+   * The SSH gateway. Undefined without an SSH port: the process then serves web terminals only, and a load balancer
+   * must not take the API away because of them.
+   */
+  readonly gateway?: { readonly condition: GatewayCondition } | undefined;
+  /** Returns true from the moment in which the service is stopped. @default never */
+  readonly isStopping?: () => boolean;
+}
+
+/** The reason why a service is not ready, by the condition of its SSH gateway. */
+const GATEWAY_PROBLEMS: Readonly<Record<GatewayCondition, string | undefined>> = {
+  "not started": "the SSH gateway does not listen yet",
+  ready: undefined,
+  restarting: "the SSH gateway is being restarted",
+  unresponsive: "the SSH gateway does not respond",
+};
+
+const health: FastifyPluginAsync<HealthOptions> = async (
   app,
-  { database },
+  { database, gateway, isStopping = () => false },
 ) => {
   const writes = new WriteCheck(database);
   app.addHook("onError", async (_request, _reply, error) => writes.noteError(error));
@@ -24,6 +45,11 @@ const health: FastifyPluginAsync<{ database: Pick<Database, "client" | "tryWrite
       request.log.error({ err: error }, message);
       return reply.code(503).send({ message });
     };
+    // These reasons are not logged at each probe, because the log already has the end and the restart of the process.
+    const reason = isStopping()
+      ? "the service is being stopped"
+      : gateway && GATEWAY_PROBLEMS[gateway.condition];
+    if (reason !== undefined) return reply.code(503).send({ message: reason });
     try {
       await database.client.$queryRaw`SELECT 1`;
     } catch (error) {
@@ -93,6 +119,7 @@ class WriteCheck {
 
 /**
  * Adds the routes for probes, without login. `/healthz` responds while the process runs. `/readyz` also requires that
- * the database responds and can be written; otherwise it responds with 503.
+ * the service is not being stopped, that the SSH gateway accepts logins, and that the database responds and can be
+ * written; otherwise it responds with 503 and the reason.
  */
 export const healthPlugin = fastifyPlugin(health, { name: "health" });

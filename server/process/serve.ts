@@ -1,5 +1,6 @@
 import { execFile } from "node:child_process";
 import { chmodSync } from "node:fs";
+import { setTimeout as wait } from "node:timers/promises";
 import type { FastifyBaseLogger, FastifyInstance } from "fastify";
 import { pino } from "pino";
 import { buildAdminServer } from "../admin/adminServer.ts";
@@ -47,7 +48,10 @@ export interface RunningService {
   announce(): void;
   /** Resolves when the service must stop, because a newer version has migrated the database. */
   readonly superseded: Promise<OperatorError>;
-  /** Waits for requests in progress, up to the configured time, and releases all resources. */
+  /**
+   * Stops the service: reports that it is not ready, serves requests and logins for the lame-duck time, drains open
+   * logins, completes requests in progress up to the configured time, and releases all resources.
+   */
   stop(): Promise<void>;
   /**
    * Reloads the certificate, its key and the position file, if they are configured. An invalid file leaves the previous
@@ -137,7 +141,12 @@ export async function serve(config: Config): Promise<RunningService> {
     undo.push(() => services.heartbeats.flush());
 
     const app = await buildApp(services, gateway, { logger: loggerOptions(settings.logLevel), servers });
-    await app.register(healthPlugin, { database });
+    let isStopping = false;
+    await app.register(healthPlugin, {
+      database,
+      gateway: settings.sshPort === undefined ? undefined : gateway.process,
+      isStopping: () => isStopping,
+    });
     for (const unknown of config.unknownVariables) app.log.warn(unknown, unknownText(unknown));
     if (database.migrated.length > 0) app.log.info({ migrations: database.migrated }, "database migrated");
     if (database.namesUnindexed !== undefined)
@@ -168,6 +177,16 @@ export async function serve(config: Config): Promise<RunningService> {
     warnOfPlainHttp(app, config);
     const announce = () => {
       app.log.info({ address: listeningAddress(app, config), dataDir }, "listening");
+      undo.push(async () => {
+        isStopping = true;
+        servers.endAfterResponses();
+        if (settings.lameDuck === 0) return;
+        app.log.info(
+          { seconds: settings.lameDuck },
+          "not ready; requests and logins are served for this time",
+        );
+        await wait(settings.lameDuck * 1000);
+      });
       undo.push(reportToSystemd(app.log));
     };
     const { tls } = config;

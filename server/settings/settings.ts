@@ -566,11 +566,20 @@ export const settings = named({
     fallback: "info",
     ...oneOf("fatal", "error", "warn", "info", "debug", "trace", "silent"),
   }),
+  lameDuck: row({
+    value: "seconds",
+    about:
+      "Time, in seconds, for which the service continues to serve all requests and logins after it is stopped, while " +
+      "/readyz returns 503. Load balancers must notice the 503 within this time. The default is for a service without " +
+      "a load balancer",
+    fallback: "0",
+    ...whole({ min: 0, max: 3600, unit: "seconds" }),
+  }),
   drain: row({
     value: "seconds",
     about:
       "Maximum time, in seconds, for which open SSH sessions and web terminals continue after the service is " +
-      "stopped. New sessions are refused during this time. A second signal ends all sessions immediately",
+      "stopped and the time of --lame-duck is over. New sessions are refused during this time. A second signal ends all sessions immediately",
     fallback: "0",
     ...whole({ min: 0, max: 86_400, unit: "seconds" }),
   }),

@@ -46,6 +46,7 @@ const SETTINGS: readonly (readonly [string, unknown, string, unknown])[] = [
   ["sshRefusalsPerAddress", 60, "0", 0],
   ["sshMemory", 512, "256", 256],
   ["endRefusedSessions", true, "off", false],
+  ["lameDuck", 0, "10", 10],
   ["drain", 0, "90", 90],
   ["apiEndpoint", undefined, "[::1]:443", "[::1]:443"],
   ["workloadIssuerNetworks", [], "10.2.0.0/16", ["10.2.0.0/16"]],
