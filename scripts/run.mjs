@@ -249,7 +249,7 @@ const commands = {
   },
 };
 
-for (const name of ["server", "lists", "attack", "policy", "terraform", "gateway"])
+for (const name of ["server", "lists", "attack", "policy", "terraform", "gateway", "retention"])
   commands[`bench:${name}`] = () => script(`bench/${name}.ts`, args);
 
 if (!(command in commands)) {

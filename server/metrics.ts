@@ -33,6 +33,10 @@ export interface Metrics {
   readonly refusedTakeovers: Counter;
   /** Number of list requests refused because too many requests of the same owner waited. */
   readonly refusedLists: Counter;
+  /** Number of recordings that this instance deleted, by reason. */
+  readonly deletedRecordings: Counter<"reason">;
+  /** Number of sessions that this instance deleted after their retention. */
+  readonly deletedSessions: Counter;
 }
 
 /** Creates the counters, with a separate registry. */
@@ -106,6 +110,17 @@ export function makeMetrics(): Metrics {
     refusedLists: new Counter({
       name: "gatehouse_refused_lists_total",
       help: "List requests refused because too many list requests of the same namespace were waiting",
+      registers,
+    }),
+    deletedRecordings: new Counter({
+      name: "gatehouse_deleted_recordings_total",
+      help: "Recordings that this instance deleted, by reason (retention, quota)",
+      labelNames: ["reason"],
+      registers,
+    }),
+    deletedSessions: new Counter({
+      name: "gatehouse_deleted_sessions_total",
+      help: "Sessions that this instance deleted after their retention",
       registers,
     }),
   };

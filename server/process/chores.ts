@@ -18,7 +18,8 @@ interface Chore {
   readonly name: string;
   /** Interval in milliseconds. */
   readonly every: number;
-  run(): Promise<void>;
+  /** @param stop aborted when the service stops. A run that takes long ends soon after it. */
+  run(stop: AbortSignal): Promise<void>;
 }
 
 const SECOND = 1000;
@@ -46,7 +47,7 @@ function choresOf(services: Services, { keys, clock }: Kept, log: FastifyBaseLog
     { name: "expired objects", every: HOUR, run: () => removeExpiredObjects(services) },
     { name: "mails", every: 2 * SECOND, run: () => deliverMails(services, log) },
     { name: "accounts", every: HOUR, run: () => forgetAccounts(services) },
-    { name: "sessions", every: 10 * MINUTE, run: () => trimSessions(services) },
+    { name: "sessions", every: MINUTE, run: (stop) => trimSessions(services, stop) },
     { name: "workload tokens", every: HOUR, run: () => forgetTokenUses(services) },
     { name: "deleted tags", every: 10 * SECOND, run: () => removeDeletedTags(services) },
     { name: "unused tags", every: HOUR, run: () => removeUnusedTags(services) },
@@ -61,12 +62,13 @@ function choresOf(services: Services, { keys, clock }: Kept, log: FastifyBaseLog
  */
 export function startChores(services: Services, kept: Kept, log: FastifyBaseLogger): () => Promise<void> {
   const running = new Set<Promise<void>>();
+  const stop = new AbortController();
   const timers = choresOf(services, kept, log).map(({ name, every, run }) => {
     let busy = false;
     return setInterval(() => {
       if (busy) return;
       busy = true;
-      const work = run()
+      const work = run(stop.signal)
         .catch((error: unknown) => log.error({ err: error, chore: name }, "a chore failed"))
         .finally(() => {
           busy = false;
@@ -77,6 +79,7 @@ export function startChores(services: Services, kept: Kept, log: FastifyBaseLogg
   });
   return async () => {
     for (const timer of timers) clearInterval(timer);
+    stop.abort();
     await Promise.all(running);
   };
 }

@@ -1,86 +1,72 @@
-import { setTimeout as wait } from "node:timers/promises";
+import { readRows, sql } from "../../db/sql/sql.ts";
 import type { Services } from "../../services.ts";
+import {
+  deleteRecordings,
+  deleteSessions,
+  type RecordedSession,
+  RemovalSteps,
+  SESSIONS_AT_ONCE,
+} from "./removeSessions.ts";
 
 const DAY = 24 * 60 * 60_000;
 
-/** Maximum number of rows that one statement deletes. Other queries wait for at most one statement. */
-const RECORDS = 1000;
-const SESSIONS = 50;
-/** Pause before each statement, in milliseconds, so that other queries can use the database. */
-const PAUSE = 10;
 /**
- * Maximum number of statements in one run. The number is limited, because the service must wait for the run when it
- * stops.
+ * Returns the times before which the recordings and the sessions that were last active have expired; undefined for those
+ * that never expire. A session and its recording expire together if the session expires first.
  */
-const STATEMENTS = 200;
-
-/**
- * Runs a statement after a pause. If the run has reached its maximum number of statements, returns false and does not
- * run the statement.
- */
-type Run = (statement: () => Promise<unknown>) => Promise<boolean>;
-
-function limitedRun(): Run {
-  let remaining = STATEMENTS;
-  return async (statement) => {
-    if (remaining === 0) return false;
-    remaining -= 1;
-    await wait(PAUSE);
-    await statement();
-    return true;
+export function retentionEnds(services: Services): {
+  readonly recordings: Date | undefined;
+  readonly sessions: Date | undefined;
+} {
+  const { sessionRetention, recordingRetention } = services.settings;
+  const before = (days: number) => new Date(services.now().getTime() - days * DAY);
+  const days = [sessionRetention, recordingRetention].filter((limit) => limit > 0);
+  return {
+    recordings: days.length > 0 ? before(Math.min(...days)) : undefined,
+    sessions: sessionRetention > 0 ? before(sessionRetention) : undefined,
   };
 }
 
-/** Deletes expired sessions and recordings, up to the limit of one run. A session with keep-alives never expires. */
-export async function trimSessions(services: Services): Promise<void> {
-  const { sessionRetention: sessions, recordingRetention: recordings } = services.settings;
-  const limits = [sessions, recordings].filter((days) => days > 0);
-  const run = limitedRun();
-  // A session and its recording expire together. The recording is deleted first, because it may have more rows than one
-  // statement should delete.
-  if (limits.length > 0) await trimRecordings(services, before(services, Math.min(...limits)), run);
-  if (sessions > 0) await trimUnrecorded(services, before(services, sessions), run);
-}
-
-const before = (services: Services, days: number) => new Date(services.now().getTime() - days * DAY);
-
-async function trimRecordings({ db }: Services, end: Date, run: Run): Promise<void> {
-  for (;;) {
-    const session = await db.session.findFirst({
-      where: { recorded: true, lastSeen: { lt: end } },
-      orderBy: { lastSeen: "asc" },
-      select: { uid: true },
-    });
-    if (session === null) return;
-    const { uid } = session;
-    const removed = await untilFewer(RECORDS, run, () =>
-      db.sessionRecord.deleteMany({ where: { sessionUid: uid }, limit: RECORDS }),
-    );
-    if (!removed) return;
-    await db.session.updateMany({ where: { uid }, data: { recorded: false } });
-  }
-}
-
-async function trimUnrecorded({ db }: Services, end: Date, run: Run): Promise<void> {
-  await untilFewer(SESSIONS, run, () =>
-    db.session.deleteMany({ where: { recorded: false, lastSeen: { lt: end } }, limit: SESSIONS }),
-  );
-}
-
 /**
- * Repeats a statement until it deletes fewer rows than its limit. Returns false if the run reached its maximum number
- * of statements before that.
+ * Deletes all expired recordings and sessions. A session with keep-alives never expires. The oldest come first,
+ * regardless of their namespaces: each one waits only for those that expired before it. So a namespace can delay the
+ * others only if it has produced more than the service deletes, for its whole retention. The service deletes a hundred
+ * times as fast as sessions of 2,000 devices arrive (bench/RETENTION.md).
+ * @param stop ends the run after the current statement
  */
-async function untilFewer(
-  most: number,
-  run: Run,
-  remove: () => Promise<{ readonly count: number }>,
-): Promise<boolean> {
-  for (let count = most; count === most; ) {
-    const ran = await run(async () => {
-      ({ count } = await remove());
-    });
-    if (!ran) return false;
+export async function trimSessions(services: Services, stop: AbortSignal): Promise<void> {
+  const steps = new RemovalSteps(services, stop);
+  const { recordings, sessions } = retentionEnds(services);
+  // Recordings are deleted first, because only sessions without recordings are deleted.
+  if (recordings !== undefined) await trimRecordings(services, recordings, steps);
+  if (sessions !== undefined) await trimUnrecorded(services, sessions, steps);
+}
+
+async function trimRecordings(services: Services, end: Date, steps: RemovalSteps): Promise<void> {
+  for (;;) {
+    const expired = await readRows<RecordedSession>(
+      services.db,
+      sql`SELECT "uid", "records" FROM "Session" WHERE "recorded" = ${true} AND "lastSeen" < ${end}
+        ORDER BY "lastSeen" LIMIT ${SESSIONS_AT_ONCE}`,
+    );
+    if (expired.length === 0) return;
+    const deleted = await deleteRecordings(steps, expired);
+    if (deleted === undefined) return;
+    services.metrics.deletedRecordings.inc({ reason: "retention" }, deleted);
   }
-  return true;
+}
+
+async function trimUnrecorded(services: Services, end: Date, steps: RemovalSteps): Promise<void> {
+  const isExpired = sql`"recorded" = ${false} AND "lastSeen" < ${end}`;
+  for (;;) {
+    const expired = await readRows<{ readonly uid: string }>(
+      services.db,
+      sql`SELECT "uid" FROM "Session" WHERE ${isExpired} ORDER BY "lastSeen" LIMIT ${SESSIONS_AT_ONCE}`,
+    );
+    if (expired.length === 0) return;
+    const uids = expired.map(({ uid }) => uid);
+    const deleted = await deleteSessions(steps, uids, isExpired);
+    if (deleted === undefined) return;
+    services.metrics.deletedSessions.inc(deleted);
+  }
 }

@@ -1,7 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { request } from "node:http";
 import { beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
-import { trimSessions } from "../../../server/features/sessions/retention.ts";
 import { pieceTurns } from "../../../server/http/limits/pieces.ts";
 import { withInternalApp, withLab } from "../http/lab.ts";
 import { type CallOptions, enroll, enrollProven, valuesOf } from "../http/testApp.ts";
@@ -304,69 +303,6 @@ test("keeps all concurrent chunks", async () => {
   expect(answers.map(({ status }) => status)).toEqual(messages.map(() => 200));
   const { body } = await play();
   expect(valuesOf(body, "message").sort()).toEqual([...messages].sort());
-});
-
-describe("retention", () => {
-  const trim = (sessionRetention: number, recordingRetention: number) =>
-    trimSessions({
-      ...app.services,
-      settings: { ...app.services.settings, sessionRetention, recordingRetention },
-    });
-  const DAY = 24 * 3600;
-  const uids = async () => (await app.services.db.session.findMany()).map((session) => session.uid);
-
-  test("deletes recordings first, then their sessions, and keeps active ones", async () => {
-    await record("old");
-    const alive = await begin();
-    app.pass(3 * DAY);
-    await internal.call("keepSessionAlive", { params: { uid: alive } });
-    await trim(0, 0);
-    await trim(5, 4);
-    expect(await app.services.db.sessionRecord.count()).toBe(1);
-    await trim(5, 2);
-    expect(await app.services.db.sessionRecord.count()).toBe(0);
-    expect((await app.services.db.session.findUnique({ where: { uid } }))?.recorded).toBe(false);
-    await trim(2, 0);
-    expect(await uids()).toEqual([alive]);
-  });
-
-  test("deletes limited batches, so that a stop of the service does not wait, and continues the next time", async () => {
-    await app.services.db.session.createMany({
-      data: Array.from({ length: 300 }, (_, index) => ({
-        ...{ uid: index.toString(16).padStart(64, "0"), tenantId: ana.tenant, deviceUid: device },
-        ...{ username: "", ipAddress: "", type: "", term: "", recorded: true },
-        ...{ startedAt: app.services.now(), lastSeen: app.services.now() },
-      })),
-    });
-    app.pass(2 * DAY);
-    const remaining = () => app.services.db.session.count({ where: { recorded: true } });
-    await trim(0, 1);
-    expect(await remaining()).toBe(100);
-    await trim(0, 1);
-    expect(await remaining()).toBe(0);
-  });
-
-  test("deletes a session with its recording, in several batches", async () => {
-    const at = app.services.now();
-    const { tenant: tenantId } = ana;
-    const old = Array.from({ length: 120 }, (_, index) => index.toString(16).padStart(64, "0"));
-    const session = { tenantId, deviceUid: device, username: "", ipAddress: "", type: "", term: "" };
-    await app.services.db.session.createMany({
-      data: old.map((name, index) => ({
-        ...{ ...session, uid: name, startedAt: at, lastSeen: at, recorded: index === 0 },
-      })),
-    });
-    await app.services.db.sessionRecord.createMany({
-      data: Array.from({ length: 2100 }, (_, sequence) => ({
-        ...{ sessionUid: old[0] ?? "", seat: 0, sequence, time: at, message: '""', width: 1n, height: 1n },
-      })),
-    });
-    app.pass(2 * DAY);
-    await internal.call("keepSessionAlive", { params: { uid } });
-    await trim(1, 0);
-    expect(await uids()).toEqual([uid]);
-    expect(await app.services.db.sessionRecord.count()).toBe(0);
-  });
 });
 
 test("a chunk is stored in its own turn of the namespace", async () => {

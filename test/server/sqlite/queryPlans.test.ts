@@ -100,7 +100,7 @@ SEARCH DeviceTagUse USING COVERING INDEX DeviceTagUse_tagId_deviceUid_idx`,
 test("finds old sessions and recordings with an index", async () => {
   database.takeQueries();
   const settings = { ...app.services.settings, sessionRetention: 2, recordingRetention: 1 };
-  await trimSessions({ ...app.services, settings });
+  await trimSessions({ ...app.services, settings }, new AbortController().signal);
   const queries = database.takeQueries();
   expect(queries.length).toBeGreaterThan(0);
   for (const query of queries) {
