@@ -1,4 +1,4 @@
-import { Counter, Histogram, Registry } from "prom-client";
+import { Counter, Gauge, Histogram, Registry } from "prom-client";
 
 /** Upper bounds of the request time histogram, in seconds. A read takes a few milliseconds, a login about 50. */
 const BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
@@ -37,6 +37,8 @@ export interface Metrics {
   readonly deletedRecordings: Counter<"reason">;
   /** Number of sessions that this instance deleted after their retention. */
   readonly deletedSessions: Counter;
+  /** Seconds by which the oldest recording or session exceeds its retention, by kind; 0 if none does. */
+  readonly retentionBacklog: Gauge<"kind">;
 }
 
 /** Creates the counters, with a separate registry. */
@@ -121,6 +123,12 @@ export function makeMetrics(): Metrics {
     deletedSessions: new Counter({
       name: "gatehouse_deleted_sessions_total",
       help: "Sessions that this instance deleted after their retention",
+      registers,
+    }),
+    retentionBacklog: new Gauge({
+      name: "gatehouse_retention_backlog_seconds",
+      help: "Time by which the oldest recording or session exceeds its retention, by kind (recording, session)",
+      labelNames: ["kind"],
       registers,
     }),
   };

@@ -4,6 +4,7 @@ import { forgetRemovedDevices, refreshBilling } from "../features/billing/upkeep
 import { foldDeviceCounts } from "../features/devices/deviceCounts.ts";
 import { removeExpiredObjects } from "../features/expiredObjects.ts";
 import { deliverMails } from "../features/outbox/deliverMails.ts";
+import { RetentionBacklog } from "../features/sessions/RetentionBacklog.ts";
 import { trimSessions } from "../features/sessions/retention.ts";
 import { removeDeletedTags, removeUnusedTags } from "../features/tags/tagUpkeep.ts";
 import { forgetTokenUses } from "../features/trustedWorkloads/tokenUses.ts";
@@ -33,6 +34,7 @@ interface Kept {
 }
 
 function choresOf(services: Services, { keys, clock }: Kept, log: FastifyBaseLogger): Chore[] {
+  const backlog = new RetentionBacklog(services, log);
   return [
     // After another instance has rotated the signing key, this instance signs with the new key after at most this
     // interval.
@@ -48,6 +50,8 @@ function choresOf(services: Services, { keys, clock }: Kept, log: FastifyBaseLog
     { name: "mails", every: 2 * SECOND, run: () => deliverMails(services, log) },
     { name: "accounts", every: HOUR, run: () => forgetAccounts(services) },
     { name: "sessions", every: MINUTE, run: (stop) => trimSessions(services, stop) },
+    // This chore is separate, so that it reports sessions that the chore above cannot delete.
+    { name: "retention backlog", every: MINUTE, run: () => backlog.measure() },
     { name: "workload tokens", every: HOUR, run: () => forgetTokenUses(services) },
     { name: "deleted tags", every: 10 * SECOND, run: () => removeDeletedTags(services) },
     { name: "unused tags", every: HOUR, run: () => removeUnusedTags(services) },

@@ -1,4 +1,5 @@
 import { beforeEach, expect, onTestFinished, test, vi } from "vitest";
+import { RetentionBacklog } from "../../../server/features/sessions/RetentionBacklog.ts";
 import { SLICE } from "../../../server/features/sessions/removeSessions.ts";
 import { trimSessions } from "../../../server/features/sessions/retention.ts";
 import { postgresqlAddress } from "../../support/postgresql/database.ts";
@@ -179,4 +180,32 @@ test("keeps the audit trail of a deleted session", async () => {
   const query = { kind: "session", object: uid };
   const trail = await app.call("getAuditTrail", { token, params: { tenant: ana.tenant }, query });
   expect(trail.body).toMatchObject([{ operation: "closeSession" }]);
+});
+
+test("the backlog is the time by which the oldest recording or session exceeds its retention, and is logged once per change", async () => {
+  const HOUR = 3600;
+  const settings = { ...app.services.settings, sessionRetention: 2, recordingRetention: 1 };
+  const services = { ...app.services, settings };
+  const logged: string[] = [];
+  const write = (level: string) => () => void logged.push(level);
+  const backlog = new RetentionBacklog(services, { warn: write("warn"), info: write("info") } as never);
+  const measured = async () => {
+    await backlog.measure();
+    const { values } = await services.metrics.retentionBacklog.get();
+    return Object.fromEntries(values.map(({ labels, value }) => [labels.kind, value]));
+  };
+  expect(await measured()).toEqual({ recording: 0, session: 0 });
+  await add([{ chunks: ["output"] }, {}]);
+  app.pass(DAY + HOUR);
+  expect(await measured()).toEqual({ recording: HOUR, session: 0 });
+  expect(logged).toEqual([]);
+  app.pass(1);
+  expect(await measured()).toEqual({ recording: HOUR + 1, session: 0 });
+  app.pass(DAY);
+  expect(await measured()).toEqual({ recording: DAY + HOUR + 1, session: HOUR + 1 });
+  expect(logged).toEqual(["warn"]);
+  await trimSessions(services, new AbortController().signal);
+  expect(await measured()).toEqual({ recording: 0, session: 0 });
+  expect(await measured()).toEqual({ recording: 0, session: 0 });
+  expect(logged).toEqual(["warn", "info"]);
 });
