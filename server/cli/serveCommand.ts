@@ -76,7 +76,7 @@ export function serveCommand(io: CommandIo): Command {
  * @throws OperatorError the settings or their files are invalid
  */
 async function checkSettings(io: CommandIo, flags: Flags): Promise<void> {
-  for (const unknown of unknownVariables(io.env))
+  for (const unknown of unknownVariables(Object.keys(io.env)))
     io.stderr.write(`gatehouse-server: Warning: ${unknownText(unknown)}\n`);
   const config = readConfig(io.env, flags);
   const { checkFiles } = await import("../process/checkSettings.ts");

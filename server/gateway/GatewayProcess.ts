@@ -84,7 +84,7 @@ export interface GatewayProcessOptions {
  */
 export type GatewayCondition = "not started" | "ready" | "restarting" | "unresponsive";
 
-/** What a running process has reported. */
+/** The reports of a running process. */
 interface Reports {
   isReady: boolean;
   /** Number of missed reports since the last report. */

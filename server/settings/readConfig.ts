@@ -348,6 +348,6 @@ export function readConfig(environment: Environment, flags: Flags): Config {
     internal: internalListener(values),
     mail: mail(values),
     settings: { ...(others as Omit<SettingValues, Withheld>), saml: samlSettings(values) },
-    unknownVariables: unknownVariables(environment),
+    unknownVariables: unknownVariables(Object.keys(environment)),
   };
 }

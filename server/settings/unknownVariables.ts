@@ -1,5 +1,4 @@
 import { Command, CommanderError } from "commander";
-import type { Environment } from "./readConfig.ts";
 import { settings } from "./settings.ts";
 
 /** A variable of the environment that looks like a setting, but that no program of the project reads. */
@@ -59,9 +58,12 @@ const own: readonly string[] = Object.values(settings).flatMap(({ variable, secr
 /** The names of all variables that a program of the project reads. */
 export const knownVariables: ReadonlySet<string> = new Set([...own, ...OTHERS.map((name) => PREFIX + name)]);
 
-/** Returns the variables that have the prefix of settings, but that no program of the project reads. */
-export function unknownVariables(environment: Environment): readonly UnknownVariable[] {
-  return Object.keys(environment)
+/**
+ * Returns the variables that have the prefix of settings, but that no program of the project reads.
+ * @param names names of all variables of the environment
+ */
+export function unknownVariables(names: readonly string[]): readonly UnknownVariable[] {
+  return names
     .filter((name) => name.startsWith(PREFIX) && !knownVariables.has(name))
     .sort()
     .map((variable) => ({ variable, similar: similarSettings(variable) }));

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import ssh2 from "ssh2";
 import { expect, it } from "vitest";
+import { call } from "../support/call.ts";
 import { CLIENT } from "../support/sshFleet.ts";
 import { openTerminal } from "../support/terminal.ts";
 import { describeSsh, type SshLab } from "./lab.ts";
@@ -164,6 +165,11 @@ describeSsh("terminals of OpenSSH", options, (lab) => {
     process.kill(lab.fleet.service.pid, "SIGTERM");
     await window.untilShown("This session ends in 30 seconds.");
     expect((await lab.ssh({ command: "true" })).code).toBe(255);
+    // A load balancer sends no new requests, and the API still responds.
+    expect((await call(lab.fleet.service, "GET /readyz")).body).toEqual({
+      message: "the service is being stopped",
+    });
+    expect((await call(lab.fleet.service, "GET /info")).status).toBe(200);
     window.type("echo $((6 * 7)) goes on; exit");
     await window.untilShown("42 goes on");
     expect(await window.code).toBe(0);

@@ -55,8 +55,8 @@ export class Balancer {
   }
 
   /**
-   * Forwards a request once.
-   * @throws Error no upstream is ready, or the upstream closed the connection before its response
+   * Forwards a request once. Waits while no upstream is ready, as on a machine so busy that probes take seconds.
+   * @throws Error the upstream refused the connection, or closed it before its response
    */
   async send(
     method: "GET" | "POST",
@@ -64,17 +64,24 @@ export class Balancer {
     token: string,
     content?: object,
   ): Promise<BalancedResponse> {
-    const ready = [...this.#upstreams].filter(({ isReady }) => isReady);
-    this.#turn += 1;
-    const upstream = ready[this.#turn % ready.length];
-    if (upstream === undefined) throw new Error("no upstream is ready");
-    const { statusCode, body } = await upstream.pool.request({
+    const { pool } = await this.#next();
+    const { statusCode, body } = await pool.request({
       method,
       path,
       headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
       body: content === undefined ? null : JSON.stringify(content),
     });
     return { status: statusCode, body: await body.text() };
+  }
+
+  async #next(): Promise<Upstream> {
+    for (;;) {
+      const ready = [...this.#upstreams].filter(({ isReady }) => isReady);
+      this.#turn += 1;
+      const upstream = ready[this.#turn % ready.length];
+      if (upstream !== undefined) return upstream;
+      await wait(PROBE_INTERVAL, undefined, { signal: this.#ended.signal });
+    }
   }
 
   /** Ends the probes, and closes all connections. */

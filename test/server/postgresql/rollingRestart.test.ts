@@ -13,7 +13,7 @@ const CLIENTS = 6;
 const REQUESTS = 300;
 
 /** Settings of each instance. The lame-duck time is many times the interval of the balancer's probes. */
-const SETTINGS = { GATEHOUSE_SSH_PORT: "0", GATEHOUSE_LAME_DUCK: "5" };
+const SETTINGS = { GATEHOUSE_SSH_PORT: "0", GATEHOUSE_LAME_DUCK: "8" };
 
 test("a rolling restart of three instances behind a load balancer fails no request, and loses and repeats no write", {
   tags: ["long"],

@@ -147,7 +147,7 @@ test.each([
   ["GATEHOUSE_Port", "GATEHOUSE_PORT"],
   ["GATEHOUSE_NOTHING_LIKE_IT_AT_ALL", undefined],
 ])("suggests for %s: %s", (variable, similar) => {
-  const [unknown] = unknownVariables({ [variable]: "1", PATH: "/bin", OTHER_GATEHOUSE_PORT: "1" });
+  const [unknown] = unknownVariables([variable, "PATH", "OTHER_GATEHOUSE_PORT"]);
   if (similar === undefined) expect(unknown).toEqual({ variable, similar });
   else expect(unknown?.similar).toContain(similar);
 });
