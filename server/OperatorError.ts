@@ -8,6 +8,19 @@ export class OperatorError extends Error {
   readonly exitCode: number = 1;
 }
 
+/** Runs all checks, and returns the messages of the checks that throw an {@link OperatorError}. */
+export function problemsOf(checks: readonly (() => unknown)[]): readonly string[] {
+  return checks.flatMap((check) => {
+    try {
+      check();
+      return [];
+    } catch (error) {
+      if (!(error instanceof OperatorError)) throw error;
+      return [error.message];
+    }
+  });
+}
+
 /** Causes of failed connections and listeners, by the code of the system's error. */
 const SOCKET_CAUSES: Readonly<Record<string, string>> = {
   EACCES: "permission denied",

@@ -79,7 +79,7 @@ async function checkSettings(io: CommandIo, flags: Flags): Promise<void> {
   for (const unknown of unknownVariables(Object.keys(io.env)))
     io.stderr.write(`gatehouse-server: Warning: ${unknownText(unknown)}\n`);
   const config = readConfig(io.env, flags);
-  const { checkFiles } = await import("../process/checkSettings.ts");
+  const { checkFiles } = await import("../process/checkFiles.ts");
   checkFiles(config);
   print(io, "settings OK");
 }

@@ -7,7 +7,7 @@ import { isLoopback } from "../addresses.ts";
 import type { DatabaseLocation } from "../db/Database.ts";
 import { readSecretFile } from "../files/readSecretFile.ts";
 import type { MailConfig } from "../mail/mailers.ts";
-import { OperatorError, reasonOf } from "../OperatorError.ts";
+import { OperatorError, problemsOf, reasonOf } from "../OperatorError.ts";
 import type { Setting } from "./setting.ts";
 import { type SettingName, type SettingValues, settings } from "./settings.ts";
 import { type UnknownVariable, unknownVariables } from "./unknownVariables.ts";
@@ -319,17 +319,6 @@ function certificatesIn(file: string): readonly string[] {
   }
 }
 
-/** Returns the message if a check throws a ConfigError. */
-function problemIn(check: () => unknown): readonly string[] {
-  try {
-    check();
-    return [];
-  } catch (error) {
-    if (!(error instanceof ConfigError)) throw error;
-    return [error.message];
-  }
-}
-
 /**
  * Reads the configuration of the service from the environment and the flags of `serve`.
  * @throws ConfigError see {@link readSettings}
@@ -337,7 +326,7 @@ function problemIn(check: () => unknown): readonly string[] {
 export function readConfig(environment: Environment, flags: Flags): Config {
   const values = readSettings(Object.keys(settings) as SettingName[], environment, flags);
   const checks = [checkPublicUrl, checkConsole, tlsFiles, internalListener, mail, samlSettings];
-  const problems = checks.flatMap((check) => problemIn(() => check(values)));
+  const problems = problemsOf(checks.map((check) => () => check(values)));
   if (problems.length > 0) throw new ConfigError(problems.join("\n"));
   const { databaseUrl, secret, internalToken: _token, smtpUrl: _url, ...open } = values;
   const others = Object.fromEntries(Object.entries(open).filter(([name]) => !name.startsWith("saml")));

@@ -5,7 +5,9 @@ import { call } from "../../support/call.ts";
 import { type TestService, testService } from "../../support/service.ts";
 import { gatewayPidOf } from "../../support/sshFleet.ts";
 
-const patiently = { timeout: 60_000, interval: 20 };
+/** Time limits on a busy machine, where a service takes long to start. */
+const slowly = { timeout: 240_000 };
+const patiently = { timeout: 100_000, interval: 20 };
 
 /** Returns the service's reason for not being ready; "ok" if it is ready. */
 async function readinessOf(service: TestService): Promise<string> {
@@ -19,7 +21,7 @@ function pidOf(service: TestService): number {
   return pid;
 }
 
-describe.skipIf(process.platform === "win32")("a service with an SSH port", () => {
+describe.skipIf(process.platform === "win32")("a service with an SSH port", slowly, () => {
   test("is not ready while its gateway process is being restarted, and logs how the process ended", async () => {
     const service = await testService({ flags: ["--ssh-port", "0"] });
     expect(await readinessOf(service)).toBe("ok");
@@ -50,7 +52,7 @@ describe.skipIf(process.platform === "win32")("a service with an SSH port", () =
   });
 });
 
-describe("a service that is stopped", () => {
+describe("a service that is stopped", slowly, () => {
   test("is not ready at once, and serves requests on connections that end after one response", async () => {
     const service = await testService({ env: { GATEHOUSE_LAME_DUCK: "3600" } });
     const dispatcher = new Agent({ connections: 1, pipelining: 1 });

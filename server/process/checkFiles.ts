@@ -1,7 +1,7 @@
 import { statSync } from "node:fs";
 import { checkDataFolder } from "../files/dataFolder.ts";
 import { readHostKey } from "../gateway/hostKey.ts";
-import { OperatorError } from "../OperatorError.ts";
+import { OperatorError, problemsOf } from "../OperatorError.ts";
 import { knownSecret } from "../secrets/instanceSecret.ts";
 import type { Config } from "../settings/readConfig.ts";
 import { readMetricsToken } from "./metricsServer.ts";
@@ -24,14 +24,6 @@ export function checkFiles({ settings, tls, secret }: Config): void {
     checks.push(() => checkDataFolder(dataDir));
     checks.push(() => knownSecret(dataDir, secret));
   }
-  const problems = checks.flatMap((check) => {
-    try {
-      check();
-      return [];
-    } catch (error) {
-      if (!(error instanceof OperatorError)) throw error;
-      return [error.message];
-    }
-  });
+  const problems = problemsOf(checks);
   if (problems.length > 0) throw new OperatorError(problems.join("\n"));
 }
