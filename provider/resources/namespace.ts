@@ -57,7 +57,7 @@ const settings = z.strictObject({
     "The maximum size of the recording of a session, in MiB. `0` means the limit of the server.",
   ),
   sessionRecordFailure: wireSettings.session_record_failure.describe(
-    "What happens to a session that cannot be recorded for too long, for example during an outage of the server's database. Must be `continue` (the session continues, and its record gets a gap) or `end` (the session ends).",
+    "The policy for a session that cannot be recorded for too long, for example during an outage of the server's database. Must be `continue` (the session continues, and its record gets a gap) or `end` (the session ends).",
   ),
   sshForwarding: z
     .array(forwardingRule)

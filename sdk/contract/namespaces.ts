@@ -131,7 +131,7 @@ const ownSettings = {
       .enum(["continue", "end"])
       .optional()
       .describe(
-        "What happens to a session whose output and events cannot be stored for too long. `continue`: the session " +
+        "The policy for a session whose output and events cannot be stored for too long. `continue`: the session " +
           "continues, and its record gets a gap; `end`: the session ends. Default: continue",
       ),
   ),

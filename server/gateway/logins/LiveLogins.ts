@@ -24,7 +24,7 @@ interface LiveLogin extends LoginFacts {
   policy: string | undefined;
   /** Connection to the device; undefined until the device is connected. */
   stream: Duplex | undefined;
-  /** True once the login was told to end. During an outage of the database, its session stays open for longer. */
+  /** True once the gateway process was asked to end the login. During an outage of the database, its session stays open for longer. */
   isEnding: boolean;
 }
 
@@ -269,7 +269,7 @@ export class LiveLogins {
     }
   }
 
-  /** Tells a login to end. */
+  /** Asks the gateway process to end a login. */
   #end(uid: string, reason: string): void {
     const login = this.#live.get(uid);
     if (login !== undefined) login.isEnding = true;

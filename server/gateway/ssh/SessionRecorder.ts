@@ -1,4 +1,5 @@
 import { StringDecoder } from "node:string_decoder";
+import type { Logger } from "pino";
 import type {
   EntriesResult,
   OutputEntry,
@@ -6,8 +7,7 @@ import type {
   RecordingGap,
   SessionEntry,
 } from "../../features/sessions/addEntries.ts";
-import type { EventData, TerminalSize } from "../protocol.ts";
-import type { SessionWriter } from "./SessionWriter.ts";
+import type { EventData, LostData, TerminalSize } from "../protocol.ts";
 
 /**
  * Maximum number of characters and entries in one write. The writer writes at once when a session has that many waiting
@@ -40,6 +40,20 @@ export interface RecorderOptions {
   readonly whenUnrecordable?: (() => void) | undefined;
 }
 
+/** The writer of all sessions, with the functions that a recorder uses. */
+export interface EntryWriter {
+  readonly log: Logger;
+  /** Time, in milliseconds, for which a session repeats a write before it counts as unrecordable. */
+  readonly patience: number;
+  /** True if the waiting entries of all sessions together use the writer's capacity. */
+  readonly isCrowded: boolean;
+  /** Schedules a session with entries to write. */
+  add(session: SessionRecorder, urgent: boolean): void;
+  /** Counts waiting entries that a session has added, or with negative numbers, removed. */
+  count(entries: number, characters: number): void;
+  countLost(data: LostData): void;
+}
+
 /** A gap that is not yet written. Further lost data enlarges it. */
 type OpenGap = { -readonly [Field in keyof RecordingGap]: RecordingGap[Field] };
 
@@ -59,7 +73,7 @@ const lengthOf = (data: object): number =>
  */
 export class SessionRecorder {
   readonly uid: string;
-  readonly #writer: SessionWriter;
+  readonly #writer: EntryWriter;
   readonly #whenUnrecordable: (() => void) | undefined;
   readonly #decoders = new Map<string, StringDecoder>();
   #recording: boolean;
@@ -85,7 +99,7 @@ export class SessionRecorder {
   #notFull = Promise.withResolvers<void>();
   #idle = Promise.withResolvers<void>();
 
-  constructor(uid: string, { recording, whenUnrecordable }: RecorderOptions, writer: SessionWriter) {
+  constructor(uid: string, { recording, whenUnrecordable }: RecorderOptions, writer: EntryWriter) {
     this.uid = uid;
     this.#recording = recording;
     this.#whenUnrecordable = whenUnrecordable;

@@ -2,7 +2,7 @@ import { setTimeout as sleep, setImmediate as turn } from "node:timers/promises"
 import type { Logger } from "pino";
 import type { EntriesResult, SessionEntries } from "../../features/sessions/addEntries.ts";
 import type { LostData } from "../protocol.ts";
-import { BATCH, type RecorderOptions, SessionRecorder } from "./SessionRecorder.ts";
+import { BATCH, type EntryWriter, type RecorderOptions, SessionRecorder } from "./SessionRecorder.ts";
 
 /** Time, in milliseconds, for which the writer collects entries before it writes them. */
 const COLLECTING = 200;
@@ -24,9 +24,8 @@ export interface WriterOptions {
  * session delays other sessions. The entries of a failed write stay with their session, which repeats them after a
  * pause.
  */
-export class SessionWriter {
+export class SessionWriter implements EntryWriter {
   readonly log: Logger;
-  /** See {@link WriterOptions.patience}. */
   readonly patience: number;
   readonly #write: WriteEntries;
   readonly #capacity: number;
@@ -58,18 +57,15 @@ export class SessionWriter {
     return { ...this.#waiting };
   }
 
-  /** True if the waiting entries of all sessions together use the writer's capacity. */
   get isCrowded(): boolean {
     return this.#waiting.characters >= this.#capacity;
   }
 
-  /** Counts waiting entries that a session has added, or with negative numbers, removed. */
   count(entries: number, characters: number): void {
     this.#waiting.entries += entries;
     this.#waiting.characters += characters;
   }
 
-  /** Counts lost data. */
   countLost({ gaps, bytes }: LostData): void {
     this.#lost.gaps += gaps;
     this.#lost.bytes += bytes;
@@ -82,7 +78,6 @@ export class SessionWriter {
     return lost;
   }
 
-  /** Schedules a session with entries to write. */
   add(session: SessionRecorder, urgent: boolean): void {
     this.#dirty.add(session);
     if (urgent) this.#early.resolve();

@@ -36,7 +36,7 @@ describe.skipIf(withoutSsh)(
           GATEHOUSE_DATABASE_URL: database.url,
           GATEHOUSE_SECRET: INSTANCE_SECRET,
           GATEHOUSE_SSH_RECORD_PATIENCE: "1",
-          GATEHOUSE_METRICS_PORT: "0",
+          GATEHOUSE_METRICS_ADDRESS: "127.0.0.1:0",
         },
         begin: ({ fleet: { client, tenant } }) =>
           client.setSessionRecord({ params: { tenant }, body: { sessionRecord: true } }),
