@@ -98,6 +98,7 @@ describe("without any setting", () => {
       ...valuesOf(1),
       internalHost: "127.0.0.1",
       databaseConnections: 10,
+      migrateAnyway: false,
       saml: undefined,
     });
   });
@@ -148,6 +149,7 @@ test("reads every setting from the environment", () => {
       ...valuesOf(3),
       internalHost: "127.0.0.1",
       databaseConnections: 10,
+      migrateAnyway: false,
       saml: {
         idpEntityId: "https://idp.example.org",
         ssoUrl: "https://idp.example.org/sso",
