@@ -234,6 +234,10 @@ export class Instances {
     } catch (error) {
       this.#heartbeats = undefined;
       this.#log().error({ err: error }, "cannot write the heartbeat of this instance; retrying");
+      // A newer schema can be the cause.
+      await this.#checkSchema().catch((cause: unknown) => {
+        this.#log().error({ err: cause }, "cannot read the schema of the database; retrying");
+      });
     }
   }
 

@@ -147,6 +147,15 @@ describe("an instance whose database is migrated by a newer version", () => {
     await expect(instance().start()).rejects.toThrow(SupersededError);
   });
 
+  test("reads the schema if it cannot write its heartbeat, because the schema can be the cause", async () => {
+    const { db } = app.services;
+    await migrate(NEWER);
+    await db.$executeRaw`ALTER TABLE "Instance" RENAME COLUMN "schema" TO "away"`;
+    await expect(instance().start())
+      .rejects.toThrow(SupersededError)
+      .finally(() => db.$executeRaw`ALTER TABLE "Instance" RENAME COLUMN "away" TO "schema"`);
+  });
+
   test("reads the schema before it admits again, if it has sent no heartbeat for a minute", async () => {
     const pass = turnableTime();
     const one = instance();
