@@ -1,4 +1,3 @@
-import { readFileSync } from "node:fs";
 import { addHelpEnd, reportUsage } from "@gatehouse-access/sdk/errors";
 import { Command, CommanderError } from "commander";
 import { adminCommand } from "./cli/adminCommand.ts";
@@ -7,7 +6,7 @@ import { type CommandIo, surviveLostReaders } from "./cli/CommandIo.ts";
 import { migrateCommand } from "./cli/migrateCommand.ts";
 import { restoreCommand } from "./cli/restoreCommand.ts";
 import { serveCommand } from "./cli/serveCommand.ts";
-import { packageFile } from "./files/packageFile.ts";
+import { packageVersion } from "./files/packageFile.ts";
 import { OperatorError } from "./OperatorError.ts";
 
 const WRONG_USAGE = 2;
@@ -46,11 +45,6 @@ Exit codes of all commands:
   2  Wrong usage
   3  Incomplete copy: the service wrote rows during migrate-to-postgresql`;
 
-function version(): string {
-  const text = readFileSync(packageFile("package.json"), "utf8");
-  return (JSON.parse(text) as { version: string }).version;
-}
-
 /**
  * Runs `gatehouse-server` with the arguments that follow the command's name.
  * @param io default: the environment and streams of the process
@@ -83,7 +77,7 @@ class UsageError extends OperatorError {
 export function newProgram(io: CommandIo): Command {
   const program = new Command("gatehouse-server")
     .description("Service for remote SSH access to devices.")
-    .version(version(), "-V, --version", "Print the version")
+    .version(packageVersion(), "-V, --version", "Print the version")
     .addCommand(serveCommand(io))
     .addCommand(adminCommand(io))
     .addCommand(backupCommand(io))
@@ -94,7 +88,7 @@ export function newProgram(io: CommandIo): Command {
     examples: [
       "gatehouse-server serve --data-dir /var/lib/gatehouse",
       "gatehouse-server admin setup-link --data-dir /var/lib/gatehouse",
-      "gatehouse-server backup /backup/gatehouse.db --data-dir /var/lib/gatehouse",
+      "gatehouse-server backup /backup/gatehouse.backup --data-dir /var/lib/gatehouse",
     ],
     page: "docs/operate/install.md",
   });

@@ -64,14 +64,23 @@ export function callAdmin<T>(
  * @throws OperatorError no service runs on the data folder, its data is in PostgreSQL, or the file cannot be written
  */
 export function fetchDatabase(folder: string, file: string): Promise<number> {
-  return sendRequest(folder, { method: "GET", path: "/database" }, async ({ body, headers }) => {
-    await streamDurably(file, body).catch((error: NodeJS.ErrnoException) => {
-      // The connection to the service failed, not the access to the file.
-      if (error.syscall === undefined) throw error;
-      const size = outOfSpace.has(error.code ?? "") ? ` (${headers["content-length"]} bytes)` : "";
-      throw new OperatorError(fileFailureText("write", `${file}${size}`, error), { cause: error });
-    });
-    return Number(headers[CHANGES_HEADER]);
+  return sendRequest(folder, { method: "GET", path: "/database" }, async (response) => {
+    await writeBody(file, response);
+    return Number(response.headers[CHANGES_HEADER]);
+  });
+}
+
+/** Writes a backup of the service that runs on a data folder into a file, like {@link fetchDatabase}. */
+export function fetchBackup(folder: string, file: string): Promise<void> {
+  return sendRequest(folder, { method: "GET", path: "/backup" }, (response) => writeBody(file, response));
+}
+
+async function writeBody(file: string, { body, headers }: ResponseData): Promise<void> {
+  await streamDurably(file, body).catch((error: NodeJS.ErrnoException) => {
+    // The connection to the service failed, not the access to the file.
+    if (error.syscall === undefined) throw error;
+    const size = outOfSpace.has(error.code ?? "") ? ` (${headers["content-length"]} bytes)` : "";
+    throw new OperatorError(fileFailureText("write", `${file}${size}`, error), { cause: error });
   });
 }
 

@@ -5,9 +5,11 @@ import type { Snapshots } from "../db/sqlite/snapshots.ts";
 import { answerTo } from "../errors.ts";
 import { presentAuditEntry, type WireEntry } from "../features/audit/presentAuditEntry.ts";
 import { createUser } from "../features/users/account/createUser.ts";
+import type { ExternalParts } from "../files/backupFile.ts";
 import { HttpServers } from "../http/listener/HttpServers.ts";
 import { schemaController } from "../http/listener/schemaController.ts";
 import { OperatorError } from "../OperatorError.ts";
+import type { HostKey } from "../secrets/hostKey.ts";
 import { setupSign } from "../secrets/setupSign.ts";
 import type { DatabaseSigningKeys } from "../secrets/signingKeys.ts";
 import type { Services } from "../services.ts";
@@ -34,6 +36,9 @@ interface AdminOptions {
   readonly address: () => string;
   readonly keys: DatabaseSigningKeys;
   readonly snapshots: Snapshots | undefined;
+  readonly external: ExternalParts;
+  /** Returns the SSH host key of the service; undefined if it has none. */
+  readonly hostKey: () => HostKey | undefined;
 }
 
 /**
@@ -41,7 +46,7 @@ interface AdminOptions {
  * permission replaces a login.
  */
 export function buildAdminServer(services: Services, options: AdminOptions): FastifyInstance {
-  const { logger, address, keys, snapshots } = options;
+  const { logger, address, keys } = options;
   const servers = new HttpServers();
   const app: FastifyInstance = Fastify({
     loggerInstance: logger,
@@ -154,7 +159,7 @@ export function buildAdminServer(services: Services, options: AdminOptions): Fas
   });
 
   registerAnnouncements(app, services);
-  registerSnapshots(app, snapshots);
+  registerSnapshots(app, services, options);
   registerInvoices(app, services);
 
   app.get("/setup-link", async (): Promise<SetupLink> => {

@@ -13,6 +13,10 @@ export interface CommandIo {
 /** Writes a line to stdout. */
 export const print = (io: CommandIo, line: string): void => void io.stdout.write(`${line}\n`);
 
+/** Writes a warning to stderr. */
+export const warn = (io: CommandIo, text: string): void =>
+  void io.stderr.write(`gatehouse-server: Warning: ${text}\n`);
+
 /** Error codes of writes to a pipe, a socket or a terminal whose reader has disconnected. */
 const READER_LOST = ["EPIPE", "ECONNRESET", "EIO"];
 

@@ -1,7 +1,8 @@
-import { existsSync, statSync } from "node:fs";
+import { existsSync, rmSync, statSync } from "node:fs";
 import { resolve } from "node:path";
 import type { Command } from "commander";
-import { fetchDatabase } from "../admin/adminClient.ts";
+import { fetchBackup } from "../admin/adminClient.ts";
+import { type BackupManifest, readBackup } from "../files/backupFile.ts";
 import { OperatorError } from "../OperatorError.ts";
 import type { Flags } from "../settings/readConfig.ts";
 import { type CommandIo, print } from "./CommandIo.ts";
@@ -10,18 +11,46 @@ import { folderOf, subcommand } from "./subcommand.ts";
 async function backup(io: CommandIo, name: string, flags: Flags): Promise<void> {
   const file = resolve(name);
   if (existsSync(file)) throw new OperatorError(`${file} already exists. Choose another file.`);
-  await fetchDatabase(folderOf(io, flags), file);
-  print(io, `Wrote the database to ${file} (${statSync(file).size} bytes).`);
+  await fetchBackup(folderOf(io, flags), file);
+  const { hostKey, secret, external } = await verifiedManifest(file);
+  print(io, `Wrote the backup ${file} (${statSync(file).size} bytes).`);
   print(
     io,
-    "A restore needs the instance secret, which is not in the backup. Keep a copy of the secret in another place: the file " +
-      "`secret` of the data folder, or the value of GATEHOUSE_SECRET or GATEHOUSE_SECRET_FILE.",
+    hostKey === null
+      ? "It contains the database. The service has no SSH host key."
+      : `It contains the database and the SSH host key ${hostKey.fingerprint}.`,
   );
+  print(
+    io,
+    `A restore needs the instance secret ${secret.fingerprint}, which is not in the backup. Keep a copy of it in another ` +
+      `place: ${secret.source}.`,
+  );
+  if (external.length > 0)
+    print(io, `The backup does not contain these settings and their files: ${external.join(", ")}.`);
 }
 
-/** `gatehouse-server backup`: copies the database of a running service, which the data folder identifies. */
+/**
+ * Reads a new backup and checks it against its checksum, so that a damaged backup is detected now and not at the restore.
+ * @throws OperatorError the backup is damaged; then the file is removed
+ */
+async function verifiedManifest(file: string): Promise<BackupManifest> {
+  try {
+    const manifest = await readBackup(file, async (database) => {
+      for await (const _part of database);
+    });
+    if (manifest === undefined) throw new OperatorError(`The service wrote no backup to ${file}.`);
+    return manifest;
+  } catch (error) {
+    rmSync(file, { force: true });
+    throw error;
+  }
+}
+
+/** `gatehouse-server backup`: backs up a running service, which the data folder identifies. */
 export function backupCommand(io: CommandIo): Command {
-  return subcommand("backup", "Copy the database of the running service to a file.", "/backup/gatehouse.db")
+  return subcommand("backup", "Back up the running service to a file.", "/backup/gatehouse.backup", {
+    page: "docs/operate/backup.md",
+  })
     .argument("<file>", "New file for the backup")
     .action((name: string, flags: Flags) => backup(io, name, flags));
 }

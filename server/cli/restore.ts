@@ -1,14 +1,16 @@
-import { createReadStream, existsSync, rmSync } from "node:fs";
+import { existsSync, rmSync } from "node:fs";
 import { fileFailureText } from "@gatehouse-access/sdk/errors";
 import { serviceListens } from "../admin/socketPath.ts";
 import { type BackupContent, checkBackup } from "../db/sqlite/checkBackup.ts";
 import { replaceSqlite } from "../db/sqlite/replace.ts";
+import { type BackupManifest, readBackup } from "../files/backupFile.ts";
 import { prepareDataFolder } from "../files/dataFolder.ts";
 import { streamDurably } from "../files/durableFile.ts";
 import { OperatorError } from "../OperatorError.ts";
-import { knownSecret } from "../secrets/instanceSecret.ts";
-import { sealerOf } from "../secrets/sealer.ts";
+import { knownSecret, secretFingerprint } from "../secrets/instanceSecret.ts";
+import { type Sealer, sealerOf } from "../secrets/sealer.ts";
 import { openSigningKey } from "../secrets/signingKeys.ts";
+import { RestoredHostKey, type RestoreMessages } from "./RestoredHostKey.ts";
 
 /** Parameters of a restore: the backup, and the data of the service to restore. */
 interface RestoreRequest {
@@ -18,19 +20,26 @@ interface RestoreRequest {
   readonly database: string;
   /** The configured instance secret; undefined: the secret of the data folder. */
   readonly secret: string | undefined;
+  /** Path of the configured SSH host key; undefined: the key in the data folder. */
+  readonly sshHostKeyFile: string | undefined;
 }
 
 interface Restored extends BackupContent {
   /** New path of the previous database; undefined if no database existed. */
   readonly kept: string | undefined;
+  readonly hostKey: RestoreMessages;
+  /** Undefined if an earlier version wrote the backup, without a checksum and a host key. */
+  readonly manifest: BackupManifest | undefined;
 }
 
 /**
- * Checks that a stopped service can use a backup, and replaces the database of the service with the backup.
+ * Checks that a stopped service can use a backup, and replaces the database and the SSH host key of the service with
+ * those of the backup.
  * @throws OperatorError if the service runs, the backup cannot be read or used, or its instance secret is missing; then
  * nothing has changed
  */
-export async function restore({ backup, dataDir, database, secret }: RestoreRequest): Promise<Restored> {
+export async function restore(request: RestoreRequest): Promise<Restored> {
+  const { backup, dataDir, database, secret, sshHostKeyFile } = request;
   prepareDataFolder(dataDir);
   if (await serviceListens(dataDir)) {
     throw new OperatorError(`A service runs on the data folder ${dataDir}. Stop it first.`);
@@ -48,20 +57,39 @@ export async function restore({ backup, dataDir, database, secret }: RestoreRequ
         "Copy the database with `gatehouse-server backup`, or open the copy once with `sqlite3`.",
     );
   }
+  const sealer = sealerOf(known);
   const copy = `${database}.restoring`;
+  let hostKey: RestoredHostKey | undefined;
   try {
-    await streamDurably(copy, createReadStream(backup)).catch((error: NodeJS.ErrnoException) => {
-      const isBackup = error.path === backup || error.syscall === "read";
-      const [action, file] = isBackup ? (["read", backup] as const) : (["write", database] as const);
-      throw new OperatorError(fileFailureText(action, file, error), { cause: error });
-    });
-    const sealer = sealerOf(known);
+    const manifest = await readBackup(backup, (content) =>
+      streamDurably(copy, content).catch((error: NodeJS.ErrnoException) => {
+        // Errors of the backup have its path, or are not errors of the system.
+        if (error.path === backup || error.syscall === "read" || error.syscall === undefined) throw error;
+        throw new OperatorError(fileFailureText("write", database, error), { cause: error });
+      }),
+    );
+    checkSecret(backup, manifest, sealer);
     const content = checkBackup(copy, backup, (key) => openSigningKey(sealer, key));
-    const kept = `${database}.before-restore-${new Date().toISOString().replaceAll(":", "")}`;
+    const time = new Date().toISOString().replaceAll(":", "");
+    hostKey = new RestoredHostKey(manifest, sealer, { dataDir, configured: sshHostKeyFile, time });
+    hostKey.stage();
+    const kept = `${database}.before-restore-${time}`;
     const existed = existsSync(database);
     replaceSqlite(database, copy, kept);
-    return { ...content, kept: existed ? kept : undefined };
+    return { ...content, kept: existed ? kept : undefined, hostKey: hostKey.install(), manifest };
   } finally {
     rmSync(copy, { force: true });
+    hostKey?.dispose();
   }
+}
+
+/** @throws OperatorError the manifest has the fingerprint of another instance secret */
+function checkSecret(backup: string, manifest: BackupManifest | undefined, sealer: Sealer): void {
+  const own = secretFingerprint(sealer);
+  if (manifest === undefined || manifest.secret.fingerprint === own) return;
+  const { fingerprint, source } = manifest.secret;
+  throw new OperatorError(
+    `${backup} was written with a different instance secret: ${fingerprint} (${source}), not ${own}. Provide that secret ` +
+      "as the file `secret` in the data folder, or with GATEHOUSE_SECRET_FILE.",
+  );
 }

@@ -2,8 +2,8 @@ import type { AddressInfo } from "node:net";
 import type { FastifyBaseLogger, FastifyInstance } from "fastify";
 import { isLoopback } from "../addresses.ts";
 import type { Gateway } from "../gateway/Gateway.ts";
-import { readHostKey } from "../gateway/hostKey.ts";
 import { OperatorError, reasonOf } from "../OperatorError.ts";
+import { type HostKey, readHostKey } from "../secrets/hostKey.ts";
 import type { Services } from "../services.ts";
 import type { InternalConfig, ServiceSettings } from "../settings/readConfig.ts";
 import { buildInternalApp } from "./internalApp.ts";
@@ -80,14 +80,18 @@ export async function listen(
 
 /**
  * Serves SSH to devices.
+ * @returns the host key that clients see
  * @throws OperatorError the process cannot listen on the address, or the host key cannot be used
  */
 export async function serveSsh(
   gateway: Gateway,
   { dataDir, sshHost: host, sshHostKeyFile }: ServiceSettings,
   sshPort: number,
-): Promise<void> {
-  const { pem, fingerprint } = readHostKey(dataDir, sshHostKeyFile);
-  const port = await gateway.listen({ host, port: sshPort, hostKey: pem });
-  gateway.log().info({ host, port, hostKey: fingerprint, gateway: gateway.process.pid }, "listening for SSH");
+): Promise<HostKey> {
+  const key = readHostKey(dataDir, sshHostKeyFile);
+  const port = await gateway.listen({ host, port: sshPort, hostKey: key.pem });
+  gateway
+    .log()
+    .info({ host, port, hostKey: key.fingerprint, gateway: gateway.process.pid }, "listening for SSH");
+  return key;
 }

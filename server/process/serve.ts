@@ -23,6 +23,7 @@ import { makeMetrics } from "../metrics.ts";
 import { NamespacePatterns } from "../NamespacePatterns.ts";
 import type { OperatorError } from "../OperatorError.ts";
 import { openPaymentGateway } from "../payments/openPaymentGateway.ts";
+import { type HostKey, knownHostKey } from "../secrets/hostKey.ts";
 import { instanceSecret } from "../secrets/instanceSecret.ts";
 import { sealerOf } from "../secrets/sealer.ts";
 import { DatabaseSigningKeys } from "../secrets/signingKeys.ts";
@@ -152,11 +153,14 @@ export async function serve(config: Config): Promise<RunningService> {
     if (database.namesUnindexed !== undefined)
       app.log.info({ reason: database.namesUnindexed }, "searches of devices by name use no index");
 
+    let servedHostKey: HostKey | undefined;
     const admin = buildAdminServer(services, {
       logger: app.log,
       address: () => browserAddress(app, config),
       keys,
       snapshots: database.snapshots,
+      external: config.external,
+      hostKey: () => servedHostKey ?? knownHostKey(dataDir, settings.sshHostKeyFile),
     });
     await trimAuditTrail(services).catch((error: unknown) => {
       app.log.error({ err: error }, "cannot trim the audit trail; retrying in an hour");
@@ -173,7 +177,7 @@ export async function serve(config: Config): Promise<RunningService> {
     if (config.internal) running.push(await serveInternal(gateway, config.internal, app.log));
     await listen(app, settings, { what: "service", flags: "--host, --port" });
     undo.push(() => gateway.endLogins(settings.drain * 1000));
-    if (settings.sshPort !== undefined) await serveSsh(gateway, settings, settings.sshPort);
+    if (settings.sshPort !== undefined) servedHostKey = await serveSsh(gateway, settings, settings.sshPort);
     warnOfPlainHttp(app, config);
     const announce = () => {
       app.log.info({ address: listeningAddress(app, config), dataDir }, "listening");

@@ -5,6 +5,7 @@ import { openToOthers, othersMayDoAnything, SECRET_FILE } from "../files/dataFol
 import { createDurably } from "../files/durableFile.ts";
 import { readSecretFile } from "../files/readSecretFile.ts";
 import { OperatorError } from "../OperatorError.ts";
+import type { Sealer } from "./sealer.ts";
 
 /**
  * Returns the instance secret, which encrypts other secrets in the database. Returns the configured secret or, without
@@ -34,3 +35,10 @@ export function knownSecret(folder: string, configured: string | undefined): str
   }
   return readSecretFile(file);
 }
+
+/**
+ * Returns the fingerprint of the instance secret (16 lower-case hex characters), by which operators tell secrets apart.
+ * The fingerprint does not disclose the secret.
+ */
+export const secretFingerprint = (sealer: Sealer): string =>
+  sealer.mark("", "fingerprint of the instance secret").slice(0, 16);

@@ -5,6 +5,8 @@ import { fileFailureText } from "@gatehouse-access/sdk/errors";
 import type { z } from "zod";
 import { isLoopback } from "../addresses.ts";
 import type { DatabaseLocation } from "../db/Database.ts";
+import type { ExternalParts } from "../files/backupFile.ts";
+import { SECRET_FILE } from "../files/dataFolder.ts";
 import { readSecretFile } from "../files/readSecretFile.ts";
 import type { MailConfig } from "../mail/mailers.ts";
 import { OperatorError, problemsOf, reasonOf } from "../OperatorError.ts";
@@ -55,6 +57,8 @@ export interface Config {
   /** Listener for internal operations. Undefined if the service does not serve these operations. */
   readonly internal: InternalConfig | undefined;
   readonly mail: MailConfig;
+  /** The parts of the configuration that a backup names, because it does not contain them. */
+  readonly external: ExternalParts;
   readonly settings: ServiceSettings;
   /** Variables that are probably misspelled settings. */
   readonly unknownVariables: readonly UnknownVariable[];
@@ -319,6 +323,24 @@ function certificatesIn(file: string): readonly string[] {
   }
 }
 
+/** Settings whose values a backup contains, or that a restore reads itself. */
+const RESTORED: readonly SettingName[] = ["databaseUrl", "secret", "sshHostKeyFile"];
+
+function externalParts(values: SettingValues): ExternalParts {
+  const { variable } = settings.secret;
+  const isExternal = (name: SettingName) => {
+    const { value, secret } = settings[name];
+    return (value === "file" || secret === true) && values[name] !== undefined && !RESTORED.includes(name);
+  };
+  return {
+    secret:
+      values.secret === undefined ? join(values.dataDir, SECRET_FILE) : `${variable} or ${variable}_FILE`,
+    settings: (Object.keys(settings) as SettingName[])
+      .filter(isExternal)
+      .map((name) => settings[name].variable),
+  };
+}
+
 /**
  * Reads the configuration of the service from the environment and the flags of `serve`.
  * @throws ConfigError see {@link readSettings}
@@ -336,6 +358,7 @@ export function readConfig(environment: Environment, flags: Flags): Config {
     tls: tlsFiles(values),
     internal: internalListener(values),
     mail: mail(values),
+    external: externalParts(values),
     settings: { ...(others as Omit<SettingValues, Withheld>), saml: samlSettings(values) },
     unknownVariables: unknownVariables(Object.keys(environment)),
   };

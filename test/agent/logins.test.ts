@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
 import { hashPassword } from "../../agent/password.ts";
-import { newEd25519Pair } from "../../server/gateway/hostKey.ts";
+import { newEd25519Pair } from "../../server/secrets/hostKey.ts";
 import { DEVICE, type FakeGateway, newRsaKey } from "./FakeGateway.ts";
 import { type Pair, ranCommand, startPair } from "./support.ts";
 

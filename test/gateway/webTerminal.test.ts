@@ -3,7 +3,7 @@ import { once } from "node:events";
 import ssh2 from "ssh2";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
-import { newEd25519Pair } from "../../server/gateway/hostKey.ts";
+import { newEd25519Pair } from "../../server/secrets/hostKey.ts";
 import {
   openFolder,
   type SshService,

@@ -1,6 +1,6 @@
 import ssh2 from "ssh2";
 import { afterEach, expect, test, vi } from "vitest";
-import { readHostKey } from "../../../server/gateway/hostKey.ts";
+import { readHostKey } from "../../../server/secrets/hostKey.ts";
 import { testFolder } from "../../support/folder.ts";
 
 afterEach(() => vi.restoreAllMocks());

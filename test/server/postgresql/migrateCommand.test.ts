@@ -122,10 +122,14 @@ test("rejects an argument with the address", async () => {
   expect(refused.code).toBe(2);
 });
 
-test("rejects the backup of a service on PostgreSQL, and refers to PostgreSQL's own programs", async () => {
+test("rejects the backup of a service on PostgreSQL, and refers to PostgreSQL's own programs, the secret and the host key", async () => {
   const dataDir = testFolder();
   await start(dataDir, { GATEHOUSE_DATABASE_URL: await target() });
   const file = join(testFolder(), "copy.db");
   const refused = await callServerCommand(["backup", file, "--data-dir", dataDir]);
   expect(refused).toMatchObject({ code: 1, stdout: "", stderr: expect.stringContaining("`pg_dump ") });
+  expect(refused.stderr).toContain(
+    `Also copy the instance secret (${join(dataDir, "secret")}) and the SSH host key ` +
+      `(${join(dataDir, "ssh_host_ed25519_key")})\n`,
+  );
 });

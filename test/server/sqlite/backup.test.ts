@@ -1,8 +1,12 @@
+import { execFileSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import Sqlite from "better-sqlite3";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { openDatabase } from "../../../server/db/openDatabase.ts";
+import { type BackupManifest, readBackup } from "../../../server/files/backupFile.ts";
+import { streamDurably } from "../../../server/files/durableFile.ts";
+import { readHostKey } from "../../../server/secrets/hostKey.ts";
 import { testFolder } from "../../support/folder.ts";
 import { callServerCommand } from "../../support/serverCommand.ts";
 import { runServerCommand, startService, type TestService, testService } from "../../support/service.ts";
@@ -28,25 +32,84 @@ function usersIn(file: string): unknown[] {
   }
 }
 
-test("copies the database of a running service, for its user only, and mentions the secret", async () => {
+/** Extracts the database of a backup. Returns the database's path and the manifest. */
+async function extracted(
+  file: string,
+): Promise<{ readonly database: string; readonly manifest?: BackupManifest }> {
+  const database = join(testFolder(), "extracted.db");
+  const manifest = await readBackup(file, (content) => streamDurably(database, content));
+  return { database, ...(manifest && { manifest }) };
+}
+
+test("backs up a running service, for its user only, and names the secret", async () => {
   const folder = testFolder();
-  const file = join(folder, "copy.db");
+  const file = join(folder, "copy.backup");
   // Runs this command in a separate process, as an operator does. The later commands run in the test's process.
   const result = await runServerCommand(["backup", file, "--data-dir", service.dataDir]);
   expect(result).toMatchObject({ code: 0, stderr: "" });
-  expect(result.stdout).toContain(`Wrote the database to ${file} (${statSync(file).size} bytes).\n`);
-  expect(result.stdout).toContain("GATEHOUSE_SECRET_FILE");
-  expect(usersIn(file)).toEqual(["ann"]);
+  const { database, manifest } = await extracted(file);
+  expect(manifest).toMatchObject({
+    secret: { fingerprint: expect.stringMatching(/^[0-9a-f]{16}$/), source: join(service.dataDir, "secret") },
+    hostKey: null,
+    external: [],
+  });
+  expect(result.stdout).toBe(
+    `Wrote the backup ${file} (${statSync(file).size} bytes).\n` +
+      "It contains the database. The service has no SSH host key.\n" +
+      `A restore needs the instance secret ${manifest?.secret.fingerprint}, which is not in the backup. Keep a copy of ` +
+      `it in another place: ${join(service.dataDir, "secret")}.\n`,
+  );
+  expect(usersIn(database)).toEqual(["ann"]);
   expect(statSync(file).mode & 0o777).toBe(0o600);
-  expect(readdirSync(folder)).toEqual(["copy.db"]);
+  expect(readdirSync(folder)).toEqual(["copy.backup"]);
   // The copy does not contain the secret that decrypts values in the copy.
   const secret = readFileSync(join(service.dataDir, "secret"), "utf8").trim();
   expect(readFileSync(file).includes(secret)).toBe(false);
   expect(readdirSync(service.dataDir).filter((name) => name.includes("snapshot"))).toEqual([]);
   // The service still accepts writes.
   await service.createUser({ username: "bob", password: "hunter22" });
-  expect(usersIn(file)).toEqual(["ann"]);
+  expect(usersIn((await extracted(file)).database)).toEqual(["ann"]);
 });
+
+test("seals the SSH host key, and names the settings that the backup does not contain", async () => {
+  const secret = "a configured secret of more than 32 characters";
+  const env = {
+    GATEHOUSE_SECRET: secret,
+    GATEHOUSE_INTERNAL_TOKEN: "an-internal-token-of-the-backed-up-service",
+  };
+  const keyed = await testService({ flags: ["--ssh-port", "0"], env });
+  const file = join(testFolder(), "copy.backup");
+  const { stdout } = await backup(file, keyed.dataDir);
+  const { manifest } = await extracted(file);
+  const key = readHostKey(keyed.dataDir, undefined);
+  expect(manifest).toMatchObject({
+    secret: { source: "GATEHOUSE_SECRET or GATEHOUSE_SECRET_FILE" },
+    hostKey: { fingerprint: key.fingerprint, source: join(keyed.dataDir, "ssh_host_ed25519_key") },
+    external: ["GATEHOUSE_INTERNAL_TOKEN"],
+  });
+  expect(stdout).toContain(`It contains the database and the SSH host key ${key.fingerprint}.\n`);
+  expect(stdout).toContain("does not contain these settings and their files: GATEHOUSE_INTERNAL_TOKEN.\n");
+  const bytes = readFileSync(file);
+  expect(bytes.includes("PRIVATE KEY")).toBe(false);
+  for (const line of key.pem.split("\n").slice(1, -2)) expect(bytes.includes(line)).toBe(false);
+  expect(bytes.includes(secret)).toBe(false);
+});
+
+test.skipIf(process.platform !== "linux")(
+  "can be read with the programs of the operating system",
+  async () => {
+    const file = join(testFolder(), "copy.backup");
+    await backup(file);
+    const { database, manifest } = await extracted(file);
+    const output = (command: string) =>
+      execFileSync("sh", ["-c", command, "sh", file], { maxBuffer: 64 * 1024 * 1024 });
+    expect(output('tail -n +3 "$1" | head -c -65').equals(readFileSync(database))).toBe(true);
+    const [, facts = ""] = output('head -n 2 "$1"').toString().split("\n");
+    expect(JSON.parse(facts)).toEqual(manifest);
+    const [sum = ""] = output('head -c -65 "$1" | sha256sum').toString().split(" ");
+    expect(output('tail -c 65 "$1"').toString()).toBe(`${sum}\n`);
+  },
+);
 
 test("does not overwrite an existing file, such as the database itself", async () => {
   const file = join(service.dataDir, "gatehouse.db");

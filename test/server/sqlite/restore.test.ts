@@ -12,6 +12,9 @@ import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import Sqlite from "better-sqlite3";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { readBackup } from "../../../server/files/backupFile.ts";
+import { streamDurably } from "../../../server/files/durableFile.ts";
+import { type HostKey, readHostKey } from "../../../server/secrets/hostKey.ts";
 import { call } from "../../support/call.ts";
 import { makeDataDir } from "../../support/dataFolder.ts";
 import { testFolder } from "../../support/folder.ts";
@@ -19,15 +22,18 @@ import { callServerCommand } from "../../support/serverCommand.ts";
 import { runServerCommand, startService, type TestService, testService } from "../../support/service.ts";
 
 const ann = { username: "ann", password: "hunter22" };
-/** A folder that contains the service's secret and a backup. The backup contains the user ann. */
+/** A folder that contains the service's secret, a backup and its database. The backup contains the user ann. */
 let kept: string;
-const backup = () => join(kept, "backup.db");
+const backup = () => join(kept, "gatehouse.backup");
+/** The database of the backup alone, as earlier versions wrote it. */
+const databaseAlone = () => join(kept, "backup.db");
 
 beforeAll(async () => {
   kept = await makeDataDir();
   const service = await startService();
   await service.createUser(ann);
   await callServerCommand(["backup", backup(), "--data-dir", service.dataDir]);
+  await readBackup(backup(), (content) => streamDurably(databaseAlone(), content));
   copyFileSync(join(service.dataDir, "secret"), join(kept, "secret"));
   await service.stop();
 });
@@ -40,6 +46,8 @@ function freshFolder(): string {
   chmodSync(join(dataDir, "secret"), 0o600);
   return dataDir;
 }
+
+const secretOf = (folder: string): string => readFileSync(join(folder, "secret"), "utf8").trim();
 
 const restore = (file: string, dataDir: string) =>
   callServerCommand(["restore", file, "--data-dir", dataDir]);
@@ -155,7 +163,7 @@ describe("a rejected restore changes nothing", () => {
   const secret = "another secret than that of the backup, long enough";
   const prepared = (change: (file: string) => void) => (folder: string) => {
     const file = join(folder, "changed.db");
-    copyFileSync(backup(), file);
+    copyFileSync(databaseAlone(), file);
     change(file);
     return file;
   };
@@ -172,9 +180,19 @@ describe("a rejected restore changes nothing", () => {
     [
       "a text",
       prepared((file) => writeFileSync(file, "text ".repeat(500))),
-      "is not an intact SQLite database",
+      "is not a backup. Use a file that",
     ],
-    ["an empty file", prepared((file) => truncateSync(file)), "is not a database of the service"],
+    ["an empty file", prepared((file) => truncateSync(file)), "is not a backup. Use a file that"],
+    [
+      "a backup with a changed byte",
+      prepared((file) => {
+        const bytes = readFileSync(backup());
+        const position = bytes.indexOf("ann@example.com");
+        bytes[position] = "b".charCodeAt(0);
+        writeFileSync(file, bytes);
+      }),
+      "is damaged: its content does not match its checksum",
+    ],
     [
       "a truncated file",
       prepared((file) => truncateSync(file, statSync(file).size - 20_000)),
@@ -214,9 +232,15 @@ describe("a rejected restore changes nothing", () => {
     const other = await callServerCommand(["restore", backup(), "--data-dir", dataDir], {
       env: { GATEHOUSE_SECRET: secret },
     });
-    expect(other.stderr).toContain("was written with a different instance secret");
-    expect(other.stderr).not.toContain(secret);
-    expect([without.code, other.code, readdirSync(dataDir)]).toEqual([1, 1, []]);
+    expect(other.stderr).toMatch(
+      /was written with a different instance secret: [0-9a-f]{16} \([^ ]*secret\), not [0-9a-f]{16}\. Provide/,
+    );
+    const alone = await callServerCommand(["restore", databaseAlone(), "--data-dir", dataDir], {
+      env: { GATEHOUSE_SECRET: secret },
+    });
+    expect(alone.stderr).toContain("was written with a different instance secret");
+    expect(other.stderr + alone.stderr).not.toContain(secret);
+    expect([without.code, other.code, alone.code, readdirSync(dataDir)]).toEqual([1, 1, 1, []]);
   });
 
   test("if the data is in PostgreSQL", async () => {
@@ -226,7 +250,104 @@ describe("a rejected restore changes nothing", () => {
     expect(refused).toEqual({
       code: 1,
       stdout: "",
-      stderr: "gatehouse-server: The service uses PostgreSQL. Restore the database with `pg_restore`.\n",
+      stderr:
+        "gatehouse-server: The service uses PostgreSQL. Restore the database with `pg_restore`, and copy the instance " +
+        "secret and the SSH host key of the service to this host.\n",
     });
+  });
+});
+
+describe("the SSH host key of a backup", () => {
+  const FILE = "ssh_host_ed25519_key";
+  /** The backup of a service that serves SSH, and the host key of this service. */
+  let keyed: { readonly file: string; readonly key: HostKey };
+  beforeAll(async () => {
+    const flags = ["--ssh-port", "0", "--ssh-host", "127.0.0.1"];
+    const env = {
+      GATEHOUSE_SECRET: secretOf(kept),
+      GATEHOUSE_INTERNAL_TOKEN: "an-internal-token-of-the-backed-up-service",
+    };
+    const service = await startService({ flags, env });
+    const file = join(kept, "keyed.backup");
+    const { code, stderr } = await callServerCommand(["backup", file, "--data-dir", service.dataDir]);
+    expect([code, stderr]).toEqual([0, ""]);
+    keyed = { file, key: readHostKey(service.dataDir, undefined) };
+    await service.stop();
+  });
+  const restoreKeyed = (dataDir: string, env: Readonly<Record<string, string>> = {}) =>
+    callServerCommand(["restore", keyed.file, "--data-dir", dataDir], {
+      env: { GATEHOUSE_INTERNAL_TOKEN: "an-internal-token-of-the-backed-up-service", ...env },
+    });
+
+  test("is restored on a new host", async () => {
+    const dataDir = freshFolder();
+    const { code, stdout, stderr } = await restoreKeyed(dataDir);
+    expect([code, stderr]).toEqual([0, ""]);
+    const file = join(dataDir, FILE);
+    expect(stdout).toContain(`Restored the SSH host key ${keyed.key.fingerprint} to ${file}.\n`);
+    expect(readHostKey(dataDir, undefined)).toEqual(keyed.key);
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+    expect(readdirSync(dataDir).sort()).toEqual(["gatehouse.db", "secret", FILE]);
+    // The file is not written again if it already contains the key.
+    const written = statSync(file).ino;
+    expect((await restoreKeyed(dataDir)).code).toBe(0);
+    expect(statSync(file).ino).toBe(written);
+  });
+
+  test("replaces the key that the first start on the host created, and keeps that key", async () => {
+    const dataDir = freshFolder();
+    const first = readHostKey(dataDir, undefined);
+    const { code, stdout, stderr } = await restoreKeyed(dataDir);
+    expect([code, stderr]).toEqual([0, ""]);
+    const before = /^The previous SSH host key \((.*)\) is in (.*)\.$/m.exec(stdout) ?? [];
+    expect(before[1]).toBe(first.fingerprint);
+    expect(readFileSync(before[2] ?? "", "utf8")).toBe(first.pem);
+    expect(readHostKey(dataDir, undefined)).toEqual(keyed.key);
+  });
+
+  test("does not replace a configured key, and the restore warns about a different or missing one", async () => {
+    const [dataDir, other] = [freshFolder(), testFolder()];
+    const { pem, fingerprint } = readHostKey(other, undefined);
+    const configured = join(other, FILE);
+    const { code, stderr } = await restoreKeyed(dataDir, { GATEHOUSE_SSH_HOST_KEY_FILE: configured });
+    expect(code).toBe(0);
+    expect(stderr).toBe(
+      `gatehouse-server: Warning: GATEHOUSE_SSH_HOST_KEY_FILE refers to ${configured} (${fingerprint}), not to the SSH ` +
+        `host key of the backup (${keyed.key.fingerprint}). SSH clients that know the earlier key then report that the ` +
+        `host key has changed. Unset GATEHOUSE_SSH_HOST_KEY_FILE, or copy ${join(dataDir, FILE)} to ${configured}.\n`,
+    );
+    expect(readFileSync(configured, "utf8")).toBe(pem);
+    const missing = await restoreKeyed(dataDir, { GATEHOUSE_SSH_HOST_KEY_FILE: join(other, "none") });
+    expect(missing.stderr).toContain(
+      `${join(other, "none")} (the file does not exist), not to the SSH host key`,
+    );
+    copyFileSync(join(dataDir, FILE), configured);
+    expect((await restoreKeyed(dataDir, { GATEHOUSE_SSH_HOST_KEY_FILE: configured })).stderr).toBe("");
+  });
+
+  test("if it is missing because an earlier version wrote the backup, the restore warns with the consequence", async () => {
+    const dataDir = freshFolder();
+    const file = join(dataDir, FILE);
+    const { code, stderr } = await restore(databaseAlone(), dataDir);
+    expect(code).toBe(0);
+    expect(stderr).toBe(
+      "gatehouse-server: Warning: An earlier version wrote the backup, without a checksum. Damage inside a value is not " +
+        "detected.\n" +
+        "gatehouse-server: Warning: The backup contains no SSH host key. The next start creates a new key. SSH clients " +
+        "that know the earlier key then report that the host key has changed. " +
+        `Copy the file ${FILE} of the backed-up service to ${file} before the start.\n`,
+    );
+    const { fingerprint } = readHostKey(dataDir, undefined);
+    const again = await restore(databaseAlone(), dataDir);
+    expect(again.stderr).toContain(`The service uses its present key ${file} (${fingerprint}). SSH clients`);
+  });
+
+  test("is restored with a warning about the settings that are not set on the new host", async () => {
+    const { code, stderr } = await callServerCommand(["restore", keyed.file, "--data-dir", freshFolder()]);
+    expect(code).toBe(0);
+    expect(stderr).toBe(
+      "gatehouse-server: Warning: The backed-up service used these settings, which are not in the backup: " +
+        "GATEHOUSE_INTERNAL_TOKEN. Set them for the service on this host, and copy the files that they refer to.\n",
+    );
   });
 });

@@ -29,6 +29,8 @@ beforeAll(async () => {
     address: () => app.url,
     keys: unused,
     snapshots: undefined,
+    external: { secret: "", settings: [] },
+    hostKey: () => undefined,
   });
 });
 afterAll(async () => {

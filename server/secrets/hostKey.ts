@@ -2,12 +2,15 @@ import { hash } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileFailureText } from "@gatehouse-access/sdk/errors";
+import { loadSsh2 } from "@gatehouse-access/sdk/ssh2";
 import { openToOthers, othersMayDoAnything, strangersMayDoAnything } from "../files/dataFolder.ts";
 import { createDurably } from "../files/durableFile.ts";
 import { OperatorError } from "../OperatorError.ts";
-import { ssh2 } from "./ssh/ssh2.ts";
 
-const FILE = "ssh_host_ed25519_key";
+const ssh2 = loadSsh2(import.meta.url) as typeof import("ssh2");
+
+/** Purpose for which a backup seals the host key. */
+export const HOST_KEY_PURPOSE = "SSH host key of a backup";
 
 /** The host key of the SSH listener, by which clients recognize the service. */
 export interface HostKey {
@@ -17,16 +20,27 @@ export interface HostKey {
   readonly fingerprint: string;
 }
 
+/** Returns the path of the host key: the configured path or, without configuration, a file in the data folder. */
+export const hostKeyFile = (folder: string, configured?: string): string =>
+  configured ?? join(folder, "ssh_host_ed25519_key");
+
 /**
  * Reads the configured host key, or otherwise the host key in the data folder, which the first start creates.
  * @param configured path of the configured key
  * @throws OperatorError the file cannot be read or used, or other users may read it
  */
 export function readHostKey(folder: string, configured: string | undefined): HostKey {
-  if (configured !== undefined) return readKey(configured, strangersMayDoAnything);
-  const file = join(folder, FILE);
-  if (!existsSync(file)) createDurably(file, newEd25519Pair().private);
-  return readKey(file, othersMayDoAnything);
+  const file = hostKeyFile(folder, configured);
+  if (configured === undefined && !existsSync(file)) createDurably(file, newEd25519Pair().private);
+  return readKey(file, configured === undefined ? othersMayDoAnything : strangersMayDoAnything);
+}
+
+/**
+ * Reads the host key like {@link readHostKey}, without creating it; undefined if the file does not exist.
+ * @throws OperatorError the file cannot be read or used, or other users may read it
+ */
+export function knownHostKey(folder: string, configured: string | undefined): HostKey | undefined {
+  return existsSync(hostKeyFile(folder, configured)) ? readHostKey(folder, configured) : undefined;
 }
 
 /** Maximum number of attempts to create a readable key pair. One attempt in 256 fails. */
@@ -58,11 +72,20 @@ function readKey(file: string, forbidden: number): HostKey {
       `Other users can read or write the SSH host key ${file}. Run \`chmod 600 ${file}\``,
     );
   }
+  return parseHostKey(pem, `the SSH host key ${file}`);
+}
+
+/**
+ * Returns the host key in a text.
+ * @param name name of the key in messages
+ * @throws OperatorError the text is not a private key without a passphrase
+ */
+export function parseHostKey(pem: string, name: string): HostKey {
   const key = ssh2.utils.parseKey(pem);
   // The library's errors may quote the file's content.
   if (key instanceof Error || !key.isPrivateKey()) {
     throw new OperatorError(
-      `Cannot use the SSH host key ${file}: it must be an Ed25519, ECDSA or RSA private key without a passphrase`,
+      `Cannot use ${name}: it must be an Ed25519, ECDSA or RSA private key without a passphrase`,
     );
   }
   const digest = hash("sha256", key.getPublicSSH(), "base64").replace(/=+$/, "");

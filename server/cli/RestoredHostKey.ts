@@ -1,0 +1,126 @@
+import { existsSync, linkSync, rmSync } from "node:fs";
+import { basename } from "node:path";
+import { fileFailureText } from "@gatehouse-access/sdk/errors";
+import type { BackupManifest } from "../files/backupFile.ts";
+import { moveDurably, writeDurably } from "../files/durableFile.ts";
+import { OperatorError, reasonOf } from "../OperatorError.ts";
+import {
+  HOST_KEY_PURPOSE,
+  type HostKey,
+  hostKeyFile,
+  knownHostKey,
+  parseHostKey,
+} from "../secrets/hostKey.ts";
+import type { Sealer } from "../secrets/sealer.ts";
+import { settings } from "../settings/settings.ts";
+
+/** Messages for the operator. */
+export interface RestoreMessages {
+  readonly notes: readonly string[];
+  readonly warnings: readonly string[];
+}
+
+interface Target {
+  readonly dataDir: string;
+  /** Path of the key that the settings specify; undefined: the key in the data folder. The restore never writes it. */
+  readonly configured: string | undefined;
+  /** Part of the new name of an earlier key. */
+  readonly time: string;
+}
+
+const CONSEQUENCE = "SSH clients that know the earlier key then report that the host key has changed";
+
+/**
+ * The SSH host key of a backup, which a restore writes to the data folder. It replaces another key in that folder: the
+ * first start on a new host has created that key, but the clients know the key of the backup.
+ */
+export class RestoredHostKey {
+  readonly #target: Target;
+  readonly #hasManifest: boolean;
+  readonly #key: HostKey | undefined;
+  readonly #file: string;
+  readonly #staged: string;
+
+  /** @throws OperatorError the instance secret does not open the key in the backup */
+  constructor(manifest: BackupManifest | undefined, sealer: Sealer, target: Target) {
+    const sealed = manifest?.hostKey?.sealed;
+    this.#target = target;
+    this.#hasManifest = manifest !== undefined;
+    this.#key =
+      sealed === undefined
+        ? undefined
+        : parseHostKey(sealer.open(sealed, HOST_KEY_PURPOSE), "the SSH host key of the backup");
+    this.#file = hostKeyFile(target.dataDir);
+    this.#staged = `${this.#file}.restoring`;
+  }
+
+  /**
+   * Writes the key to a temporary file, so that {@link install} only renames files.
+   * @throws OperatorError the file cannot be written
+   */
+  stage(): void {
+    if (this.#key === undefined) return;
+    try {
+      writeDurably(this.#staged, this.#key.pem);
+    } catch (error) {
+      throw new OperatorError(fileFailureText("write", this.#staged, error), { cause: error });
+    }
+  }
+
+  /** Installs the staged key, and keeps an earlier key under another name. */
+  install(): RestoreMessages {
+    if (this.#key === undefined) return this.#withoutKey();
+    const { fingerprint } = this.#key;
+    const { dataDir, configured, time } = this.#target;
+    const notes: string[] = [];
+    const earlier = fingerprintIn(dataDir);
+    if (earlier !== fingerprint) {
+      const kept = `${this.#file}.before-restore-${time}`;
+      if (existsSync(this.#file)) {
+        linkSync(this.#file, kept);
+        notes.push(`The previous SSH host key (${earlier}) is in ${kept}.`);
+      }
+      moveDurably(this.#staged, this.#file);
+    }
+    notes.unshift(`Restored the SSH host key ${fingerprint} to ${this.#file}.`);
+    const used = configured === undefined ? fingerprint : fingerprintIn(dataDir, configured);
+    if (used === fingerprint) return { notes, warnings: [] };
+    const { variable } = settings.sshHostKeyFile;
+    return {
+      notes,
+      warnings: [
+        `${variable} refers to ${configured} (${used}), not to the SSH host key of the backup (${fingerprint}). ` +
+          `${CONSEQUENCE}. Unset ${variable}, or copy ${this.#file} to ${configured}.`,
+      ],
+    };
+  }
+
+  /** Removes the temporary file. */
+  dispose(): void {
+    rmSync(this.#staged, { force: true });
+  }
+
+  #withoutKey(): RestoreMessages {
+    // A service without a host key has never served SSH.
+    if (this.#hasManifest) return { notes: ["The backup contains no SSH host key."], warnings: [] };
+    const { dataDir, configured } = this.#target;
+    const file = hostKeyFile(dataDir, configured);
+    const outcome = existsSync(file)
+      ? `The service uses its present key ${file} (${fingerprintIn(dataDir, configured)})`
+      : "The next start creates a new key";
+    const remedy = `Copy the file ${basename(this.#file)} of the backed-up service to ${file} before the start.`;
+    return {
+      notes: [],
+      warnings: [`The backup contains no SSH host key. ${outcome}. ${CONSEQUENCE}. ${remedy}`],
+    };
+  }
+}
+
+/** Returns the fingerprint of a host key, or the reason why there is none. */
+function fingerprintIn(dataDir: string, configured?: string): string {
+  try {
+    return knownHostKey(dataDir, configured)?.fingerprint ?? "the file does not exist";
+  } catch (error) {
+    return reasonOf(error);
+  }
+}
