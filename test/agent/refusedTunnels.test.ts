@@ -101,7 +101,9 @@ describe("the pauses between attempts", () => {
 });
 
 describe("60 devices of which the service lets 50 have a tunnel", () => {
-  it("enroll once each, although the service refuses tunnels again and again", async () => {
+  it("enroll once each, although the service refuses tunnels again and again", {
+    timeout: 300_000,
+  }, async () => {
     const { service, tenant, stop } = await startSshService();
     onTestFinished(stop);
     const agents: OwnAgent[] = [];
