@@ -39,6 +39,14 @@ export interface Metrics {
   readonly deletedSessions: Counter;
   /** Seconds by which the oldest recording or session exceeds its retention, by kind; 0 if none does. */
   readonly retentionBacklog: Gauge<"kind">;
+  /** Size of all recordings in bytes. */
+  readonly recordings: Gauge;
+  /** Quota of all recordings in bytes; 0 = no limit. */
+  readonly recordingsMax: Gauge;
+  /** Number of namespaces whose recordings have reached their quota. */
+  readonly fullNamespaces: Gauge;
+  /** Number of sessions that were refused because the recordings of their namespaces were full. */
+  readonly refusedRecordings: Counter;
 }
 
 /** Creates the counters, with a separate registry. */
@@ -129,6 +137,26 @@ export function makeMetrics(): Metrics {
       name: "gatehouse_retention_backlog_seconds",
       help: "Time by which the oldest recording or session exceeds its retention, by kind (recording, session)",
       labelNames: ["kind"],
+      registers,
+    }),
+    recordings: new Gauge({
+      name: "gatehouse_recordings_bytes",
+      help: "Size of all recordings",
+      registers,
+    }),
+    recordingsMax: new Gauge({
+      name: "gatehouse_recordings_max_bytes",
+      help: "Quota of all recordings; 0 = no limit",
+      registers,
+    }),
+    fullNamespaces: new Gauge({
+      name: "gatehouse_recordings_full_namespaces",
+      help: "Namespaces whose recordings have reached their quota",
+      registers,
+    }),
+    refusedRecordings: new Counter({
+      name: "gatehouse_recordings_refused_sessions_total",
+      help: "Sessions refused because the recordings of their namespaces were full",
       registers,
     }),
   };

@@ -208,7 +208,11 @@ export const createSession = defineOperation({
     term: z.string().max(255).default("none").describe("Terminal type"),
   }),
   success: { body: session },
-  errors: { 404: "no accepted device with that uid", 409: "a session with that uid already exists" },
+  errors: {
+    403: "the namespace records sessions, and its recordings are full",
+    404: "no accepted device with that uid",
+    409: "a session with that uid already exists",
+  },
 });
 
 export const updateSession = defineOperation({

@@ -6,7 +6,7 @@ import { Gauge } from "prom-client";
 import { BusyError } from "../errors.ts";
 import { sshBlobOf } from "../features/privateKeys/rsaKeyPair.ts";
 import { addToSessions } from "../features/sessions/addEntries.ts";
-import { beginSession } from "../features/sessions/entry.ts";
+import { beginSession, RecordingsFullError } from "../features/sessions/entry.ts";
 import type { Services } from "../services.ts";
 import { AgentTunnels } from "./agentTunnels/AgentTunnels.ts";
 import { type InstanceFacts, Instances } from "./agentTunnels/Instances.ts";
@@ -93,7 +93,11 @@ export class Gateway {
         const session = { uid, deviceUid, username, ipAddress, type, term: "none", userId };
         const of = { keyFingerprint: key === undefined ? null : fingerprintOf(key), viaGateway: true };
         const facts = { ...login, userId: login.userId };
-        const write = () => beginSession(services, { ...session, ...of, instanceId: instances.id });
+        const write = () =>
+          beginSession(services, { ...session, ...of, instanceId: instances.id }).catch((error: unknown) => {
+            if (!(error instanceof RecordingsFullError)) throw error;
+            throw new UnreachableError(`accepts no session: ${error.message}`);
+          });
         await live.begin(uid, facts, ends, write);
         return undefined;
       },

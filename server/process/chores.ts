@@ -5,6 +5,7 @@ import { foldDeviceCounts } from "../features/devices/deviceCounts.ts";
 import { removeExpiredObjects } from "../features/expiredObjects.ts";
 import { deliverMails } from "../features/outbox/deliverMails.ts";
 import { RetentionBacklog } from "../features/sessions/RetentionBacklog.ts";
+import { foldRecordingSizes } from "../features/sessions/recordingSizes.ts";
 import { trimSessions } from "../features/sessions/retention.ts";
 import { removeDeletedTags, removeUnusedTags } from "../features/tags/tagUpkeep.ts";
 import { forgetTokenUses } from "../features/trustedWorkloads/tokenUses.ts";
@@ -42,14 +43,20 @@ function choresOf(services: Services, { keys, clock }: Kept, log: FastifyBaseLog
     { name: "access clock", every: 5 * SECOND, run: () => clock.measure() },
     { name: "billing", every: 10 * MINUTE, run: () => refreshBilling(services) },
     { name: "removed devices", every: HOUR, run: () => forgetRemovedDevices(services) },
-    // This chore combines the counter rows of the device counts. Each database connection writes its own rows, and each
-    // query of a device count adds up all rows.
+    // These chores combine counter rows. Each database connection writes its own rows, and each query of a count or size
+    // adds up all rows.
     { name: "device counts", every: MINUTE, run: () => foldDeviceCounts(services) },
+    { name: "recording sizes", every: MINUTE, run: () => foldRecordingSizes(services) },
     { name: "audit trail", every: HOUR, run: () => trimAuditTrail(services) },
     { name: "expired objects", every: HOUR, run: () => removeExpiredObjects(services) },
     { name: "mails", every: 2 * SECOND, run: () => deliverMails(services, log) },
     { name: "accounts", every: HOUR, run: () => forgetAccounts(services) },
     { name: "sessions", every: MINUTE, run: (stop) => trimSessions(services, stop) },
+    {
+      name: "recording quotas",
+      every: MINUTE,
+      run: (stop) => services.recordingQuota.enforce(services, stop, log),
+    },
     // This chore is separate, so that it reports sessions that the chore above cannot delete.
     { name: "retention backlog", every: MINUTE, run: () => backlog.measure() },
     { name: "workload tokens", every: HOUR, run: () => forgetTokenUses(services) },

@@ -12,6 +12,7 @@ import { tooManyDecisions } from "../errors.ts";
 import { trimAuditTrail } from "../features/audit/handlers.ts";
 import { Heartbeats } from "../features/devices/heartbeats.ts";
 import { StoredAgentKey } from "../features/privateKeys/privateKeys.ts";
+import { RecordingQuota } from "../features/sessions/RecordingQuota.ts";
 import { documentReader } from "../features/trustedWorkloads/issuerDocuments.ts";
 import { IssuerKeys } from "../features/trustedWorkloads/issuerKeys.ts";
 import { prepareDataFolder, refuseEmptiedDatabase } from "../files/dataFolder.ts";
@@ -123,6 +124,7 @@ export async function serve(config: Config): Promise<RunningService> {
       enrollments: new Enrollments(),
       decisions: new DecisionTurns(tooManyDecisions),
       patterns: new NamespacePatterns(),
+      recordingQuota: new RecordingQuota(),
       issuerKeys: new IssuerKeys(documentReader(settings.workloadIssuerNetworks), now, (issuer, error) => {
         app.log.warn({ err: error, issuer }, "cannot read the keys of an issuer of workloads' tokens");
       }),

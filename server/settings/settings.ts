@@ -546,6 +546,29 @@ export const settings = named({
     ...whole({ min: 1, max: 1024 }),
   }),
 
+  recordingsMax: row({
+    value: "MiB",
+    about:
+      "Quota of all recordings, in MiB. If they reach the quota, the namespaces with the largest recordings get equal " +
+      "shares of it. 0 = no limit",
+    fallback: "0",
+    ...whole({ min: 0 }),
+  }),
+  namespaceRecordingsMax: row({
+    value: "MiB",
+    about: "Quota of the recordings of each namespace, in MiB. 0 = no limit",
+    fallback: "0",
+    ...whole({ min: 0 }),
+  }),
+  recordingsFull: row({
+    value: "delete-oldest|refuse",
+    about:
+      "Policy at a quota of recordings: delete-oldest = delete the oldest recordings of the namespace, except those of " +
+      "the last hour; refuse = refuse new sessions in the namespace while it records sessions",
+    fallback: "delete-oldest",
+    ...oneOf("delete-oldest", "refuse"),
+  }),
+
   // Operation
   metricsAddress: row({
     value: "host:port",

@@ -15,7 +15,7 @@ import { SILENCE_TIMEOUT, shownUrl, unusable } from "./openDatabase.ts";
 const BATCH = 1000;
 
 /** Tables that are not copied, because triggers fill them when the rows of the other tables are inserted. */
-const DERIVED: ReadonlySet<string> = new Set(["DeviceCount"]);
+const DERIVED: ReadonlySet<string> = new Set(["DeviceCount", "RecordingSize"]);
 
 /** A table that was copied completely, with its number of rows. */
 export interface CopiedTable {

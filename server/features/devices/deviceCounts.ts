@@ -1,4 +1,5 @@
-import { providerOf, readRows, type Sql, type SqlClient, sql } from "../../db/sql/sql.ts";
+import { foldCounterRows } from "../../db/sql/counterRows.ts";
+import { readRows, type Sql, type SqlClient, sql } from "../../db/sql/sql.ts";
 import type { Services } from "../../services.ts";
 
 /** Filter for the devices that are counted. Without `container`, both containers and other devices are counted. */
@@ -35,27 +36,6 @@ export const countAccepted = (db: SqlClient, tenantId: string): Promise<number> 
 export const countPending = (db: SqlClient, tenantId: string): Promise<number> =>
   countWith(db, tenantId, "pending");
 
-/**
- * On PostgreSQL, each database connection counts the devices in its own rows. This function merges the rows of ended
- * connections into one row per namespace, status and kind. Several instances may run this function at the same time,
- * and during the deletion of a namespace. An instance skips rows that another instance has locked, so that a deadlock
- * cannot occur. If a new connection has the process id of an ended connection, the new connection uses the existing row
- * or a new row.
- */
-export async function foldDeviceCounts({ db }: Pick<Services, "db">): Promise<void> {
-  if (providerOf(db) !== "postgres") return;
-  await db.$executeRaw(sql`WITH ended AS MATERIALIZED (
-      SELECT "tenantId", "status", "container", "slot" FROM "DeviceCount"
-      WHERE "slot" > 0 AND "slot" NOT IN (SELECT pid FROM pg_stat_activity) FOR UPDATE SKIP LOCKED
-    ), kept AS MATERIALIZED (
-      SELECT "tenantId" FROM "Namespace" WHERE "tenantId" IN (SELECT "tenantId" FROM ended) FOR KEY SHARE SKIP LOCKED
-    ), taken AS (
-      DELETE FROM "DeviceCount" AS counted USING kept JOIN ended USING ("tenantId")
-      WHERE (counted."tenantId", counted."status", counted."container", counted."slot")
-        = (ended."tenantId", ended."status", ended."container", ended."slot")
-      RETURNING counted.*
-    )
-    INSERT INTO "DeviceCount" AS folded ("tenantId", "status", "container", "slot", "count")
-    SELECT "tenantId", "status", "container", 0, SUM("count") FROM taken GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
-    ON CONFLICT ("tenantId", "status", "container", "slot") DO UPDATE SET "count" = folded."count" + EXCLUDED."count"`);
-}
+/** Merges the rows of ended connections; see {@link foldCounterRows}. */
+export const foldDeviceCounts = ({ db }: Pick<Services, "db">): Promise<void> =>
+  foldCounterRows(db, { name: "DeviceCount", key: ["tenantId", "status", "container"], counter: "count" });

@@ -11,6 +11,13 @@ import { changeSession, unknownSession } from "./changeSession.ts";
 import { presentSession } from "./presentSession.ts";
 import { appendRecord } from "./records.ts";
 
+/** The recordings of a namespace are full, so it accepts no new session. */
+export class RecordingsFullError extends ForbiddenError {
+  constructor() {
+    super("the recordings of the namespace are full");
+  }
+}
+
 const unknownDevice = () => new NotFoundError("device_uid: no accepted device has this uid");
 
 /** The column values with which a session is created. */
@@ -21,6 +28,7 @@ type SessionColumns = Pick<Session, "uid" | "deviceUid" | "username" | "ipAddres
  * Stores the start of a session (rules section 17.1).
  * @returns the tenant id of the namespace
  * @throws NotFoundError no accepted device has the uid
+ * @throws RecordingsFullError the namespace records sessions, and its recordings are full
  * @throws ConflictError a session with the uid exists
  */
 export async function beginSession(services: Services, login: SessionColumns): Promise<string> {
@@ -28,17 +36,19 @@ export async function beginSession(services: Services, login: SessionColumns): P
   return inTransaction(services, async (tx) => {
     const device = await tx.device.findUnique({
       where: { uid: deviceUid, status: "accepted" },
-      select: { tenantId: true },
+      select: { tenantId: true, namespace: { select: { sessionRecord: true } } },
     });
     if (!device) throw unknownDevice();
     const now = services.now();
-    const { tenantId } = device;
+    const { tenantId, namespace } = device;
+    if (namespace.sessionRecord && services.recordingQuota.refuses(tenantId)) throw new RecordingsFullError();
     await tx.session.create({
       data: { ...login, tenantId, startedAt: now, lastSeen: now, ...services.positionOf(ipAddress) },
       select: { uid: true },
     });
     return tenantId;
   }).catch((error: unknown) => {
+    if (error instanceof RecordingsFullError) services.metrics.refusedRecordings.inc();
     throw isDatabaseError(error, "P2002") ? new ConflictError("uid: a session with this uid exists") : error;
   });
 }

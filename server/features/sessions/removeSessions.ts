@@ -1,6 +1,6 @@
 import { setTimeout as wait } from "node:timers/promises";
 import { providerOf, readRows, type Sql, type SqlClient, sql } from "../../db/sql/sql.ts";
-import { retryConflicts } from "../../db/sql/transaction.ts";
+import { inSqlTransaction, retryConflicts } from "../../db/sql/transaction.ts";
 import type { Services } from "../../services.ts";
 
 /**
@@ -19,8 +19,9 @@ const PAUSE = 5;
 /** Maximum times, in milliseconds, to wait for a connection of the pool and for a step on PostgreSQL. */
 const PATIENCE = { maxWait: 20_000, timeout: 20_000 };
 
-/** Key of the advisory lock on PostgreSQL. The number has no meaning. */
-const LOCK = 7_201_905_001;
+/** Keys of the advisory locks of tasks on PostgreSQL. The numbers have no meaning. */
+export const RETENTION_LOCK = 7_201_905_001n;
+export const QUOTA_LOCK = 7_201_905_002n;
 
 /**
  * The steps of a task that removes sessions. Each step is short, and a pause of at least the same duration follows. So
@@ -30,11 +31,14 @@ const LOCK = 7_201_905_001;
 export class RemovalSteps {
   readonly #services: Services;
   readonly #stop: AbortSignal;
+  readonly #lock: bigint;
   #hasEnded = false;
 
-  constructor(services: Services, stop: AbortSignal) {
+  /** @param lock key of the advisory lock of the task */
+  constructor(services: Services, stop: AbortSignal, lock: bigint) {
     this.#services = services;
     this.#stop = stop;
+    this.#lock = lock;
   }
 
   /** True if the task must end, although work remains. */
@@ -68,7 +72,7 @@ export class RemovalSteps {
     return db.$transaction(async (tx) => {
       const [lock] = await readRows<{ locked: boolean }>(
         tx,
-        sql`SELECT pg_try_advisory_xact_lock(${BigInt(LOCK)}) AS "locked"`,
+        sql`SELECT pg_try_advisory_xact_lock(${this.#lock}) AS "locked"`,
       );
       return lock?.locked ? { value: await step(tx) } : undefined;
     }, PATIENCE);
@@ -175,6 +179,41 @@ export async function deleteRecordings(
         WHERE ("uid", "records") IN (VALUES ${sql.join(unchanged, ", ")}) AND "recorded" = ${true}`,
     ),
   );
+}
+
+/** Type of the event of a session whose recording the service deleted before the end of its retention. */
+const REMOVED = "recording-removed";
+
+/**
+ * Deletes the recordings of sessions before the end of their retention. An event of each session has the reason.
+ * @param sessions at most {@link SESSIONS_AT_ONCE}
+ * @returns the number of deleted recordings; undefined if the task must end before
+ */
+export async function removeRecordings(
+  services: Services,
+  steps: RemovalSteps,
+  sessions: readonly RecordedSession[],
+  reason: string,
+): Promise<number | undefined> {
+  const uids = sessions.map(({ uid }) => uid);
+  if (!(await deleteParts(steps, RECORDS, uids))) return undefined;
+  const at = services.now();
+  return inSqlTransaction(services, "sessions", async (tx) => {
+    let removed = 0;
+    for (const { uid, records } of sessions) {
+      const changed = await tx.$executeRaw(
+        sql`UPDATE "Session" SET "recorded" = ${false}, "events" = "events" + 1
+          WHERE "uid" = ${uid} AND "records" = ${records} AND "recorded" = ${true}`,
+      );
+      if (changed === 0) continue;
+      removed += 1;
+      await tx.$executeRaw(
+        sql`INSERT INTO "SessionEvent" ("sessionUid", "sequence", "seat", "type", "at", "data")
+          SELECT "uid", "events", 0, ${REMOVED}, ${at}, ${JSON.stringify({ reason })} FROM "Session" WHERE "uid" = ${uid}`,
+      );
+    }
+    return removed;
+  });
 }
 
 /**

@@ -3,6 +3,7 @@ import type { Services } from "../../services.ts";
 import {
   deleteRecordings,
   deleteSessions,
+  RETENTION_LOCK,
   type RecordedSession,
   RemovalSteps,
   SESSIONS_AT_ONCE,
@@ -35,7 +36,7 @@ export function retentionEnds(services: Services): {
  * @param stop ends the run after the current statement
  */
 export async function trimSessions(services: Services, stop: AbortSignal): Promise<void> {
-  const steps = new RemovalSteps(services, stop);
+  const steps = new RemovalSteps(services, stop, RETENTION_LOCK);
   const { recordings, sessions } = retentionEnds(services);
   // Recordings are deleted first, because only sessions without recordings are deleted.
   if (recordings !== undefined) await trimRecordings(services, recordings, steps);

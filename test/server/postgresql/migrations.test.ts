@@ -17,6 +17,7 @@ import {
   postgresqlAddress,
   type TestPostgresql,
 } from "../../support/postgresql/database.ts";
+import { OLD_RECORDINGS } from "../db/oldRecordings.ts";
 
 async function connect({ url, drop }: TestPostgresql): Promise<Client> {
   onTestFinished(drop);
@@ -165,4 +166,23 @@ describe("a migration while instances of an older version run", () => {
     const { rows } = await client.query('SELECT "name", "oldestBeside" FROM "_migration" ORDER BY 1');
     expect(rows).toEqual(all.map(({ name, oldestBeside }) => ({ name, oldestBeside })));
   });
+});
+
+test("the sizes of recordings begin with the sizes of the existing recordings", async () => {
+  const database = await emptyPostgresql(postgresqlAddress() ?? "");
+  const client = await connect(database);
+  const migrations = readMigrations(migrationsFolder("postgresql"));
+  const sizes = migrations.findIndex(({ name }) => name === "0008_recording_sizes");
+  const config = { connectionString: database.url };
+  await migratePostgresql(config, migrations.slice(0, sizes));
+  await client.query(OLD_RECORDINGS);
+  await migratePostgresql(config, migrations);
+  const size = async () =>
+    Number(
+      (await client.query(`SELECT SUM("size") AS size FROM "RecordingSize" WHERE "tenantId" = 't'`)).rows[0]
+        .size,
+    );
+  expect(await size()).toBe(5_000_000_000);
+  await client.query(`UPDATE "Session" SET "recorded" = false WHERE "uid" = 's1'`);
+  expect(await size()).toBe(3_000_000_000);
 });

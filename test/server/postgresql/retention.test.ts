@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { RemovalSteps } from "../../../server/features/sessions/removeSessions.ts";
+import { RETENTION_LOCK, RemovalSteps } from "../../../server/features/sessions/removeSessions.ts";
 import { trimSessions } from "../../../server/features/sessions/retention.ts";
 import { addSessions } from "../features/recordedSessions.ts";
 import { withLab } from "../http/lab.ts";
@@ -10,15 +10,15 @@ const { app, ana } = withLab();
 const neverStopped = () => new AbortController().signal;
 
 test("one instance at a time deletes sessions, and the others end their runs", async () => {
-  const first = new RemovalSteps(app.services, neverStopped());
-  const other = new RemovalSteps(app.services, neverStopped());
+  const first = new RemovalSteps(app.services, neverStopped(), RETENTION_LOCK);
+  const other = new RemovalSteps(app.services, neverStopped(), RETENTION_LOCK);
   const result = await first.run(async () => {
     expect(await other.run(async () => "deleted")).toBeUndefined();
     return "deleted";
   });
   expect(result).toBe("deleted");
   expect([first.hasEnded, other.hasEnded]).toEqual([false, true]);
-  const later = new RemovalSteps(app.services, neverStopped());
+  const later = new RemovalSteps(app.services, neverStopped(), RETENTION_LOCK);
   expect(await later.run(async () => "deleted")).toBe("deleted");
 });
 

@@ -11,6 +11,7 @@ import { difference } from "../../../server/db/migrations/schemas.ts";
 import { migrateSqlite } from "../../../server/db/sqlite/migrate.ts";
 import { openSqlite } from "../../../server/db/sqlite/open.ts";
 import { testFolder } from "../../support/folder.ts";
+import { OLD_RECORDINGS } from "../db/oldRecordings.ts";
 
 /** Returns a migration beside which no older instance may run. */
 const migrationOf = (name: string, sql: string) => readMigration(name, `-- oldest-beside: ${name}\n${sql}`);
@@ -208,4 +209,17 @@ test("tags keep their devices, keys and rules when they become rows", () => {
     ["t", "only-rule"],
     ["u", "edge"],
   ]);
+});
+
+test("the sizes of recordings begin with the sizes of the existing recordings", () => {
+  const sqlite = open();
+  const migrations = readMigrations(migrationsFolder("sqlite"));
+  const sizes = migrations.findIndex(({ name }) => name === "0008_recording_sizes");
+  migrateSqlite(sqlite, migrations.slice(0, sizes));
+  sqlite.exec(OLD_RECORDINGS);
+  migrateSqlite(sqlite, migrations);
+  const read = () => sqlite.prepare('SELECT "tenantId", "slot", "size" FROM "RecordingSize"').raw().all();
+  expect(read()).toEqual([["t", 0, 5_000_000_000]]);
+  sqlite.exec(`UPDATE "Session" SET "recorded" = false WHERE "uid" = 's1'`);
+  expect(read()).toEqual([["t", 0, 3_000_000_000]]);
 });

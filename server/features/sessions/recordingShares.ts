@@ -1,0 +1,51 @@
+import type { RecordingSize } from "./recordingSizes.ts";
+
+/** Quotas of recordings in bytes; undefined: no limit. */
+export interface RecordingQuotas {
+  readonly all: number | undefined;
+  readonly namespace: number | undefined;
+}
+
+/** A namespace whose recordings reach or exceed their share. */
+export interface FullNamespace {
+  readonly tenantId: string;
+  /** Size above the share, in bytes. */
+  readonly excess: number;
+}
+
+/**
+ * Returns the namespaces whose recordings have reached their share of the quotas. The share of a namespace is its own
+ * quota. If all recordings together reach the quota in all, the largest namespaces have equal lower shares, and the
+ * others keep what they have (max-min fairness). So a namespace with many recordings never displaces the recordings of a
+ * namespace with few recordings.
+ * @param sizes the sizes of all namespaces, the largest first
+ */
+export function fullNamespaces(sizes: readonly RecordingSize[], quotas: RecordingQuotas): FullNamespace[] {
+  const { all = Number.POSITIVE_INFINITY, namespace = Number.POSITIVE_INFINITY } = quotas;
+  const share = Math.min(
+    namespace,
+    equalShare(
+      sizes.map(({ bytes }) => Math.min(bytes, namespace)),
+      all,
+    ),
+  );
+  return sizes
+    .filter(({ bytes }) => bytes >= share)
+    .map(({ tenantId, bytes }) => ({ tenantId, excess: Math.ceil(bytes - share) }));
+}
+
+/**
+ * Returns the largest share with which the sizes together do not exceed a total; infinite if the sizes are below the
+ * total.
+ * @param sizes the largest first
+ */
+function equalShare(sizes: readonly number[], total: number): number {
+  let others = sizes.reduce((sum, size) => sum + size, 0);
+  if (others < total) return Number.POSITIVE_INFINITY;
+  for (const [index, size] of sizes.entries()) {
+    others -= size;
+    const share = (total - others) / (index + 1);
+    if (share >= (sizes[index + 1] ?? 0)) return share;
+  }
+  return Number.POSITIVE_INFINITY;
+}

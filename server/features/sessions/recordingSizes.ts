@@ -1,0 +1,29 @@
+import { foldCounterRows } from "../../db/sql/counterRows.ts";
+import { readRows, type SqlClient, sql } from "../../db/sql/sql.ts";
+import type { Services } from "../../services.ts";
+
+/** The size of a namespace's recordings. */
+export interface RecordingSize {
+  readonly tenantId: string;
+  /** Size in bytes, with the overhead of each chunk. A recording counts completely until all of its chunks are deleted. */
+  readonly bytes: number;
+}
+
+/**
+ * Returns the sizes of all namespaces with recordings, the largest first. Database triggers update the sizes with each
+ * change of a session, so the query reads one row or, on PostgreSQL, a few rows of each namespace.
+ */
+export async function readRecordingSizes(db: SqlClient): Promise<RecordingSize[]> {
+  const rows = await readRows<{ readonly tenantId: string; readonly size: number | bigint | string }>(
+    db,
+    sql`SELECT "tenantId", SUM("size") AS "size" FROM "RecordingSize" GROUP BY "tenantId"`,
+  );
+  return rows
+    .map(({ tenantId, size }) => ({ tenantId, bytes: Number(size) }))
+    .filter(({ bytes }) => bytes > 0)
+    .sort((one, other) => other.bytes - one.bytes);
+}
+
+/** Merges the rows of ended connections; see {@link foldCounterRows}. */
+export const foldRecordingSizes = ({ db }: Pick<Services, "db">): Promise<void> =>
+  foldCounterRows(db, { name: "RecordingSize", key: ["tenantId"], counter: "size" });
