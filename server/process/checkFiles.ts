@@ -1,7 +1,7 @@
 import { statSync } from "node:fs";
 import { checkDataFolder } from "../files/dataFolder.ts";
-import { readHostKey } from "../gateway/hostKey.ts";
 import { OperatorError, problemsOf } from "../OperatorError.ts";
+import { readHostKey } from "../secrets/hostKey.ts";
 import { knownSecret } from "../secrets/instanceSecret.ts";
 import type { Config } from "../settings/readConfig.ts";
 import { readMetricsToken } from "./metricsServer.ts";
