@@ -29,7 +29,14 @@ async function sendRequest<T>(
   try {
     const response = await client.request(request);
     if (response.statusCode < 400) return await read(response);
-    const { message } = (await response.body.json()) as { message?: string };
+    const { message, error } = (await response.body.json()) as { message?: string; error?: string };
+    // Only the router's own response to an unknown path has the field `error`.
+    if (response.statusCode === 404 && error !== undefined) {
+      throw new OperatorError(
+        "The running service does not support this command, because it has another version. Restart the service with the " +
+          "installed version.",
+      );
+    }
     throw new OperatorError(message ?? `status ${response.statusCode}`);
   } catch (error) {
     throw explain(error, folder);

@@ -2,6 +2,7 @@ import { execFileSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import Sqlite from "better-sqlite3";
+import Fastify from "fastify";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { openDatabase } from "../../../server/db/openDatabase.ts";
 import { type BackupManifest, readBackup } from "../../../server/files/backupFile.ts";
@@ -133,6 +134,21 @@ test("reports a fault of the file, and that no service runs", async () => {
   });
   const stopped = await backup(join(folder, "copy.db"), folder);
   expect(stopped).toMatchObject({ code: 1, stderr: expect.stringContaining("No service runs on") });
+  expect(readdirSync(folder)).toEqual([]);
+});
+
+test("reports a running service of an earlier version", async () => {
+  const [dataDir, folder] = [testFolder(), testFolder()];
+  const earlier = Fastify();
+  onTestFinished(() => earlier.close());
+  await earlier.listen({ path: join(dataDir, "admin.sock") });
+  expect(await backup(join(folder, "copy.backup"), dataDir)).toEqual({
+    code: 1,
+    stdout: "",
+    stderr:
+      "gatehouse-server: The running service does not support this command, because it has another version. Restart the " +
+      "service with the installed version.\n",
+  });
   expect(readdirSync(folder)).toEqual([]);
 });
 
