@@ -47,6 +47,8 @@ export interface Metrics {
   readonly fullNamespaces: Gauge;
   /** Number of sessions that were refused because the recordings of their namespaces were full. */
   readonly refusedRecordings: Counter;
+  /** Free space for the SQLite database in bytes; 0 with PostgreSQL. */
+  readonly freeSpace: Gauge;
 }
 
 /** Creates the counters, with a separate registry. */
@@ -157,6 +159,11 @@ export function makeMetrics(): Metrics {
     refusedRecordings: new Counter({
       name: "gatehouse_recordings_refused_sessions_total",
       help: "Sessions refused because the recordings of their namespaces were full",
+      registers,
+    }),
+    freeSpace: new Gauge({
+      name: "gatehouse_database_free_bytes",
+      help: "Free space for the SQLite database: of its file system, and in its file; 0 with PostgreSQL",
       registers,
     }),
   };

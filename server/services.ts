@@ -1,7 +1,7 @@
 import type { DecisionTurns } from "./DecisionTurns.ts";
 import type { PrismaClient } from "./db/generated/sqlite/client.ts";
 import type { SqlClient } from "./db/sql/sql.ts";
-import type { RecordingQuota } from "./features/sessions/RecordingQuota.ts";
+import type { FullRecordings } from "./features/sessions/FullRecordings.ts";
 import type { IssuerKeys } from "./features/trustedWorkloads/issuerKeys.ts";
 import type { Enrollments } from "./http/limits/Enrollments.ts";
 import type { Mailer } from "./mail/mail.ts";
@@ -36,7 +36,7 @@ export interface Services {
   readonly agentKey: AgentKey;
   /** The keys of the OpenID Connect providers whose tokens trusted workloads exchange. */
   readonly issuerKeys: IssuerKeys;
-  readonly recordingQuota: RecordingQuota;
+  readonly fullRecordings: FullRecordings;
   /** The payment gateway. Features call it only through `callPaymentGateway`. */
   readonly billing: PaymentGateway;
   /** Returns the position of an IP address; 0,0 if the position is unknown. */

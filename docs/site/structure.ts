@@ -88,6 +88,7 @@ export const SECTIONS: readonly (readonly [title: string, files: readonly string
       "docs/operate/workload-identity.md",
       "docs/operate/billing.md",
       "docs/operate/metrics.md",
+      "docs/operate/retention.md",
       "docs/operate/load-and-failures.md",
       "docs/operate/benchmarks.md",
     ],

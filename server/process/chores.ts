@@ -5,6 +5,7 @@ import { foldDeviceCounts } from "../features/devices/deviceCounts.ts";
 import { removeExpiredObjects } from "../features/expiredObjects.ts";
 import { deliverMails } from "../features/outbox/deliverMails.ts";
 import { RetentionBacklog } from "../features/sessions/RetentionBacklog.ts";
+import { enforceQuotas } from "../features/sessions/recordingQuotas.ts";
 import { foldRecordingSizes } from "../features/sessions/recordingSizes.ts";
 import { trimSessions } from "../features/sessions/retention.ts";
 import { removeDeletedTags, removeUnusedTags } from "../features/tags/tagUpkeep.ts";
@@ -14,6 +15,7 @@ import { forgetAccounts } from "../features/users/account/registerUser.ts";
 import type { DatabaseSigningKeys } from "../secrets/signingKeys.ts";
 import type { Services } from "../services.ts";
 import type { AccessClock } from "./accessClock.ts";
+import type { DiskSpace } from "./DiskSpace.ts";
 
 /** A task that a process repeats while it runs. */
 interface Chore {
@@ -32,9 +34,11 @@ const HOUR = 60 * MINUTE;
 interface Kept {
   readonly keys: DatabaseSigningKeys;
   readonly clock: AccessClock;
+  /** The free space for the database; undefined with PostgreSQL. */
+  readonly diskSpace: DiskSpace | undefined;
 }
 
-function choresOf(services: Services, { keys, clock }: Kept, log: FastifyBaseLogger): Chore[] {
+function choresOf(services: Services, { keys, clock, diskSpace }: Kept, log: FastifyBaseLogger): Chore[] {
   const backlog = new RetentionBacklog(services, log);
   return [
     // After another instance has rotated the signing key, this instance signs with the new key after at most this
@@ -55,10 +59,11 @@ function choresOf(services: Services, { keys, clock }: Kept, log: FastifyBaseLog
     {
       name: "recording quotas",
       every: MINUTE,
-      run: (stop) => services.recordingQuota.enforce(services, stop, log),
+      run: (stop) => enforceQuotas(services, stop, log),
     },
     // This chore is separate, so that it reports sessions that the chore above cannot delete.
     { name: "retention backlog", every: MINUTE, run: () => backlog.measure() },
+    { name: "disk space", every: MINUTE, run: async () => diskSpace?.measure() },
     { name: "workload tokens", every: HOUR, run: () => forgetTokenUses(services) },
     { name: "deleted tags", every: 10 * SECOND, run: () => removeDeletedTags(services) },
     { name: "unused tags", every: HOUR, run: () => removeUnusedTags(services) },

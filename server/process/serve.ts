@@ -1,6 +1,7 @@
 import { execFile } from "node:child_process";
 import { chmodSync } from "node:fs";
 import { setTimeout as wait } from "node:timers/promises";
+import { dirname } from "node:path";
 import type { FastifyBaseLogger, FastifyInstance } from "fastify";
 import { pino } from "pino";
 import { buildAdminServer } from "../admin/adminServer.ts";
@@ -12,7 +13,8 @@ import { tooManyDecisions } from "../errors.ts";
 import { trimAuditTrail } from "../features/audit/handlers.ts";
 import { Heartbeats } from "../features/devices/heartbeats.ts";
 import { StoredAgentKey } from "../features/privateKeys/privateKeys.ts";
-import { RecordingQuota } from "../features/sessions/RecordingQuota.ts";
+import { FullRecordings } from "../features/sessions/FullRecordings.ts";
+import { measureRecordings } from "../features/sessions/recordingQuotas.ts";
 import { documentReader } from "../features/trustedWorkloads/issuerDocuments.ts";
 import { IssuerKeys } from "../features/trustedWorkloads/issuerKeys.ts";
 import { prepareDataFolder, refuseEmptiedDatabase } from "../files/dataFolder.ts";
@@ -33,6 +35,7 @@ import type { Config, TlsFiles } from "../settings/readConfig.ts";
 import { unknownText } from "../settings/unknownVariables.ts";
 import { AccessClock } from "./accessClock.ts";
 import { startChores } from "./chores.ts";
+import { DiskSpace } from "./DiskSpace.ts";
 import { healthPlugin } from "./health.ts";
 import { listen, serveInternal, serveMetrics, serveSsh } from "./listeners.ts";
 import { loggerOptions } from "./logging.ts";
@@ -124,7 +127,7 @@ export async function serve(config: Config): Promise<RunningService> {
       enrollments: new Enrollments(),
       decisions: new DecisionTurns(tooManyDecisions),
       patterns: new NamespacePatterns(),
-      recordingQuota: new RecordingQuota(),
+      fullRecordings: new FullRecordings(),
       issuerKeys: new IssuerKeys(documentReader(settings.workloadIssuerNetworks), now, (issuer, error) => {
         app.log.warn({ err: error, issuer }, "cannot read the keys of an issuer of workloads' tokens");
       }),
@@ -167,9 +170,13 @@ export async function serve(config: Config): Promise<RunningService> {
     await trimAuditTrail(services).catch((error: unknown) => {
       app.log.error({ err: error }, "cannot trim the audit trail; retrying in an hour");
     });
+    // A full namespace refuses sessions from the start.
+    await measureRecordings(services);
     await gateway.start();
     undo.push(() => gateway.stop());
-    undo.push(startChores(services, { keys, clock }, app.log));
+    const diskSpace =
+      "file" in config.database ? new DiskSpace(services, dirname(config.database.file), app.log) : undefined;
+    undo.push(startChores(services, { keys, clock, diskSpace }, app.log));
     const running = [app, admin];
     undo.push(() => closeInTime(running, settings.shutdownTimeout * 1000));
     await admin.listen({ path: socket, listenTextResolver: () => "administration socket open" });

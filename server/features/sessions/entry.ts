@@ -41,7 +41,7 @@ export async function beginSession(services: Services, login: SessionColumns): P
     if (!device) throw unknownDevice();
     const now = services.now();
     const { tenantId, namespace } = device;
-    if (namespace.sessionRecord && services.recordingQuota.refuses(tenantId)) throw new RecordingsFullError();
+    if (namespace.sessionRecord && services.fullRecordings.refuses(tenantId)) throw new RecordingsFullError();
     await tx.session.create({
       data: { ...login, tenantId, startedAt: now, lastSeen: now, ...services.positionOf(ipAddress) },
       select: { uid: true },

@@ -1,4 +1,5 @@
 import { describe, expect, onTestFinished, test } from "vitest";
+import { enforceQuotas } from "../../../server/features/sessions/recordingQuotas.ts";
 import { fullNamespaces } from "../../../server/features/sessions/recordingShares.ts";
 import { readRecordingSizes } from "../../../server/features/sessions/recordingSizes.ts";
 import type { ServiceSettings } from "../../../server/settings/readConfig.ts";
@@ -60,7 +61,7 @@ async function start(settings: Partial<ServiceSettings>) {
       app.pass(60);
     }
   };
-  const enforce = () => app.services.recordingQuota.enforce(app.services, new AbortController().signal, log);
+  const enforce = () => enforceQuotas(app.services, new AbortController().signal, log);
   const recorded = async () =>
     (await app.services.db.session.findMany({ where: { recorded: true }, orderBy: { uid: "asc" } })).map(
       ({ uid }) => Number.parseInt(uid, 16),

@@ -20,7 +20,7 @@ import { tooManyDecisions } from "../../../server/errors.ts";
 import { Heartbeats } from "../../../server/features/devices/heartbeats.ts";
 import { deliverMails } from "../../../server/features/outbox/deliverMails.ts";
 import { StoredAgentKey } from "../../../server/features/privateKeys/privateKeys.ts";
-import { RecordingQuota } from "../../../server/features/sessions/RecordingQuota.ts";
+import { FullRecordings } from "../../../server/features/sessions/FullRecordings.ts";
 import { documentReader, type LookupAll } from "../../../server/features/trustedWorkloads/issuerDocuments.ts";
 import { IssuerKeys } from "../../../server/features/trustedWorkloads/issuerKeys.ts";
 import { insertUser } from "../../../server/features/users/account/createUser.ts";
@@ -194,7 +194,7 @@ export async function startApp(
     enrollments: new Enrollments(),
     decisions: new DecisionTurns(tooManyDecisions),
     patterns: new NamespacePatterns(),
-    recordingQuota: new RecordingQuota(),
+    fullRecordings: new FullRecordings(),
     issuerKeys: new IssuerKeys(
       documentReader(base.settings.workloadIssuerNetworks, lookupAll),
       now,

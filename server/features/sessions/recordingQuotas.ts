@@ -23,59 +23,37 @@ interface OldRecording extends RecordedSession {
   readonly recordedSize: number;
 }
 
+/** Measures the recordings, and returns the namespaces that have reached their share of the quotas. */
+export async function measureRecordings(services: Services): Promise<readonly FullNamespace[]> {
+  const { recordingsMax, namespaceRecordingsMax, recordingsFull } = services.settings;
+  const { metrics, fullRecordings } = services;
+  const sizes = await readRecordingSizes(services.db);
+  metrics.recordings.set(sizes.reduce((sum, { bytes }) => sum + bytes, 0));
+  metrics.recordingsMax.set(recordingsMax * MEBIBYTE);
+  const quotas = { all: inBytes(recordingsMax), namespace: inBytes(namespaceRecordingsMax) };
+  const full = fullNamespaces(sizes, quotas);
+  metrics.fullNamespaces.set(full.length);
+  fullRecordings.refuse(recordingsFull === "refuse" ? full.map(({ tenantId }) => tenantId) : []);
+  return full;
+}
+
 /**
- * The quotas of recordings, for each namespace and in all. At a quota, the service either deletes the oldest recordings,
- * or refuses new sessions in namespaces that record sessions. Open sessions continue, and each records up to the maximum
- * size of a recording. The result of the last measurement decides, so a login waits for no query.
+ * Enforces the quotas of recordings, for each namespace and in all. At a quota, the service either deletes the oldest
+ * recordings, or refuses new sessions in namespaces that record sessions. Open sessions continue, and each records up to
+ * the maximum size of a recording.
+ * @param stop ends the deletion after the current statement
  */
-export class RecordingQuota {
-  #full: ReadonlySet<string> = new Set();
-  /** The namespaces above their share that have no recording to delete, or that refuse sessions. */
-  #reported: ReadonlySet<string> = new Set();
-
-  /** Returns true if the service refuses new recorded sessions in a namespace. */
-  refuses(tenantId: string): boolean {
-    return this.#full.has(tenantId);
-  }
-
-  /**
-   * Measures the recordings, and deletes the oldest ones if they exceed a quota and the policy is to delete.
-   * @param stop ends the deletion after the current statement
-   */
-  async enforce(services: Services, stop: AbortSignal, log: FastifyBaseLogger): Promise<void> {
-    const { recordingsMax, namespaceRecordingsMax, recordingsFull } = services.settings;
-    const { metrics } = services;
-    const sizes = await readRecordingSizes(services.db);
-    metrics.recordings.set(sizes.reduce((sum, { bytes }) => sum + bytes, 0));
-    metrics.recordingsMax.set(recordingsMax * MEBIBYTE);
-    const quotas = { all: inBytes(recordingsMax), namespace: inBytes(namespaceRecordingsMax) };
-    const full = fullNamespaces(sizes, quotas);
-    metrics.fullNamespaces.set(full.length);
-    const isRefusing = recordingsFull === "refuse";
-    const tenants = full.map(({ tenantId }) => tenantId);
-    this.#full = new Set(isRefusing ? tenants : []);
-    const unsolved = isRefusing ? tenants : await deleteOldest(services, full, stop, log);
-    this.#report(unsolved, isRefusing, log);
-  }
-
-  /** Logs once that a namespace has reached its quota, and once that it no longer does. */
-  #report(tenants: readonly string[], isRefusing: boolean, log: FastifyBaseLogger): void {
-    const current = new Set(tenants);
-    const reported = this.#reported;
-    for (const tenant of tenants.filter((one) => !reported.has(one))) {
-      if (isRefusing)
-        log.warn({ tenant }, "the recordings of a namespace are full; refusing its new sessions");
-      else
-        log.warn(
-          { tenant },
-          "the recordings of a namespace exceed their quota, but all are younger than an hour",
-        );
-    }
-    for (const tenant of [...reported].filter((one) => !current.has(one))) {
-      log.info({ tenant }, "the recordings of a namespace are within their quota again");
-    }
-    this.#reported = current;
-  }
+export async function enforceQuotas(
+  services: Services,
+  stop: AbortSignal,
+  log: FastifyBaseLogger,
+): Promise<void> {
+  const full = await measureRecordings(services);
+  const unsolved =
+    services.settings.recordingsFull === "refuse"
+      ? full.map(({ tenantId }) => tenantId)
+      : await deleteOldest(services, full, stop, log);
+  services.fullRecordings.report(unsolved, log);
 }
 
 /** Returns the bytes of a setting in MiB; undefined for 0, which is no limit. */

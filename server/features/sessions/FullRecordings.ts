@@ -1,0 +1,44 @@
+import type { FastifyBaseLogger } from "fastify";
+
+/**
+ * The namespaces whose recordings have reached their share of the quotas, by the last measurement. So a login waits for
+ * no query.
+ */
+export class FullRecordings {
+  #refusing: ReadonlySet<string> = new Set();
+  /** The namespaces whose state was logged. */
+  #reported: ReadonlySet<string> = new Set();
+
+  /** Returns true if the service refuses new recorded sessions in a namespace. */
+  refuses(tenantId: string): boolean {
+    return this.#refusing.has(tenantId);
+  }
+
+  /** Sets the namespaces in which the service refuses new recorded sessions. */
+  refuse(tenants: readonly string[]): void {
+    this.#refusing = new Set(tenants);
+  }
+
+  /**
+   * Logs once that a namespace has reached its quota, and once that it no longer does.
+   * @param tenants the full namespaces that refuse sessions, or that have no recording to delete
+   */
+  report(tenants: readonly string[], log: FastifyBaseLogger): void {
+    const current = new Set(tenants);
+    const reported = this.#reported;
+    for (const tenant of tenants.filter((one) => !reported.has(one))) {
+      if (this.refuses(tenant)) {
+        log.warn({ tenant }, "the recordings of a namespace are full; refusing its new sessions");
+      } else {
+        log.warn(
+          { tenant },
+          "the recordings of a namespace exceed their quota, but all are younger than an hour",
+        );
+      }
+    }
+    for (const tenant of [...reported].filter((one) => !current.has(one))) {
+      log.info({ tenant }, "the recordings of a namespace are within their quota again");
+    }
+    this.#reported = current;
+  }
+}
