@@ -6,6 +6,8 @@ import { BATCH, type EntryWriter, type RecorderOptions, SessionRecorder } from "
 
 /** Time, in milliseconds, for which the writer collects entries before it writes them. */
 const COLLECTING = 200;
+/** Maximum pause after a write, in milliseconds. A write to a silent database fails only after several seconds. */
+const LONGEST_REST = 2_000;
 
 /** Writes session entries to the database. Returns the result of each session, in the same order. */
 type WriteEntries = (sessions: readonly SessionEntries[]) => Promise<readonly EntriesResult[]>;
@@ -106,7 +108,7 @@ export class SessionWriter implements EntryWriter {
         continue;
       }
       const wasFull = await this.#writeBatch(ready);
-      await sleep(performance.now() - begun);
+      await sleep(Math.min(performance.now() - begun, LONGEST_REST));
       if (!wasFull) await this.#wait(COLLECTING);
     }
     this.#running = false;
