@@ -64,7 +64,7 @@ const why = withoutSsh;
 describe.skipIf(why)(
   `an upgrade of instances on PostgreSQL${why ? ` (${why})` : ""}`,
   // Starts several services, and an older service ends only at its next heartbeat.
-  { tags: ["long"], timeout: 180_000 },
+  { tags: ["long"], timeout: 400_000 },
   () => {
     const folder = openFolder();
     let instances: Instances;
@@ -169,7 +169,7 @@ describe.skipIf(why)(
           const before = { ...done };
           const least = () =>
             Math.min(done.reads - before.reads, done.writes - before.writes, done.logins - before.logins);
-          await expect.poll(least, { timeout: 60_000 }).toBeGreaterThan(3);
+          await expect.poll(least, { timeout: 150_000 }).toBeGreaterThan(3);
         },
         async stop() {
           isOver = true;
@@ -234,7 +234,9 @@ describe.skipIf(why)(
   },
 );
 
-it("does not start beside an instance of the first versions until its last heartbeat is a minute old", async () => {
+it("does not start beside an instance of the first versions until its last heartbeat is a minute old", {
+  timeout: 120_000,
+}, async () => {
   const { url, drop } = await emptyPostgresql(postgresqlAddress() ?? "");
   onTestFinished(drop);
   const first = readMigrations(migrationsFolder("postgresql")).slice(0, 5);
