@@ -24,6 +24,9 @@ const RELEASED = {
     "0003_trusted_workloads": "ab5daa269374199eec005251ceb3aa7c753a3372a06009a63a6eb62fc1a93445",
     "0004_token_uses": "59e741f6127f1b42368199885b56a9e6679dba30f71f0a304053b4197ab813cd",
     "0005_tags": "ed8dcbefa16a0af990ccac42a05d329a42a9473c64bb2773080d6c54d4d8d482",
+    "0006_record_failure": "ff799f8834a4e2f08bbef8b68315aeaa2924a3be59b8323c19269bbc83b69379",
+    "0007_instance_schemas": "4476ec1777cc6c97bed1dfd1c1d3df02b3e5f65023226d2ba76e76e7f0ece85f",
+    "0008_recording_sizes": "68dda245089aaed354dd2a05b5b86e06a50e3a6ee0b2222bc9696101f5f8d0c2",
   },
   postgresql: {
     "0001_initial": "9d4421c518d9be4813ca50b56690469ddb670de5ff11cf19fdc8d9e7a60c755c",
@@ -31,6 +34,9 @@ const RELEASED = {
     "0003_trusted_workloads": "2f8a454923ead6044cb238744250a78123b754e1cfe3e35c68d5c9b2e6a80714",
     "0004_token_uses": "9f00e0b15d38bce245064335809cdbc43bbd01dc6313ecad834a1a5118340006",
     "0005_tags": "e282693ddc0acf5e0b08af9dbf947b6d64b80ab30dc7feb36ec5768bcef79e79",
+    "0006_record_failure": "ff799f8834a4e2f08bbef8b68315aeaa2924a3be59b8323c19269bbc83b69379",
+    "0007_instance_schemas": "4476ec1777cc6c97bed1dfd1c1d3df02b3e5f65023226d2ba76e76e7f0ece85f",
+    "0008_recording_sizes": "eac424943170e75ddeb752bd1240e61ff97957c0caf4408b170ef800f9b159f8",
   },
 } as const;
 
