@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { WebSocket } from "ws";
 import { openDatabase } from "../../../server/db/openDatabase.ts";
 import { Instances as Clearing } from "../../../server/gateway/agentTunnels/Instances.ts";
+import { makeMetrics } from "../../../server/metrics.ts";
 import type { Services } from "../../../server/services.ts";
 import { HostileDevice } from "../../gateway/HostileDevice.ts";
 import { REVOCATIONS, revoke } from "../../gateway/revocations.ts";
@@ -225,7 +226,7 @@ describe.skipIf(withoutSsh)(`devices of several instances${withoutSsh ? ` (${wit
    */
   async function clearLost(uid: string): Promise<void> {
     const { client: db, close } = await openDatabase({ url: instances.databaseUrl, connections: 2 });
-    const services = { db, now: () => new Date() } as unknown as Services;
+    const services = { db, metrics: makeMetrics(), now: () => new Date() } as unknown as Services;
     const other = new Clearing(services, { schema: undefined }, () => pino({ level: "silent" }));
     const { instanceId } = await db.device.findUniqueOrThrow({ where: { uid } });
     const id = { not: instanceId ?? "" };
