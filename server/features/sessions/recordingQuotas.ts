@@ -11,7 +11,7 @@ import {
   SESSIONS_AT_ONCE,
 } from "./removeSessions.ts";
 
-const MEBIBYTE = 1024 * 1024;
+const MIB = 1024 * 1024;
 /**
  * Minimum time since the last activity of a session whose recording is deleted for a quota, in milliseconds. Sessions
  * send keep-alives, so open sessions keep their recordings.
@@ -29,7 +29,7 @@ export async function measureRecordings(services: Services): Promise<readonly Fu
   const { metrics, fullRecordings } = services;
   const sizes = await readRecordingSizes(services.db);
   metrics.recordings.set(sizes.reduce((sum, { bytes }) => sum + bytes, 0));
-  metrics.recordingsMax.set(recordingsMax * MEBIBYTE);
+  metrics.recordingsMax.set(recordingsMax * MIB);
   const quotas = { all: inBytes(recordingsMax), namespace: inBytes(namespaceRecordingsMax) };
   const full = fullNamespaces(sizes, quotas);
   metrics.fullNamespaces.set(full.length);
@@ -57,8 +57,7 @@ export async function enforceQuotas(
 }
 
 /** Returns the bytes of a setting in MiB; undefined for 0, which is no limit. */
-const inBytes = (mebibytes: number): number | undefined =>
-  mebibytes === 0 ? undefined : mebibytes * MEBIBYTE;
+const inBytes = (mebibytes: number): number | undefined => (mebibytes === 0 ? undefined : mebibytes * MIB);
 
 /**
  * Deletes the oldest recordings of the namespaces above their share.

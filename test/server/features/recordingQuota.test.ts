@@ -7,7 +7,7 @@ import { startInternalApp } from "../http/internalTestApp.ts";
 import { enrollProven, startApp, type TestApp, type TestUser } from "../http/testApp.ts";
 import { addSessions, uidOfSession } from "./recordedSessions.ts";
 
-const MEBIBYTE = 1024 * 1024;
+const MIB = 1024 * 1024;
 const HOUR = 3600;
 /** The text of a chunk that takes 256 KiB with its overhead. */
 const CHUNK = "x".repeat(256 * 1024 - 130);
@@ -162,7 +162,7 @@ test("with the policy refuse, a full namespace refuses new sessions while it rec
     expect(await begin(ana)).toBe(200);
     expect(logged.slice(1)).toEqual(["info: the recordings of a namespace are within their quota again"]);
     const [{ bytes } = { bytes: 0 }] = await readRecordingSizes(app.services.db);
-    expect(bytes).toBeLessThan(MEBIBYTE);
+    expect(bytes).toBeLessThan(MIB);
   } finally {
     await internal.stop();
   }

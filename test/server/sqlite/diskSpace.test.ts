@@ -6,7 +6,7 @@ import { DiskSpace } from "../../../server/process/DiskSpace.ts";
 import type { Services } from "../../../server/services.ts";
 import { newDatabase } from "../db/database.ts";
 
-const GIBIBYTE = 1024 ** 3;
+const GIB = 1024 ** 3;
 async function start() {
   const { location, remove } = await newDatabase();
   onTestFinished(remove);
@@ -36,25 +36,25 @@ async function start() {
 
 test("low free space is logged once per change", async () => {
   const { logged, measured } = await start();
-  const MEBIBYTE = 1024 ** 2;
-  expect(await measured(600 * MEBIBYTE, 10 * GIBIBYTE)).toBeGreaterThanOrEqual(600 * MEBIBYTE);
+  const MIB = 1024 ** 2;
+  expect(await measured(600 * MIB, 10 * GIB)).toBeGreaterThanOrEqual(600 * MIB);
   expect(logged).toEqual([]);
-  await measured(400 * MEBIBYTE, GIBIBYTE);
-  await measured(400 * MEBIBYTE, GIBIBYTE);
+  await measured(400 * MIB, GIB);
+  await measured(400 * MIB, GIB);
   expect(logged).toEqual(["warn"]);
-  await measured(40 * GIBIBYTE, 1000 * GIBIBYTE);
+  await measured(40 * GIB, 1000 * GIB);
   expect(logged).toEqual(["warn"]);
-  await measured(60 * GIBIBYTE, 1000 * GIBIBYTE);
+  await measured(60 * GIB, 1000 * GIB);
   expect(logged).toEqual(["warn", "info"]);
 });
 
 test("the pages of deleted rows count as free space", async () => {
   const { db, measured } = await start();
-  const before = await measured(GIBIBYTE, 10 * GIBIBYTE);
+  const before = await measured(GIB, 10 * GIB);
   const content = "x".repeat(2 * 1024 ** 2);
   await db.announcement.create({ data: { uuid: "a", title: "News", content, date: new Date() } });
   await db.announcement.deleteMany();
-  expect((await measured(GIBIBYTE, 10 * GIBIBYTE)) - before).toBeGreaterThan(1024 ** 2);
+  expect((await measured(GIB, 10 * GIB)) - before).toBeGreaterThan(1024 ** 2);
 });
 
 test("the real file system of the database has free space", async () => {
