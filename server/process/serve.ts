@@ -1,7 +1,7 @@
 import { execFile } from "node:child_process";
 import { chmodSync } from "node:fs";
-import { setTimeout as wait } from "node:timers/promises";
 import { dirname } from "node:path";
+import { setTimeout as wait } from "node:timers/promises";
 import type { FastifyBaseLogger, FastifyInstance } from "fastify";
 import { pino } from "pino";
 import { buildAdminServer } from "../admin/adminServer.ts";

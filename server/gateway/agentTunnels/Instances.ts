@@ -40,6 +40,16 @@ export interface InstanceFacts {
   readonly schema: string | undefined;
 }
 
+/** A moment by both clocks of the process, in milliseconds. */
+interface Moment {
+  /** Time of the monotonic clock, which stands still while the machine is suspended. */
+  readonly elapsed: number;
+  /** Time since 1970, which an operator can change. */
+  readonly time: number;
+}
+
+const momentNow = (): Moment => ({ elapsed: performance.now(), time: Date.now() });
+
 /** The database has a schema beside which this version must not run. */
 export class SupersededError extends OperatorError {
   override readonly name = "SupersededError";
@@ -63,10 +73,10 @@ export class Instances {
   readonly #end = Promise.withResolvers<SupersededError>();
   #superseded: SupersededError | undefined;
   /**
-   * Time, from `performance.now()`, before the last heartbeat after which the schema was checked. No migration that this
-   * instance must not run beside begins in the `INSTANCE_LIFETIME` after this time.
+   * Time before the last heartbeat after which the schema was checked, by both clocks of the process. No migration that
+   * this instance must not run beside begins in the `INSTANCE_LIFETIME` after this time.
    */
-  #confirmed = Number.NEGATIVE_INFINITY;
+  #confirmed: Moment | undefined;
   #check: Promise<void> | undefined;
   #timer: NodeJS.Timeout | undefined;
   /** Times of the first and the last heartbeat of the present uninterrupted series, from `performance.now()`. */
@@ -123,7 +133,14 @@ export class Instances {
 
   /** Returns true while no migration can begin that this instance must not run beside. */
   #isConfirmed(): boolean {
-    return this.#schema === undefined || performance.now() - this.#confirmed < INSTANCE_LIFETIME;
+    if (this.#schema === undefined) return true;
+    const { elapsed, time } = momentNow();
+    const confirmed = this.#confirmed;
+    return (
+      confirmed !== undefined &&
+      elapsed - confirmed.elapsed < INSTANCE_LIFETIME &&
+      time - confirmed.time < INSTANCE_LIFETIME
+    );
   }
 
   async #checkSchema(): Promise<void> {
@@ -146,7 +163,7 @@ export class Instances {
    * not wait for this instance. Such a migration holds the lock. In this case, the heartbeat confirms nothing.
    * @param begun time before the heartbeat
    */
-  async #confirm(begun: number): Promise<void> {
+  async #confirm(begun: Moment): Promise<void> {
     if (!this.#isConfirmed()) {
       const [row] = await readRows<{ readonly free: boolean }>(
         this.#services.db,
@@ -254,7 +271,7 @@ export class Instances {
     const alone = providerOf(db) === "sqlite";
     const now = alone ? sql`${this.#services.now()}` : databaseTime;
     const peerUrl = this.#access?.url ?? null;
-    const begun = performance.now();
+    const begun = momentNow();
     await db.$executeRaw(
       sql`INSERT INTO "Instance" ("id", "peerUrl", "lastSeen", "schema")
         VALUES (${this.id}, ${peerUrl}, ${now}, ${this.#schema ?? null})

@@ -7,6 +7,7 @@ import { SshLab } from "../../gateway/lab.ts";
 import { INSTANCE_SECRET } from "../../support/instances.ts";
 import { emptyPostgresql, type TestPostgresql } from "../../support/postgresql/database.ts";
 import { type PostgresqlServer, startPostgresql } from "../../support/postgresql/server.ts";
+import { type StallingProxy, startStallingProxy } from "../../support/proxy.ts";
 import { newKey, publicHalf, withoutSsh } from "../../support/sshFleet.ts";
 
 type Session = ResponseOf<"getSession">;
@@ -27,13 +28,18 @@ describe.skipIf(withoutSsh)(
   () => {
     let postgresql: PostgresqlServer;
     let database: TestPostgresql;
+    /** The proxy through which the service uses the database. */
+    let proxy: StallingProxy;
     let lab: SshLab;
     beforeAll(async () => {
       postgresql = await startPostgresql();
       database = await emptyPostgresql(postgresql.url);
+      const address = new URL(database.url);
+      proxy = await startStallingProxy(Number(address.port));
+      address.port = String(proxy.port);
       lab = new SshLab({
         env: {
-          GATEHOUSE_DATABASE_URL: database.url,
+          GATEHOUSE_DATABASE_URL: address.toString(),
           GATEHOUSE_SECRET: INSTANCE_SECRET,
           GATEHOUSE_SSH_RECORD_PATIENCE: "1",
           GATEHOUSE_METRICS_ADDRESS: "127.0.0.1:0",
@@ -46,6 +52,7 @@ describe.skipIf(withoutSsh)(
     afterAll(async () => {
       await postgresql?.resume();
       await lab?.stop();
+      await proxy?.stop();
       await database?.drop();
       await postgresql?.stop();
     });
@@ -173,6 +180,30 @@ describe.skipIf(withoutSsh)(
         expect(gapsOf(session)).toEqual([]);
         expect(session.events.types.flat()).toContain("exit-status");
       }
+    });
+
+    it("record all output of a time in which the database does not respond", async () => {
+      const { service } = lab.fleet;
+      const cat = await startCat();
+      await cat.send(5);
+      const begun = service.logs().length;
+      proxy.stall();
+      await cat.send(50);
+      const messages = () =>
+        service
+          .logs()
+          .slice(begun)
+          .map(({ msg }) => msg);
+      await expect
+        .poll(messages, patiently)
+        .toContainEqual(expect.stringContaining("cannot write session entries"));
+      await cat.send(50);
+      proxy.recover();
+      await cat.send(5);
+      expect(await cat.end()).toBe(7);
+      const { session, recording } = await closed(cat.uid);
+      expect(recording).toBe(cat.output());
+      expect(gapsOf(session)).toEqual([]);
     });
 
     /** Starts a login that writes many bytes once it receives a line. */

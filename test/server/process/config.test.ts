@@ -45,6 +45,7 @@ const SETTINGS: readonly (readonly [string, unknown, string, unknown])[] = [
   ["sshStartupsPerAddress", 100, "7", 7],
   ["sshRefusalsPerAddress", 60, "0", 0],
   ["sshMemory", 512, "256", 256],
+  ["sshRecordPatience", 60, "5", 5],
   ["endRefusedSessions", true, "off", false],
   ["lameDuck", 0, "10", 10],
   ["drain", 0, "90", 90],
@@ -136,6 +137,17 @@ test("reads every setting from the environment", () => {
     database: { file: "/disk/policy.db" },
     tls: { certFile: "/tls/cert.pem", keyFile: "/tls/key.pem" },
     unknownVariables: [],
+    external: {
+      secret: "GATEHOUSE_SECRET or GATEHOUSE_SECRET_FILE",
+      settings: [
+        "GATEHOUSE_TLS_CERT_FILE",
+        "GATEHOUSE_TLS_KEY_FILE",
+        "GATEHOUSE_SMTP_URL",
+        "GATEHOUSE_SAML_CERTIFICATE_FILE",
+        "GATEHOUSE_GEOIP_FILE",
+        "GATEHOUSE_METRICS_TOKEN_FILE",
+      ],
+    },
     internal: undefined,
     secret: "0123456789abcdef0123456789abcdef",
     mail: {
