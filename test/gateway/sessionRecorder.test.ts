@@ -281,7 +281,7 @@ describe("a session that cannot be recorded for too long", () => {
   it("has a bounded queue, whatever its client requests", async () => {
     const { stored, state, writer } = outage();
     let wasReported = false;
-    const session = writer.open("one", { ...RECORDED, whenUnrecordable: () => (wasReported = true) });
+    const session = writer.open("one", { ...RECORDED, onRecordFailure: () => (wasReported = true) });
     session.begun();
     session.event(0, "shell", {});
     await expect.poll(() => wasReported).toBe(true);

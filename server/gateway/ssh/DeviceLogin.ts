@@ -38,7 +38,7 @@ export class DeviceLogin implements OpenLogin {
     const end = () => this.end("the session cannot be recorded");
     this.recorder = service.sessionWriter.open(this.uid, {
       recording: recording !== "none",
-      whenUnrecordable: recordFailure === "end" ? end : undefined,
+      onRecordFailure: recordFailure === "end" ? end : undefined,
     });
     this.#service = service;
     this.#client = client;

@@ -37,13 +37,13 @@ export interface RecorderOptions {
    * Called when the session's entries could not be written for the writer's patience. @default the session continues;
    * output that does not fit into the queue is lost
    */
-  readonly whenUnrecordable?: (() => void) | undefined;
+  readonly onRecordFailure?: (() => void) | undefined;
 }
 
 /** The writer of all sessions, with the functions that a recorder uses. */
 export interface EntryWriter {
   readonly log: Logger;
-  /** Time, in milliseconds, for which a session repeats a write before it counts as unrecordable. */
+  /** Time, in milliseconds, for which a session repeats a write before the setting `session_record_failure` applies. */
   readonly patience: number;
   /** True if the waiting entries of all sessions together use the writer's capacity. */
   readonly isCrowded: boolean;
@@ -74,7 +74,7 @@ const lengthOf = (data: object): number =>
 export class SessionRecorder {
   readonly uid: string;
   readonly #writer: EntryWriter;
-  readonly #whenUnrecordable: (() => void) | undefined;
+  readonly #onRecordFailure: (() => void) | undefined;
   readonly #decoders = new Map<string, StringDecoder>();
   #recording: boolean;
   /** The entries of the last write, until the write succeeds. */
@@ -99,10 +99,10 @@ export class SessionRecorder {
   #notFull = Promise.withResolvers<void>();
   #idle = Promise.withResolvers<void>();
 
-  constructor(uid: string, { recording, whenUnrecordable }: RecorderOptions, writer: EntryWriter) {
+  constructor(uid: string, { recording, onRecordFailure }: RecorderOptions, writer: EntryWriter) {
     this.uid = uid;
     this.#recording = recording;
-    this.#whenUnrecordable = whenUnrecordable;
+    this.#onRecordFailure = onRecordFailure;
     this.#writer = writer;
   }
 
@@ -265,7 +265,7 @@ export class SessionRecorder {
     this.#wake();
   }
 
-  /** Starts the time after which the session counts as unrecordable, unless a write succeeds. */
+  /** Starts the time after which the setting `session_record_failure` applies, unless a write succeeds. */
   watch(): void {
     if (this.#patience !== undefined) return;
     this.#triedAt = new Date();
@@ -312,7 +312,7 @@ export class SessionRecorder {
       "a session cannot be recorded: the database has not stored its entries for too long",
     );
     if (this.#isFinishing) this.#shrink();
-    else this.#whenUnrecordable?.();
+    else this.#onRecordFailure?.();
     this.#wake();
   }
 

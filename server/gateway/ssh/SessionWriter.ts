@@ -16,7 +16,7 @@ type WriteEntries = (sessions: readonly SessionEntries[]) => Promise<readonly En
 export interface WriterOptions {
   /** Number of characters of all waiting entries above which sessions with waiting output accept no more output. */
   readonly capacity: number;
-  /** Time, in milliseconds, for which a session repeats a write before it counts as unrecordable. */
+  /** Time, in milliseconds, for which a session repeats a write before the setting `session_record_failure` applies. */
   readonly patience: number;
 }
 
