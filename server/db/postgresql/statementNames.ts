@@ -37,25 +37,21 @@ export class StatementNames {
   }
 }
 
-/** PostgreSQL's code of the error {@link isStalePlan}. PostgreSQL uses this code for other errors too. */
+/** PostgreSQL's code of the error about a stale plan. PostgreSQL translates the message, but not this code. */
 const FEATURE_NOT_SUPPORTED = "0A000";
 
 /**
  * Returns true if a statement failed because a migration changed its columns after this connection had prepared it. A
- * newer version of the service may migrate the database while this version runs.
+ * newer version of the service may migrate the database while this version runs. Errors of Prisma's adapter lack the
+ * routine of PostgreSQL that failed. Their code has no other cause, because the service uses only supported features.
  */
 export function isStalePlan(error: unknown): boolean {
-  const { code, message = "" } =
-    error instanceof DriverAdapterError
-      ? { code: error.cause.originalCode, message: error.cause.originalMessage }
-      : error instanceof DatabaseError
-        ? error
-        : {};
-  return code === FEATURE_NOT_SUPPORTED && message.startsWith("cached plan ");
+  if (error instanceof DriverAdapterError) return error.cause.originalCode === FEATURE_NOT_SUPPORTED;
+  return error instanceof DatabaseError && error.routine === "RevalidateCachedQuery";
 }
 
 /** Runs a statement outside a transaction, and repeats it under a new name if its plan is stale. */
-async function again<T>(names: StatementNames, run: () => Promise<T>): Promise<T> {
+async function repeatStale<T>(names: StatementNames, run: () => Promise<T>): Promise<T> {
   try {
     return await run();
   } catch (error) {
@@ -72,16 +68,20 @@ export async function inOpenTransaction<T>(names: StatementNames, run: () => Pro
   } catch (error) {
     if (!isStalePlan(error)) throw error;
     names.renew();
-    throw new DriverAdapterError({ kind: "TransactionWriteConflict" });
+    // The log of a transaction that fails in each attempt shows PostgreSQL's code.
+    throw new DriverAdapterError({
+      kind: "TransactionWriteConflict",
+      originalCode: FEATURE_NOT_SUPPORTED,
+    });
   }
 }
 
-type Runner = typeof again;
+type Runner = typeof repeatStale;
 
 /** Returns an SQL client whose statements outside transactions are repeated if their plans are stale. */
 export const repeatingStalePlans = (client: SqlClient, names: StatementNames): SqlClient => ({
-  $queryRaw: (query) => again(names, () => client.$queryRaw(query)),
-  $executeRaw: (statement) => again(names, () => client.$executeRaw(statement)),
+  $queryRaw: (query) => repeatStale(names, () => client.$queryRaw(query)),
+  $executeRaw: (statement) => repeatStale(names, () => client.$executeRaw(statement)),
 });
 
 /** Changes an adapter of Prisma, so that statements and transactions are repeated if their plans are stale. */
@@ -92,7 +92,7 @@ export function repeatStalePlans(adapter: SqlDriverAdapter, names: StatementName
     queryable.queryRaw = (statement) => runner(names, () => query(statement));
     queryable.executeRaw = (statement) => runner(names, () => execute(statement));
   };
-  change(adapter, again);
+  change(adapter, repeatStale);
   const begin = adapter.startTransaction.bind(adapter);
   adapter.startTransaction = async (level) => {
     const transaction = await begin(level);

@@ -6,26 +6,40 @@ import type { FastifyBaseLogger } from "fastify";
  */
 export class FullRecordings {
   #refusing: ReadonlySet<string> = new Set();
+  #refusesAll = false;
   /** The namespaces whose state was logged. */
   #reported: ReadonlySet<string> = new Set();
+  #hasReportedAll = false;
 
   /** Returns true if the service refuses new recorded sessions in a namespace. */
   refuses(tenantId: string): boolean {
-    return this.#refusing.has(tenantId);
-  }
-
-  /** Sets the namespaces in which the service refuses new recorded sessions. */
-  refuse(tenants: readonly string[]): void {
-    this.#refusing = new Set(tenants);
+    return this.#refusesAll || this.#refusing.has(tenantId);
   }
 
   /**
-   * Logs once that a namespace has reached its quota, and once that it no longer does.
+   * Sets the namespaces in which the service refuses new recorded sessions.
+   * @param all true for all namespaces, also those without recordings
+   */
+  refuse(tenants: readonly string[], all: boolean): void {
+    this.#refusing = new Set(tenants);
+    this.#refusesAll = all;
+  }
+
+  /**
+   * Logs once that a namespace has reached its quota, and once that it no longer does; and the same for all namespaces.
    * @param tenants the full namespaces that refuse sessions, or that have no recording to delete
    */
   report(tenants: readonly string[], log: FastifyBaseLogger): void {
     const current = new Set(tenants);
     const reported = this.#reported;
+    if (this.#refusesAll && !this.#hasReportedAll) {
+      log.warn(
+        "all recordings are twice as large as their quota; refusing new recorded sessions of all namespaces",
+      );
+    } else if (!this.#refusesAll && this.#hasReportedAll) {
+      log.info("all recordings are smaller than twice their quota again");
+    }
+    this.#hasReportedAll = this.#refusesAll;
     for (const tenant of tenants.filter((one) => !reported.has(one))) {
       if (this.refuses(tenant)) {
         log.warn({ tenant }, "the recordings of a namespace are full; refusing its new sessions");

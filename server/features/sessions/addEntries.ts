@@ -9,10 +9,10 @@ import type { SessionKey } from "./changeSession.ts";
 
 /** Event types that describe the commands of a session and their results. All events of these types are stored. */
 const KEPT: ReadonlySet<string> = new Set(
-  "shell exec subsystem direct-tcpip pty-req exit-status exit-signal transfer recording-gap".split(" "),
+  "shell exec subsystem direct-tcpip pty-req exit-status exit-signal transfer".split(" "),
 );
 /** Type of the event that is stored in place of lost entries. */
-const GAP = "recording-gap";
+export const GAP = "recording-gap";
 /**
  * Maximum number of bounded events that are stored for a session. Bounded events are those of all types not in `KEPT`,
  * such as changes of the terminal size. Their number is limited, because a logged-in user can cause any number of them.
@@ -50,6 +50,8 @@ type EventEntry = Extract<SessionEntry, { kind: "event" }>;
 /** Output of a seat (a channel of the session), with the terminal size in characters. */
 export interface OutputEntry {
   readonly kind: "output";
+  /** Time at which the first bytes of the output arrived. During an outage, it is written later. */
+  readonly at: Date;
   readonly seat: number;
   readonly stream: OutputStream;
   readonly text: string;
@@ -133,7 +135,7 @@ export async function addEntries(
     : session.over
       ? "the session has ended"
       : undefined;
-  const record = ({ seat, stream, text, size }: Omit<OutputEntry, "kind">) => {
+  const record = ({ seat, stream, text, size, at }: Omit<OutputEntry, "kind">) => {
     const message = JSON.stringify(text);
     const length = Buffer.byteLength(message) + CHUNK_OVERHEAD;
     if (recordedSize + length > limit) {
@@ -142,7 +144,7 @@ export async function addEntries(
     recordedSize += length;
     const sequence = session.records + rows.chunks.length + 1;
     rows.chunks.push(
-      sql`(${key.uid}, ${seat}, ${sequence}, ${services.now()}, ${message}, ${stream}, ${BigInt(size.width)},
+      sql`(${key.uid}, ${seat}, ${sequence}, ${at}, ${message}, ${stream}, ${BigInt(size.width)},
         ${BigInt(size.height)})`,
     );
     return undefined;
@@ -165,7 +167,7 @@ export async function addEntries(
     addEvent({ seat, type: GAP, at: to, data });
     if (size === undefined) return;
     const text = `\r\n[recording gap: ${bytes.toLocaleString("en")} bytes lost between ${data.from} and ${data.to}]\r\n`;
-    unrecorded ??= refusal ?? record({ seat, stream: "stdout", text, size });
+    unrecorded ??= refusal ?? record({ seat, stream: "stdout", text, size, at: from });
   };
   for (const entry of entries.slice(stored)) {
     if (entry.kind === "output") unrecorded ??= refusal ?? record(entry);

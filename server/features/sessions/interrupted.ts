@@ -1,6 +1,7 @@
 import { batchesOf, readRows, type Sql, sql } from "../../db/sql/sql.ts";
 import { inSqlTransaction } from "../../db/sql/transaction.ts";
 import type { Services } from "../../services.ts";
+import { GAP } from "./addEntries.ts";
 
 /**
  * Closes the open sessions whose gateway process or instance has ended. Each of them gets a `recording-gap` event
@@ -30,7 +31,7 @@ export async function closeInterrupted(services: Services, which: Sql, at: Date)
       );
       await tx.$executeRaw(
         sql`INSERT INTO "SessionEvent" ("sessionUid", "sequence", "seat", "type", "at", "data")
-          SELECT "uid", "events", 0, 'recording-gap', ${at}, ${data} FROM "Session" WHERE ${still}`,
+          SELECT "uid", "events", 0, ${GAP}, ${at}, ${data} FROM "Session" WHERE ${still}`,
       );
       return open.length;
     });

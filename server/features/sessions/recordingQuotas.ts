@@ -28,17 +28,25 @@ export async function measureRecordings(services: Services): Promise<readonly Fu
   const { recordingsMax, namespaceRecordingsMax, recordingsFull } = services.settings;
   const { metrics, fullRecordings } = services;
   const sizes = await readRecordingSizes(services.db);
-  metrics.recordings.set(sizes.reduce((sum, { bytes }) => sum + bytes, 0));
+  const total = sizes.reduce((sum, { bytes }) => sum + bytes, 0);
+  metrics.recordings.set(total);
   metrics.recordingsMax.set(recordingsMax * MIB);
   const quotas = { all: inBytes(recordingsMax), namespace: inBytes(namespaceRecordingsMax) };
   const full = fullNamespaces(sizes, quotas);
   metrics.fullNamespaces.set(full.length);
-  fullRecordings.refuse(recordingsFull === "refuse" ? full.map(({ tenantId }) => tenantId) : []);
+  if (recordingsFull === "refuse") {
+    // Namespaces that grow in turn would otherwise exceed the quota many times, each up to its share.
+    const isTwice = quotas.all !== undefined && total >= 2 * quotas.all;
+    fullRecordings.refuse(
+      full.map(({ tenantId }) => tenantId),
+      isTwice,
+    );
+  } else fullRecordings.refuse([], false);
   return full;
 }
 
 /**
- * Enforces the quotas of recordings, for each namespace and in all. At a quota, the service either deletes the oldest
+ * Enforces the quotas of recordings, for each namespace and in total. At a quota, the service either deletes the oldest
  * recordings, or refuses new sessions in namespaces that record sessions. Open sessions continue, and each records up to
  * the maximum size of a recording.
  * @param stop ends the deletion after the current statement
@@ -53,7 +61,7 @@ export async function enforceQuotas(
     services.settings.recordingsFull === "refuse"
       ? full.map(({ tenantId }) => tenantId)
       : await deleteOldest(services, full, stop, log);
-  services.fullRecordings.report(unsolved, log);
+  if (unsolved !== undefined) services.fullRecordings.report(unsolved, log);
 }
 
 /** Returns the bytes of a setting in MiB; undefined for 0, which is no limit. */
@@ -61,14 +69,15 @@ const inBytes = (mebibytes: number): number | undefined => (mebibytes === 0 ? un
 
 /**
  * Deletes the oldest recordings of the namespaces above their share.
- * @returns the namespaces that still exceed their share because no other recording is old enough
+ * @returns the namespaces that still exceed their share because no other recording is old enough; undefined if the
+ * service stops, or another instance deletes
  */
 async function deleteOldest(
   services: Services,
   full: readonly FullNamespace[],
   stop: AbortSignal,
   log: FastifyBaseLogger,
-): Promise<string[]> {
+): Promise<string[] | undefined> {
   const steps = new RemovalSteps(services, stop, QUOTA_LOCK);
   const unsolved: string[] = [];
   for (const { tenantId, excess } of full) {
@@ -92,6 +101,7 @@ async function deleteOldest(
         "deleted the oldest recordings of a namespace: quota",
       );
     }
+    if (steps.hasEnded) return undefined;
   }
   return unsolved;
 }

@@ -15,9 +15,9 @@ export interface FullNamespace {
 
 /**
  * Returns the namespaces whose recordings have reached their share of the quotas. The share of a namespace is its own
- * quota. If all recordings together reach the quota in all, the largest namespaces have equal lower shares, and the
- * others keep what they have (max-min fairness). So a namespace with many recordings never displaces the recordings of a
- * namespace with few recordings.
+ * quota. If all recordings together reach the total quota, the largest namespaces have equal lower shares, and the other
+ * namespaces keep their recordings (max-min fairness). So a namespace with many recordings never displaces the
+ * recordings of a namespace with few recordings.
  * @param sizes the sizes of all namespaces, the largest first
  */
 export function fullNamespaces(sizes: readonly RecordingSize[], quotas: RecordingQuotas): FullNamespace[] {

@@ -27,7 +27,8 @@ export async function appendRecord(
   if (chunk.uid !== key.uid) throw new WrongTypeError("uid: must match the session in the path");
   if (chunk.seat !== seat) throw new WrongTypeError("seat: must match the seat in the path");
   const { message: text, stream = "stdout", width, height } = chunk;
-  const entry = { kind: "output", seat, stream, text, size: { width, height } } as const;
+  const at = services.now();
+  const entry = { kind: "output", at, seat, stream, text, size: { width, height } } as const;
   const added = await inTransaction(services, (tx) => addEntries(services, tx, key, [entry]));
   if (added === undefined) throw unknownSession();
   if (added.unrecorded !== undefined) throw new ForbiddenError(added.unrecorded);

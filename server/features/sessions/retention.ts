@@ -30,8 +30,8 @@ export function retentionEnds(services: Services): {
 
 /**
  * Deletes all expired recordings and sessions. A session with keep-alives never expires. The oldest come first,
- * regardless of their namespaces: each one waits only for those that expired before it. So a namespace can delay the
- * others only if it has produced more than the service deletes, for its whole retention. The service deletes at least
+ * regardless of their namespaces: each session waits only for sessions that expired before it. So a namespace can delay
+ * the others only if it has produced more than the service deletes, for its whole retention. The service deletes at least
  * 40 times as fast as sessions of 2,000 devices arrive (bench/RETENTION.md).
  * @param stop ends the run after the current statement
  */

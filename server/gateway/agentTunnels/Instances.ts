@@ -4,7 +4,7 @@ import { internal, liveConnections } from "@gatehouse-access/sdk/contract";
 import type { FastifyBaseLogger } from "fastify";
 import { WebSocket } from "ws";
 import { INSTANCE_LIFETIME, MIGRATION_LOCK } from "../../db/Database.ts";
-import { databaseTime, providerOf, readRows, sql } from "../../db/sql/sql.ts";
+import { databaseTime, providerOf, readRows, type Sql, sql } from "../../db/sql/sql.ts";
 import { retryConflicts } from "../../db/sql/transaction.ts";
 import { BusyError } from "../../errors.ts";
 import { closeInterrupted } from "../../features/sessions/interrupted.ts";
@@ -77,7 +77,7 @@ export class Instances {
    * this instance must not run beside begins in the `INSTANCE_LIFETIME` after this time.
    */
   #confirmed: Moment | undefined;
-  #check: Promise<void> | undefined;
+  #check: Promise<boolean> | undefined;
   #timer: NodeJS.Timeout | undefined;
   /** Times of the first and the last heartbeat of the present uninterrupted series, from `performance.now()`. */
   #heartbeats: { readonly first: number; readonly last: number } | undefined;
@@ -115,20 +115,37 @@ export class Instances {
 
   /**
    * Requires that this instance may run beside the schema of the database. Call this method before a request or a login
-   * is admitted. If the last heartbeat is too old, reads the schema from the database.
-   * @throws BusyError the instance must end
+   * is admitted. If the last heartbeat is too old, sends a heartbeat and reads the schema first.
+   * @throws BusyError the instance must end, or a newer version may be migrating the database
    * @throws Error the schema cannot be read
    */
   async requireSchema(): Promise<void> {
     if (this.#superseded === undefined && this.#isConfirmed()) return;
-    this.#check ??= this.#checkSchema().finally(() => {
+    this.#check ??= this.#mayAdmit().finally(() => {
       this.#check = undefined;
     });
-    await this.#check;
-    if (this.#superseded === undefined) return;
-    throw new BusyError("this instance is stopping, because a newer version of the service has replaced it", {
-      "Retry-After": "2",
-    });
+    if (await this.#check) return;
+    const reason =
+      this.#superseded === undefined
+        ? "a newer version of the service may be migrating the database, try again later"
+        : "this instance is stopping, because a newer version of the service has replaced it";
+    throw new BusyError(reason, { "Retry-After": "2" });
+  }
+
+  /**
+   * Decides whether this instance may admit, although its last heartbeat is too old. A heartbeat comes first, so that
+   * no new migration begins without this instance. If the database cannot be written, no migration can begin either, and
+   * reads are still admitted.
+   */
+  async #mayAdmit(): Promise<boolean> {
+    if (this.#superseded !== undefined) return false;
+    try {
+      await this.sign();
+      return this.#superseded === undefined && this.#isConfirmed();
+    } catch {
+      // The periodic heartbeat logs the error.
+      return (await this.#isSchemaSettled()) && this.#superseded === undefined;
+    }
   }
 
   /** Returns true while no migration can begin that this instance must not run beside. */
@@ -160,20 +177,25 @@ export class Instances {
 
   /**
    * Checks the schema after a heartbeat. If the previous heartbeat is too old, a migration may be in progress that did
-   * not wait for this instance. Such a migration holds the lock. In this case, the heartbeat confirms nothing.
+   * not wait for this instance. In this case, the instance stays unconfirmed.
    * @param begun time before the heartbeat
    */
   async #confirm(begun: Moment): Promise<void> {
-    if (!this.#isConfirmed()) {
-      const [row] = await readRows<{ readonly free: boolean }>(
-        this.#services.db,
-        sql`SELECT pg_try_advisory_xact_lock_shared(${MIGRATION_LOCK}) AS "free"`,
-      );
-      if (row?.free !== true) return;
-    }
+    if (this.#isConfirmed()) await this.#checkSchema();
+    else if (!(await this.#isSchemaSettled())) return;
+    this.#confirmed = begun;
+  }
+
+  /** Checks the schema. Returns false while a migration is in progress, which holds the lock. */
+  async #isSchemaSettled(): Promise<boolean> {
+    const [row] = await readRows<{ readonly free: boolean }>(
+      this.#services.db,
+      sql`SELECT pg_try_advisory_xact_lock_shared(${MIGRATION_LOCK}) AS "free"`,
+    );
+    if (row?.free !== true) return false;
     // This statement follows the lock, so it reads the schema of every migration that has held the lock.
     await this.#checkSchema();
-    this.#confirmed = begun;
+    return true;
   }
 
   /** Records the end of the logins and tunnels of this instance. */
@@ -181,7 +203,7 @@ export class Instances {
     clearInterval(this.#timer);
     await this.#running;
     try {
-      await this.#clear([this.id]);
+      await this.#clear([this.id], sql`1 = 1`);
     } catch (error) {
       this.#log().error(
         { err: error },
@@ -260,10 +282,10 @@ export class Instances {
 
   /**
    * Writes the heartbeat of this instance, and clears the records of instances whose last heartbeat is older than
-   * `INSTANCE_LIFETIME`. Times come from the database's clock, because the clocks of instances differ. During an outage of the
-   * database, no instance can write its heartbeat. So an instance clears the records of other instances only after its
-   * own heartbeats have succeeded for `INSTANCE_LIFETIME`. On PostgreSQL, also checks whether this instance may run beside
-   * the schema of the database.
+   * `INSTANCE_LIFETIME`. Times come from the database's clock, because the clocks of instances differ. During an outage
+   * of the database, no instance can write its heartbeat. So an instance clears the records of other instances only
+   * after its own heartbeats have succeeded for `INSTANCE_LIFETIME`. On PostgreSQL, also checks whether this instance may
+   * run beside the schema of the database.
    */
   async sign(): Promise<void> {
     const { db } = this.#services;
@@ -290,16 +312,23 @@ export class Instances {
       db,
       sql`SELECT "id" FROM "Instance" WHERE "id" <> ${this.id} AND ${late}`,
     );
-    if (ended.length > 0) await this.#clear(ended.map(({ id }) => id));
+    if (ended.length > 0)
+      await this.#clear(
+        ended.map(({ id }) => id),
+        late,
+      );
   }
 
-  /** Closes the sessions and tunnels of instances that have ended. */
-  async #clear(ids: string[]): Promise<void> {
+  /**
+   * Closes the sessions and tunnels of instances that have ended, and deletes their rows.
+   * @param which SQL condition for the rows: an instance may have sent a heartbeat since it was found
+   */
+  async #clear(ids: string[], which: Sql): Promise<void> {
     const { db, now } = this.#services;
     const through = { instanceId: { in: ids } };
     await closeInterrupted(this.#services, sql`"instanceId" IN (${sql.list(ids)})`, now());
     const offline = { offline: true, instanceId: null, tunnelId: null };
     await retryConflicts(() => db.device.updateMany({ where: through, data: offline }));
-    await db.instance.deleteMany({ where: { id: { in: ids } } });
+    await db.$executeRaw(sql`DELETE FROM "Instance" WHERE "id" IN (${sql.list(ids)}) AND ${which}`);
   }
 }

@@ -24,7 +24,10 @@ interface LiveLogin extends LoginFacts {
   policy: string | undefined;
   /** Connection to the device; undefined until the device is connected. */
   stream: Duplex | undefined;
-  /** True once the gateway process was asked to end the login. During an outage of the database, its session stays open for longer. */
+  /**
+   * True once the gateway process was asked to end the login. During an outage of the database, its session stays open
+   * for longer.
+   */
   isEnding: boolean;
 }
 
@@ -82,6 +85,10 @@ export class LiveLogins {
   readonly #unclosed = new Map<string, UnclosedSession>();
   readonly #timers: readonly NodeJS.Timeout[];
   #checking = false;
+  /** The present attempt to close ended sessions. */
+  #closing: Promise<void> | undefined;
+  /** True while ended sessions cannot be closed. */
+  #closeFails = false;
   /** True while checks fail. */
   #isFailing = false;
   /** The namespaces whose logins are being checked against the policy. */
@@ -166,9 +173,13 @@ export class LiveLogins {
     if (login === undefined) return;
     login.stream?.destroy();
     this.#live.delete(uid);
-    this.#unclosed.set(uid, { at, isInterrupted: false });
     this.#noteEnd();
-    await this.#closeAll();
+    try {
+      await this.#close([uid], at);
+    } catch (error) {
+      this.#unclosed.set(uid, { at, isInterrupted: false });
+      throw error;
+    }
   }
 
   /** Ends all logins, because the gateway process has ended. */
@@ -181,18 +192,28 @@ export class LiveLogins {
     this.#live.clear();
     this.#beginning.clear();
     this.#noteEnd();
+    await this.#closeAll();
+  }
+
+  /** Closes the sessions that have ended. Logs the first of several failures; the next check repeats. */
+  async #closeAll(): Promise<void> {
+    while (this.#closing !== undefined) await this.#closing;
+    this.#closing = this.#tryCloseEnded();
+    await this.#closing;
+    this.#closing = undefined;
+  }
+
+  async #tryCloseEnded(): Promise<void> {
     try {
-      await this.#closeAll();
+      await this.#closeEnded();
+      this.#closeFails = false;
     } catch (error) {
-      this.#log().error({ err: error }, "cannot close sessions; retrying");
+      if (!this.#closeFails) this.#log().error({ err: error }, "cannot close sessions; retrying");
+      this.#closeFails = true;
     }
   }
 
-  /**
-   * Closes the sessions that have ended.
-   * @throws DriverAdapterError some sessions are still not closed
-   */
-  async #closeAll(): Promise<void> {
+  async #closeEnded(): Promise<void> {
     const ended = Map.groupBy(
       this.#unclosed,
       ([, { at, isInterrupted }]) => `${at.getTime()} ${isInterrupted}`,
@@ -240,7 +261,6 @@ export class LiveLogins {
     if (this.#checking) return;
     this.#checking = true;
     try {
-      await this.#closeAll();
       for (const uids of batchesOf(this.#live.keys())) await this.#checkSessions(uids);
       if (this.#services.settings.endRefusedSessions && this.#live.size > 0) await this.#endRefused();
       if (this.#isFailing) this.#log().info("sessions are checked again");
@@ -251,6 +271,7 @@ export class LiveLogins {
     } finally {
       this.#checking = false;
     }
+    await this.#closeAll();
   }
 
   /** Ends the logins whose known ends have passed. Needs no database. */

@@ -90,8 +90,6 @@ export class SessionRecorder {
   /** Time, from `performance.now()`, before which a failed write is not repeated. */
   retryAt = 0;
   #patience: NodeJS.Timeout | undefined;
-  /** Time of the first attempt to write the entries that are still not written. */
-  #triedAt = new Date();
   /** True if the entries could not be written for the writer's patience. */
   #isOverdue = false;
   /** The gaps that are not being written yet, by seat. */
@@ -192,6 +190,7 @@ export class SessionRecorder {
     const decoder = this.#decoders.get(name) ?? new StringDecoder("utf8");
     this.#decoders.set(name, decoder);
     let text = decoder.write(output);
+    let at = new Date();
     const last = this.#waiting.at(-1);
     if (
       last?.kind === "output" &&
@@ -202,9 +201,10 @@ export class SessionRecorder {
     ) {
       this.#removeLast(last);
       text = last.text + text;
+      at = last.at;
     }
     for (let start = 0; start < text.length; start += CHUNK) {
-      this.#add({ kind: "output", seat, stream, text: text.slice(start, start + CHUNK), size });
+      this.#add({ kind: "output", at, seat, stream, text: text.slice(start, start + CHUNK), size });
     }
     if (this.isFull) await this.room();
   }
@@ -223,10 +223,10 @@ export class SessionRecorder {
     }
     this.#shrink();
     while (this.isDirty || this.#writing) {
-      this.#writer.add(this, true);
+      if (!this.#writing) this.#writer.add(this, true);
       await this.#idle.promise;
     }
-    this.#calm();
+    this.#resetFailure();
   }
 
   /**
@@ -259,7 +259,7 @@ export class SessionRecorder {
     if (result === "stored" || result === "silenced") {
       if (result === "silenced") this.#recording = false;
       this.#drop(this.#taken);
-      this.#calm();
+      this.#resetFailure();
     } else if (result === "rejected") this.#skipRejected();
     else this.#fail();
     this.#wake();
@@ -268,11 +268,10 @@ export class SessionRecorder {
   /** Starts the time after which the setting `session_record_failure` applies, unless a write succeeds. */
   watch(): void {
     if (this.#patience !== undefined) return;
-    this.#triedAt = new Date();
     this.#patience = setTimeout(() => this.#becomeOverdue(), this.#writer.patience).unref();
   }
 
-  #calm(): void {
+  #resetFailure(): void {
     clearTimeout(this.#patience);
     this.#patience = undefined;
     this.#isOverdue = false;
@@ -301,8 +300,9 @@ export class SessionRecorder {
     }
     this.#drop(this.#taken);
     if (first?.kind === "output") {
-      this.#lose(first.seat, Buffer.byteLength(first.text), first.size, this.#triedAt);
+      this.#lose(first.seat, Buffer.byteLength(first.text), first.size, first.at);
     } else if (first?.kind === "event") this.#lose(first.seat, 0, undefined, first.at);
+    if (!this.isDirty) this.#resetFailure();
   }
 
   #becomeOverdue(): void {
@@ -324,7 +324,7 @@ export class SessionRecorder {
     for (const entry of waiting) {
       if (entry.kind !== "output") continue;
       this.#count(-1, -weightOf(entry));
-      this.#lose(entry.seat, Buffer.byteLength(entry.text), entry.size, this.#triedAt);
+      this.#lose(entry.seat, Buffer.byteLength(entry.text), entry.size, entry.at);
     }
   }
 

@@ -175,7 +175,7 @@ export class SessionWriter implements EntryWriter {
       this.log.info({ seconds }, "session entries are written again");
       return;
     }
-    // The writes of the other sessions would fail too. Their time runs although they have not tried.
+    // The writes of the other sessions would fail too, so their patience starts although they have not tried to write.
     if (results.every((result) => result === failure)) for (const session of this.#dirty) session.watch();
     if (this.#failingSince !== undefined) return;
     this.#failingSince = performance.now();

@@ -37,7 +37,10 @@ describe("the namespaces above their share", () => {
 
 let app: TestApp;
 const logged: string[] = [];
-const write = (level: string) => (_: object, text: string) => void logged.push(`${level}: ${text}`);
+const write =
+  (level: string) =>
+  (...line: readonly unknown[]) =>
+    void logged.push(`${level}: ${line.at(-1)}`);
 const log = { warn: write("warn"), info: write("info") } as never;
 
 async function start(settings: Partial<ServiceSettings>) {
@@ -114,6 +117,29 @@ test("recordings of the last hour are kept, and a warning is logged once", async
   expect(await recorded()).toEqual([2, 3, 4, 5]);
   expect(logged.slice(1)).toEqual([
     "info: deleted the oldest recordings of a namespace: quota",
+    "info: the recordings of a namespace are within their quota again",
+  ]);
+});
+
+test("with the policy refuse, all namespaces refuse new sessions at twice the quota of all recordings", async () => {
+  const { ana, add, enforce } = await start({ recordingsMax: 1, recordingsFull: "refuse" });
+  const { fullRecordings } = app.services;
+  await add(ana, 0, 7);
+  await enforce();
+  expect([fullRecordings.refuses(ana.tenant), fullRecordings.refuses("another namespace")]).toEqual([
+    true,
+    false,
+  ]);
+  await add(ana, 7, 1);
+  await enforce();
+  expect(fullRecordings.refuses("another namespace")).toBe(true);
+  await app.services.db.session.deleteMany({});
+  await enforce();
+  expect(fullRecordings.refuses(ana.tenant)).toBe(false);
+  expect(logged).toEqual([
+    "warn: the recordings of a namespace are full; refusing its new sessions",
+    expect.stringMatching(/^warn: all recordings are twice as large/),
+    "info: all recordings are smaller than twice their quota again",
     "info: the recordings of a namespace are within their quota again",
   ]);
 });

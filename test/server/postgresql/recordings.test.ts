@@ -235,9 +235,12 @@ describe.skipIf(withoutSsh)(
       expect(recording.match(/\[recording gap: [\d,]+ bytes lost between .* and .*\]/g)).toHaveLength(
         gaps.length,
       );
-      const metrics = await (await fetch(metricsOf(lab))).text();
-      expect(metrics).toMatch(/^gatehouse_recording_gaps_total [1-9]/m);
-      expect(metrics).toMatch(new RegExp(`^gatehouse_recording_lost_bytes_total ${lost}$`, "m"));
+      // The gateway process reports its counts each second.
+      const metrics = async () => (await fetch(metricsOf(lab))).text();
+      await expect
+        .poll(metrics, patiently)
+        .toMatch(new RegExp(`^gatehouse_recording_lost_bytes_total ${lost}$`, "m"));
+      expect(await metrics()).toMatch(/^gatehouse_recording_gaps_total [1-9]/m);
     });
 
     it("end when an outage lasts too long, if their namespace requires it", async () => {
@@ -295,17 +298,19 @@ describe.skipIf(withoutSsh)(
     it("end at the end of their key during an outage", async () => {
       const { client } = lab.fleet;
       const key = newKey(lab.folder, "short");
+      const expiresAt = new Date(Date.now() + 45_000);
       await client.createPublicKey({
         body: {
           name: "short",
           data: publicHalf(key),
           username: ".*",
           filter: { hostname: ".*" },
-          expiresAt: new Date(Date.now() + 30_000).toISOString(),
+          expiresAt: expiresAt.toISOString(),
         },
       });
       const cat = await startCat({ key });
       await postgresql.halt();
+      expect(Date.now()).toBeLessThan(expiresAt.getTime());
       const [code] = await cat.left;
       expect([code, await cat.complaint]).toEqual([255, expect.stringContaining("access was revoked")]);
       await postgresql.resume();
