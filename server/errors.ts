@@ -236,6 +236,13 @@ export function isWriteConflict(error: unknown): boolean {
   return isDatabaseError(error, "P2034") || adapterErrorOf(error)?.cause.kind === WRITE_CONFLICT;
 }
 
+/**
+ * Returns the outage that caused work to fail, so that a repetition can succeed; undefined for other errors. Conflicts
+ * and refusals of a busy service count as "busy".
+ */
+export const outageOfWork = (error: unknown): Outage | undefined =>
+  error instanceof BusyError || isWriteConflict(error) ? "busy" : outageOf(error);
+
 function isFastifyRefusal(error: unknown): error is Error & { statusCode: number } {
   return (
     error instanceof Error &&

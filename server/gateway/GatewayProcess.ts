@@ -7,8 +7,8 @@ import { dirname, extname } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import type { FastifyBaseLogger } from "fastify";
-import { type Outage, outageOf } from "../db/outage.ts";
-import { isWriteConflict } from "../errors.ts";
+import type { Outage } from "../db/outage.ts";
+import { outageOfWork } from "../errors.ts";
 import { placeSocket } from "../files/socketPlace.ts";
 import { OperatorError } from "../OperatorError.ts";
 import { boundedStart } from "../process/boundMemory.ts";
@@ -375,7 +375,7 @@ const OUTAGES: Readonly<Record<Outage, string>> = {
 /** Returns the cause of a failed call that clients may receive. */
 function causeOf(error: unknown): FailureCause | undefined {
   if (error instanceof UnreachableError) return { kind: "unreachable", message: error.message };
-  const outage = isWriteConflict(error) ? "busy" : outageOf(error);
+  const outage = outageOfWork(error);
   return outage && { kind: "outage", message: OUTAGES[outage] };
 }
 

@@ -5,7 +5,7 @@ import type { Database } from "../db/Database.ts";
 import { outageOf } from "../db/outage.ts";
 import type { GatewayCondition } from "../gateway/GatewayProcess.ts";
 import "../http/access/declaredAccess.ts";
-import { BusyError } from "../errors.ts";
+import { outageOfWork } from "../errors.ts";
 
 const options = {
   logLevel: "warn",
@@ -110,7 +110,7 @@ class WriteCheck {
       this.#failure = undefined;
     } catch (error) {
       // A busy database is not a failure: a service that responds with retryable errors must stay ready.
-      if (!(error instanceof BusyError) && outageOf(error) !== "busy") this.#failure = error;
+      if (outageOfWork(error) !== "busy") this.#failure = error;
     } finally {
       this.#running = undefined;
     }

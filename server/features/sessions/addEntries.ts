@@ -1,8 +1,8 @@
 import type { FastifyBaseLogger } from "fastify";
-import { isOfValues, type Outage, outageOf } from "../../db/outage.ts";
+import { isOfValues, type Outage } from "../../db/outage.ts";
 import { readRows, type Sql, type SqlClient, sql } from "../../db/sql/sql.ts";
 import { inSqlTransaction } from "../../db/sql/transaction.ts";
-import { BusyError, isWriteConflict } from "../../errors.ts";
+import { outageOfWork } from "../../errors.ts";
 import type { Services } from "../../services.ts";
 import { activeSince } from "./active.ts";
 import type { SessionKey } from "./changeSession.ts";
@@ -287,8 +287,7 @@ export function addToSessions(
 
 /** Returns the result for an error. Outages are not logged here, because they fail every write for their duration. */
 function failureOf(error: unknown, uid: string, log: FastifyBaseLogger): EntriesResult {
-  if (error instanceof BusyError || isWriteConflict(error)) return "busy";
-  const outage = outageOf(error);
+  const outage = outageOfWork(error);
   if (outage !== undefined) return outage;
   const result = isOfValues(error) ? "rejected" : "unknown";
   log.error({ err: error, session: uid, result }, "cannot store entries of a session");
