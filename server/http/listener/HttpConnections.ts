@@ -9,6 +9,9 @@ import { boundRest, CHUNKS_MAX } from "./requestBodies.ts";
  */
 const WAITING = 32;
 
+/** Maximum number of connections that wait for Node to accept them: the default of `listen`. */
+const BACKLOG = 511;
+
 interface PendingRequest {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
@@ -30,6 +33,8 @@ export class HttpConnections {
   readonly #turns = new LoopTurns();
   readonly #handshakes = new Map<string, Socket>();
   readonly #servers: Server[] = [];
+  /** Number of connections that the servers have accepted. */
+  #accepted = 0;
   #ending = false;
   #closing = false;
 
@@ -80,6 +85,9 @@ export class HttpConnections {
   /** Tracks the server's new connections. */
   watch(server: Server, secure: boolean): void {
     this.#servers.push(server);
+    server.on("connection", () => {
+      this.#accepted += 1;
+    });
     server.on(secure ? "secureConnection" : "connection", (socket: Socket) => this.#add(socket));
     if (!secure) return;
     // During the TLS handshake, the connection has a plain socket. The TLS socket that replaces it has the same peer
@@ -123,10 +131,11 @@ export class HttpConnections {
 
   /**
    * Stops accepting connections, and closes idle connections. Closes other connections when their request is answered.
-   * Requests that have reached this machine before this call are answered.
+   * Requests that have reached this machine before this call are answered. Connections in a TLS handshake are closed.
    */
   async close(): Promise<void> {
     this.endAfterResponses();
+    await this.#acceptWaiting();
     // The method of the HTTP server would also close idle connections.
     for (const server of this.#servers) Listener.prototype.close.call(server);
     // Between two turns, Node reads all data that has arrived. The first turn may already have read its data.
@@ -135,6 +144,20 @@ export class HttpConnections {
     this.#closing = true;
     for (const socket of this.#handshakes.values()) socket.destroy();
     for (const [socket, { answering }] of this.#states) if (answering === undefined) socket.destroy();
+  }
+
+  /**
+   * Accepts the connections that wait in the system's queue. When a listening socket closes, the system resets them,
+   * although their clients may have sent a request.
+   */
+  async #acceptWaiting(): Promise<void> {
+    // The present turn may already have accepted its connection.
+    await nextTurn();
+    for (let turn = 0; turn < BACKLOG; turn += 1) {
+      const before = this.#accepted;
+      await nextTurn();
+      if (this.#accepted === before) return;
+    }
   }
 }
 

@@ -105,6 +105,25 @@ test("answers a request that arrives immediately before the service closes its c
   expect(await rest).toMatch(LAST);
 });
 
+test("answers requests on connections that the service has not accepted when it begins to close", async () => {
+  const { built } = await withIdleConnection();
+  const { port } = built.server.address() as AddressInfo;
+  // The clients' system opens all connections and sends their requests at once. The service accepts one connection in
+  // each turn of the event loop.
+  const clients = Array.from({ length: 100 }, () => connect(port, "127.0.0.1").setEncoding("utf8"));
+  const answers = clients.map(async (socket) => {
+    let answer = "";
+    socket.on("data", (chunk: string) => {
+      answer += chunk;
+    });
+    await once(socket, "close");
+    return answer;
+  });
+  await Promise.all(clients.map((socket) => new Promise((sent) => socket.write(INFO, sent))));
+  await built.close();
+  for (const answer of await Promise.all(answers)) expect(answer).toMatch(LAST);
+});
+
 test("closes an idle connection when the service closes", async () => {
   const { built, rest } = await withIdleConnection();
   await built.close();
