@@ -1,4 +1,4 @@
-import { existsSync, linkSync, rmSync } from "node:fs";
+import { existsSync, renameSync, rmSync } from "node:fs";
 import { basename } from "node:path";
 import { fileFailureText } from "@gatehouse-access/sdk/errors";
 import type { BackupManifest } from "../files/backupFile.ts";
@@ -67,20 +67,20 @@ export class RestoredHostKey {
     }
   }
 
-  /** Installs the staged key, and keeps an earlier key under another name. */
-  install(): RestoreMessages {
+  /**
+   * Installs the staged key, and keeps an earlier key under another name.
+   * @param restored what the restore has done before; the message of a failure begins with it
+   * @throws OperatorError a file cannot be renamed. The data folder may then have no host key.
+   */
+  install(restored: string): RestoreMessages {
     if (this.#key === undefined) return this.#withoutKey();
     const { fingerprint } = this.#key;
-    const { dataDir, configured, time } = this.#target;
+    const { dataDir, configured } = this.#target;
     const notes: string[] = [];
     const earlier = fingerprintIn(dataDir);
     if (earlier !== fingerprint) {
-      const kept = `${this.#file}.before-restore-${time}`;
-      if (existsSync(this.#file)) {
-        linkSync(this.#file, kept);
-        notes.push(`The previous SSH host key (${earlier}) is in ${kept}.`);
-      }
-      moveDurably(this.#staged, this.#file);
+      const kept = this.#replace(restored);
+      if (kept !== undefined) notes.push(`The previous SSH host key (${earlier}) is in ${kept}.`);
     }
     notes.unshift(`Restored the SSH host key ${fingerprint} to ${this.#file}.`);
     const used = configured === undefined ? fingerprint : fingerprintIn(dataDir, configured);
@@ -93,6 +93,26 @@ export class RestoredHostKey {
           `${CONSEQUENCE}. Unset ${variable}, or copy ${this.#file} to ${configured}.`,
       ],
     };
+  }
+
+  /** Returns the new path of the earlier key; undefined if no earlier key existed. */
+  #replace(restored: string): string | undefined {
+    const file = this.#file;
+    const kept = `${file}.before-restore-${this.#target.time}`;
+    const existed = existsSync(file);
+    try {
+      // A second hard link would keep the name, but some file systems have no hard links.
+      if (existed) renameSync(file, kept);
+      moveDurably(this.#staged, file);
+    } catch (error) {
+      throw new OperatorError(
+        `${restored} The SSH host key of the backup is not installed: ${fileFailureText("write", file, error)} Remove ` +
+          "the cause, and restore the backup again before the service starts. Otherwise SSH clients may report that the " +
+          "host key has changed.",
+        { cause: error },
+      );
+    }
+    return existed ? kept : undefined;
   }
 
   /** Removes the temporary file. */

@@ -36,7 +36,8 @@ interface Restored extends BackupContent {
  * Checks that a stopped service can use a backup, and replaces the database and the SSH host key of the service with
  * those of the backup.
  * @throws OperatorError if the service runs, the backup cannot be read or used, or its instance secret is missing; then
- * nothing has changed
+ * nothing has changed. Also if the SSH host key cannot be installed; then the database is restored, and the message says
+ * so.
  */
 export async function restore(request: RestoreRequest): Promise<Restored> {
   const { backup, dataDir, database, secret, sshHostKeyFile } = request;
@@ -76,7 +77,9 @@ export async function restore(request: RestoreRequest): Promise<Restored> {
     const kept = `${database}.before-restore-${time}`;
     const existed = existsSync(database);
     replaceSqlite(database, copy, kept);
-    return { ...content, kept: existed ? kept : undefined, hostKey: hostKey.install(), manifest };
+    const previous = existed ? ` The previous database is in ${kept}.` : "";
+    const installed = hostKey.install(`Restored ${database} from ${backup}.${previous}`);
+    return { ...content, kept: existed ? kept : undefined, hostKey: installed, manifest };
   } finally {
     rmSync(copy, { force: true });
     hostKey?.dispose();

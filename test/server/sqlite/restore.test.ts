@@ -12,9 +12,12 @@ import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import Sqlite from "better-sqlite3";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { RestoredHostKey } from "../../../server/cli/RestoredHostKey.ts";
 import { readBackup } from "../../../server/files/backupFile.ts";
 import { streamDurably } from "../../../server/files/durableFile.ts";
+import { OperatorError } from "../../../server/OperatorError.ts";
 import { type HostKey, readHostKey } from "../../../server/secrets/hostKey.ts";
+import { sealerOf } from "../../../server/secrets/sealer.ts";
 import { call } from "../../support/call.ts";
 import { makeDataDir } from "../../support/dataFolder.ts";
 import { testFolder } from "../../support/folder.ts";
@@ -303,6 +306,25 @@ describe("the SSH host key of a backup", () => {
     expect(before[1]).toBe(first.fingerprint);
     expect(readFileSync(before[2] ?? "", "utf8")).toBe(first.pem);
     expect(readHostKey(dataDir, undefined)).toEqual(keyed.key);
+  });
+
+  test("if it cannot be installed, the restore reports that the database is restored, and what to do", async () => {
+    const dataDir = freshFolder();
+    const { pem } = readHostKey(dataDir, undefined);
+    const manifest = await readBackup(keyed.file, (content) =>
+      streamDurably(join(testFolder(), "copy"), content),
+    );
+    const target = { dataDir, configured: undefined, time: "now" };
+    const key = new RestoredHostKey(manifest, sealerOf(secretOf(kept)), target);
+    key.stage();
+    mkdirSync(join(dataDir, `${FILE}.before-restore-now`));
+    expect(() => key.install("Restored a from b.")).toThrow(OperatorError);
+    expect(() => key.install("Restored a from b.")).toThrow(
+      /^Restored a from b\. The SSH host key of the backup is not installed: .*\. Remove the cause, and restore/,
+    );
+    expect(readHostKey(dataDir, undefined).pem).toBe(pem);
+    key.dispose();
+    expect(readdirSync(dataDir).sort()).toEqual(["secret", FILE, `${FILE}.before-restore-now`]);
   });
 
   test("does not replace a configured key, and the restore warns about a different or missing one", async () => {
