@@ -42,8 +42,12 @@ export function serveCommand(io: CommandIo): Command {
     // This module is loaded on demand, so that other commands start in a third of the time.
     const { serve } = await import("../process/serve.ts");
     const service = await serve(config);
-    let exitCode: number | undefined;
+    let signals = 0;
+    let isEnding = false;
+    let exitCode = 1;
     const end = async (code: number) => {
+      if (isEnding) return;
+      isEnding = true;
       await service.stop();
       service.log.info("stopped");
       exitCode = code;
@@ -54,16 +58,14 @@ export function serveCommand(io: CommandIo): Command {
     };
     for (const signal of ["SIGINT", "SIGTERM"] as const) {
       process.on(signal, async () => {
-        if (exitCode !== undefined) process.exit(exitCode);
-        exitCode = 1;
+        signals += 1;
+        if (signals > 1) process.exit(exitCode);
         service.log.info({ signal }, "stopping");
         await end(0);
       });
     }
     service.superseded.then((error) => {
       service.log.fatal(error.message);
-      if (exitCode !== undefined) return;
-      exitCode = 1;
       return end(1);
     });
     service.announce();

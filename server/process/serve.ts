@@ -51,7 +51,10 @@ export interface RunningService {
    * line may send a signal at once.
    */
   announce(): void;
-  /** Resolves when the service must stop, because a newer version has migrated the database. */
+  /**
+   * Resolves when the service must stop, because a newer version has migrated the database. The service then runs no
+   * more chores, and its stop has no lame-duck time.
+   */
   readonly superseded: Promise<OperatorError>;
   /**
    * Stops the service: reports that it is not ready, serves requests and logins for the lame-duck time, drains open
@@ -176,7 +179,15 @@ export async function serve(config: Config): Promise<RunningService> {
     undo.push(() => gateway.stop());
     const diskSpace =
       "file" in config.database ? new DiskSpace(services, dirname(config.database.file), app.log) : undefined;
-    undo.push(startChores(services, { keys, clock, diskSpace }, app.log));
+    const stopChores = startChores(services, { keys, clock, diskSpace }, app.log);
+    undo.push(stopChores);
+    const { superseded } = gateway.instances;
+    let isSuperseded = false;
+    superseded.then(() => {
+      isSuperseded = true;
+      // Chores of this version, such as the retention, must not change data beside the newer schema.
+      return stopChores();
+    });
     const running = [app, admin];
     undo.push(() => closeInTime(running, settings.shutdownTimeout * 1000));
     await admin.listen({ path: socket, listenTextResolver: () => "administration socket open" });
@@ -193,12 +204,12 @@ export async function serve(config: Config): Promise<RunningService> {
       undo.push(async () => {
         isStopping = true;
         servers.endAfterResponses();
-        if (settings.lameDuck === 0) return;
+        if (settings.lameDuck === 0 || isSuperseded) return;
         app.log.info(
           { seconds: settings.lameDuck },
           "not ready; requests and logins are served for this time",
         );
-        await wait(settings.lameDuck * 1000);
+        await Promise.race([wait(settings.lameDuck * 1000, undefined, { ref: false }), superseded]);
       });
       undo.push(reportToSystemd(app.log));
     };
@@ -208,7 +219,7 @@ export async function serve(config: Config): Promise<RunningService> {
       if (positions) renewPositions(app, positions);
       if (!tls && !positions) app.log.info("no files to reload");
     };
-    return { log: app.log, announce, superseded: gateway.instances.superseded, stop, reload };
+    return { log: app.log, announce, superseded, stop, reload };
   } catch (error) {
     await stop();
     throw error;
