@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, mkdtempSync, rmdirSync, statSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, rmdirSync, type Stats, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileFailureText } from "@gatehouse-access/sdk/errors";
 import { OperatorError } from "../OperatorError.ts";
@@ -29,13 +29,41 @@ export function prepareDataFolder(folder: string): void {
 }
 
 /**
+ * Checks a data folder that may be missing. If it is missing, checks that the service can create it. Leaves no trace.
+ * @throws OperatorError see {@link prepareDataFolder}
+ */
+export function checkFutureDataFolder(folder: string): void {
+  try {
+    const existing = nearestExisting(folder);
+    if (existing !== folder) {
+      tryFolder(existing);
+      return;
+    }
+  } catch (error) {
+    throw unusable(folder, error);
+  }
+  checkDataFolder(folder);
+}
+
+/** Returns the path, or its nearest parent folder that exists. */
+function nearestExisting(path: string): string {
+  const parent = dirname(path);
+  return parent === path || stats(path) !== undefined ? path : nearestExisting(parent);
+}
+
+/** Returns the facts about a file or folder; undefined if it does not exist. */
+const stats = (path: string): Stats | undefined => statSync(path, { throwIfNoEntry: false });
+
+/** Creates a folder in a folder, and removes it again. File systems such as `/proc` accept no new files. */
+const tryFolder = (folder: string): void => rmdirSync(mkdtempSync(join(folder, "trial-")));
+
+/**
  * Checks an existing data folder. Leaves no trace in the folder.
  * @throws OperatorError see {@link prepareDataFolder}
  */
-export function checkDataFolder(folder: string): void {
+function checkDataFolder(folder: string): void {
   try {
-    // Without files, the folder may still be on a file system that accepts none, such as `/proc` or a read-only mount.
-    rmdirSync(mkdtempSync(join(folder, "trial-")));
+    tryFolder(folder);
   } catch (error) {
     // The service starts on a full disk, and serves reads.
     if (!isFull(error)) throw unusable(folder, error);
@@ -66,9 +94,11 @@ function createFolder(folder: string, parentsExist = false): void {
   try {
     mkdirSync(folder, { mode: 0o700 });
   } catch (error) {
-    if (codeOf(error) === "EEXIST" && statSync(folder).isDirectory()) return;
-    if (codeOf(error) !== "ENOENT" || parentsExist) throw error;
-    createFolder(dirname(folder));
+    // The code for an existing folder depends on the file system: a read-only one may report EROFS, not EEXIST.
+    if (stats(folder)?.isDirectory()) return;
+    const parent = dirname(folder);
+    if (codeOf(error) !== "ENOENT" || parentsExist || parent === folder) throw error;
+    createFolder(parent);
     createFolder(folder, true);
   }
 }
@@ -82,7 +112,7 @@ export const SECRET_FILE = "secret";
  * @throws OperatorError the file is empty, but the data folder's secret or a write-ahead log shows that data existed
  */
 export function refuseEmptiedDatabase(folder: string, database: string): void {
-  const size = (file: string) => statSync(file, { throwIfNoEntry: false })?.size;
+  const size = (file: string) => stats(file)?.size;
   if (size(database) !== 0) return;
   if (!existsSync(join(folder, SECRET_FILE)) && !size(`${database}-wal`)) return;
   throw new OperatorError(

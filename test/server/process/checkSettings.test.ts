@@ -1,4 +1,4 @@
-import { existsSync, globSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, globSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { knownVariables, unknownVariables } from "../../../server/settings/unknownVariables.ts";
@@ -71,6 +71,19 @@ describe("serve --check", () => {
     ]);
     const secret = await check({ GATEHOUSE_SECRET_FILE: missing("secret") });
     expect(secret).toMatchObject({ code: 1, stderr: expect.stringContaining("GATEHOUSE_SECRET_FILE: ") });
+  });
+
+  test("reports a host key in the data folder that other users can read", async () => {
+    const dataDir = testFolder();
+    const file = join(dataDir, "ssh_host_ed25519_key");
+    writeFileSync(file, "");
+    chmodSync(file, 0o644);
+    expect((await check({}, ["--data-dir", dataDir])).code).toBe(0);
+    const { code, stderr } = await check({ GATEHOUSE_SSH_PORT: "2222" }, ["--data-dir", dataDir]);
+    expect([code, stderr]).toEqual([
+      1,
+      expect.stringContaining(`Other users can read or write the SSH host key ${file}`),
+    ]);
   });
 
   test("changes no file of an existing data folder", async () => {
@@ -156,24 +169,27 @@ test.each([
 test
   .skipIf(process.platform !== "linux")
   .each(["/proc/gatehouse-data", "/proc/gatehouse/data", "/sys/gatehouse-data", "/proc"])(
-  "a service with the data folder %s ends with an error",
+  "a service with the data folder %s ends with an error, and so does --check",
   async (dataDir) => {
-    const { code, stderr } = await callServerCommand(["serve", "--data-dir", dataDir, "--port", "0"]);
-    expect(code).toBe(1);
-    expect(stderr).toMatch(/^gatehouse-server: Cannot (write|create files in) the data folder [^\n]+\n$/);
-    expect(stderr).toContain(dataDir);
+    const serve = ["serve", "--data-dir", dataDir, "--port", "0"];
+    for (const command of [serve, [...serve, "--check"]]) {
+      const { code, stderr } = await callServerCommand(command);
+      expect(code).toBe(1);
+      expect(stderr).toMatch(/^gatehouse-server: Cannot (write|create files in) the data folder [^\n]+\n$/);
+      expect(stderr).toContain(dataDir);
+    }
   },
 );
 
 test("a service does not create its data folder below a file", async () => {
   const file = join(testFolder(), "file");
   writeFileSync(file, "");
-  const { code, stderr } = await callServerCommand([
-    "serve",
-    "--data-dir",
-    join(file, "a", "b"),
-    "--port",
-    "0",
-  ]);
-  expect([code, stderr]).toEqual([1, expect.stringContaining("a part of the path is a file, not a folder")]);
+  const serve = ["serve", "--data-dir", join(file, "a", "b"), "--port", "0"];
+  for (const command of [serve, [...serve, "--check"]]) {
+    const { code, stderr } = await callServerCommand(command);
+    expect([code, stderr]).toEqual([
+      1,
+      expect.stringContaining("a part of the path is a file, not a folder"),
+    ]);
+  }
 });
