@@ -111,9 +111,14 @@ function factsOf(error: object, depth = DEPTH): LoggedFacts {
   return facts;
 }
 
-/** Replaces the password in each URL of a text. */
+/**
+ * Replaces the user name and the password in each URL of a text, and passwords in its query. A password may contain `@`,
+ * so the host begins after the last `@` before a `/`. A service that authenticates by a token has it as the user name.
+ */
 const withoutCredentials = (text: string): string =>
-  text.replace(/:\/\/([^\s/@:]*):[^\s/@]*@/g, `://$1:${hidden}@`);
+  text
+    .replace(/:\/\/[^\s/]*@/g, `://${hidden}@`)
+    .replace(/([?&](?:ssl)?password=)[^\s&]*/gi, `$1${hidden}`);
 
 const factsOfOne = (error: unknown): LoggedFacts =>
   error instanceof Error ? { message: withoutCredentials(error.message), ...factsOf(error) } : {};

@@ -65,7 +65,7 @@ test.each([
   expect(lineOf({ ...secret, user: secret, request: { user: secret } }).text).not.toContain("secret-of-");
 });
 
-test.each(["headers", "body", "query", "params", "cookies"])("%s never appear, with any field", (name) => {
+test.each(["headers", "body", "query", "params", "cookies"])("%s never appear, whatever fields they contain", (name) => {
   const content = { [name]: { code: "secret-of-code", any: { other: ["secret-of-list"] } } };
   expect(lineOf({ ...content, request: content }).text).not.toContain("secret-of-");
 });
@@ -116,8 +116,21 @@ test("a password in a database URL does not appear, neither in the message nor i
   // Node's error contains the URL.
   expect(invalid).toMatchObject({ input: url });
   const { line, text } = lineOf({ err: new Error(`cannot connect to ${url}`, { cause: invalid }) });
-  expect(line.err).toMatchObject({ message: expect.stringContaining("postgresql://gate:[redacted]@db") });
+  expect(line.err).toMatchObject({ message: expect.stringContaining("postgresql://[redacted]@db") });
   expect(line.err).toMatchObject({ cause: { code: "ERR_INVALID_URL" } });
+  expect(text).not.toContain("secret-of-");
+});
+
+test.each([
+  ["postgresql://gate:secret-of-a@secret-of-b:c@db/gate", "postgresql://[redacted]@db/gate"],
+  ["https://secret-of-token@host/a@b", "https://[redacted]@host/a@b"],
+  ["smtp://:secret-of-mail@host", "smtp://[redacted]@host"],
+  ["postgresql://db/gate?user=a&password=secret-of-query", "postgresql://db/gate?user=a&password=[redacted]"],
+  ["postgresql://db/gate?sslpassword=secret-of-key&a=1", "postgresql://db/gate?sslpassword=[redacted]&a=1"],
+  ["https://host/a?b=c and ann@example.org", "https://host/a?b=c and ann@example.org"],
+])("an error about %s shows %s", (url, shown) => {
+  const { line, text } = lineOf({ err: new Error(`cannot connect to ${url} now`) });
+  expect(line.err.message).toBe(`cannot connect to ${shown} now`);
   expect(text).not.toContain("secret-of-");
 });
 
