@@ -1,9 +1,13 @@
 import { once } from "node:events";
+import { setTimeout as wait } from "node:timers/promises";
 import type { Timing } from "@gatehouse-access/sdk";
 import { Agent } from "../../agent/Agent.ts";
 import { type DeviceKey, deviceKey } from "../../agent/identity.ts";
 import { ServicePin } from "../../agent/servicePin.ts";
 import { testFolder } from "../support/folder.ts";
+
+/** Length of a released pause, in milliseconds. */
+const BRIEF = 100;
 
 /** A timing whose pauses end only when the test ends them. Its random number is always 0. */
 export class HeldTiming implements Timing {
@@ -11,6 +15,7 @@ export class HeldTiming implements Timing {
   readonly random = (): number => 0;
   readonly #begun = new EventTarget();
   readonly #pauses: { readonly ms: number; end(): void }[] = [];
+  #isHeld = true;
 
   /** @param now the time of the clock, in milliseconds since 1970. Default: the system's time */
   constructor(now?: number) {
@@ -19,12 +24,18 @@ export class HeldTiming implements Timing {
 
   readonly sleep = async (ms: number, signal?: AbortSignal): Promise<void> => {
     signal?.throwIfAborted();
+    if (!this.#isHeld) return wait(BRIEF);
     await new Promise<void>((resolve, reject) => {
       signal?.addEventListener("abort", () => reject(signal.reason));
       this.#pauses.push({ ms, end: resolve });
       this.#begun.dispatchEvent(new Event("pause"));
     });
   };
+
+  /** From now on, each pause ends after a short time. */
+  release(): void {
+    this.#isHeld = false;
+  }
 
   /** Waits until the agent pauses. Returns the length of the pause, in milliseconds, and a function that ends it. */
   async pause(): Promise<{ readonly ms: number; end(): void }> {

@@ -14,6 +14,8 @@ interface Upstream {
   isReady: boolean;
 }
 
+/** Maximum time of a probe, in milliseconds. */
+const PROBE_TIMEOUT = 10_000;
 /** Interval between two probes of an upstream, in milliseconds. */
 const PROBE_INTERVAL = 100;
 /** Maximum number of connections to an upstream. */
@@ -94,16 +96,17 @@ export class Balancer {
   async #probe(upstream: Upstream): Promise<void> {
     const { signal } = this.#ended;
     while (this.#upstreams.has(upstream) && !signal.aborted) {
-      upstream.isReady = await isReady(upstream.url);
+      upstream.isReady = await isReady(upstream.url, signal);
       await wait(PROBE_INTERVAL, undefined, { signal }).catch(() => {});
     }
   }
 }
 
-/** Probes an upstream. An upstream that does not respond is not ready. */
-async function isReady(url: string): Promise<boolean> {
+/** Probes an upstream. An upstream that does not respond in time is not ready. */
+async function isReady(url: string, ended: AbortSignal): Promise<boolean> {
   try {
-    const { statusCode, body } = await request(`${url}/readyz`);
+    const signal = AbortSignal.any([ended, AbortSignal.timeout(PROBE_TIMEOUT)]);
+    const { statusCode, body } = await request(`${url}/readyz`, { signal });
     await body.dump();
     return statusCode === 200;
   } catch {

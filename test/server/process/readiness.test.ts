@@ -15,30 +15,33 @@ async function readinessOf(service: TestService): Promise<string> {
   return status === 200 ? body.status : body.message;
 }
 
-function pidOf(service: TestService): number {
-  const pid = gatewayPidOf(service);
-  if (pid === undefined) throw new Error("the service has started no gateway process");
-  return pid;
+/** Returns the id of the gateway process. Another thread writes the log, so its line may follow a response. */
+async function pidOf(service: TestService): Promise<number> {
+  await expect.poll(() => gatewayPidOf(service), patiently).toBeDefined();
+  return gatewayPidOf(service) as number;
 }
+
+/** Waits until the service is ready. */
+const ready = (service: TestService) => expect.poll(() => readinessOf(service), patiently).toBe("ok");
 
 describe.skipIf(process.platform === "win32")("a service with an SSH port", slowly, () => {
   test("is not ready while its gateway process is being restarted, and logs how the process ended", async () => {
     const service = await testService({ flags: ["--ssh-port", "0"] });
-    expect(await readinessOf(service)).toBe("ok");
+    await ready(service);
     // Each end of the process doubles the pause before its restart, so that a probe certainly finds the pause.
     const killed = new Set<number>();
     const kill = async () => {
-      const pid = pidOf(service);
+      const pid = await pidOf(service);
       if (!killed.has(pid)) process.kill(pid, "SIGKILL");
       killed.add(pid);
       return readinessOf(service);
     };
     await expect.poll(kill, patiently).toBe("the SSH gateway is being restarted");
-    await expect.poll(() => readinessOf(service), patiently).toBe("ok");
-    expect(killed).not.toContain(pidOf(service));
-    const ends = service.logs().filter(({ msg }) => msg.startsWith("the gateway process has ended"));
-    expect(ends).toHaveLength(killed.size);
-    for (const end of ends) expect(end).toMatchObject({ code: null, signal: "SIGKILL" });
+    await ready(service);
+    await expect.poll(() => killed.has(gatewayPidOf(service) ?? 0), patiently).toBe(false);
+    const ends = () => service.logs().filter(({ msg }) => msg.startsWith("the gateway process has ended"));
+    await expect.poll(ends, patiently).toHaveLength(killed.size);
+    for (const end of ends()) expect(end).toMatchObject({ code: null, signal: "SIGKILL" });
   });
 
   test("is not ready while its gateway process hangs", async () => {
@@ -47,15 +50,15 @@ describe.skipIf(process.platform === "win32")("a service with an SSH port", slow
     // process is stopped too.
     const stopped = new Set<number>();
     const hang = async () => {
-      const pid = pidOf(service);
+      const pid = await pidOf(service);
       if (!stopped.has(pid)) process.kill(pid, "SIGSTOP");
       stopped.add(pid);
       return readinessOf(service);
     };
     await expect.poll(hang, patiently).toBe("the SSH gateway does not respond");
     expect((await call(service, "GET /healthz")).status).toBe(200);
-    await expect.poll(() => readinessOf(service), patiently).toBe("ok");
-    expect(stopped).not.toContain(pidOf(service));
+    await ready(service);
+    await expect.poll(() => stopped.has(gatewayPidOf(service) ?? 0), patiently).toBe(false);
   });
 });
 
@@ -83,14 +86,16 @@ describe("a service that is stopped", slowly, () => {
     await closed;
     expect(await send("/api/login", user)).toEqual([200, "close"]);
     expect((await call(service, "GET /healthz")).status).toBe(200);
-    expect(service.logs()).toContainEqual(
-      expect.objectContaining({ msg: expect.stringContaining("not ready"), seconds: 3600 }),
-    );
+    await expect
+      .poll(() => service.logs(), patiently)
+      .toContainEqual(
+        expect.objectContaining({ msg: expect.stringContaining("not ready"), seconds: 3600 }),
+      );
     // The second signal ends the service without the rest of the time.
     expect(await service.stop()).toBe(1);
   });
 
-  test("stops after the lame-duck time", async () => {
+  test("logs its stop, the lame-duck time and its end in this order", async () => {
     const service = await testService({ env: { GATEHOUSE_LAME_DUCK: "1" }, flags: ["--ssh-port", "0"] });
     expect(await service.stop()).toBe(0);
     const order = ["stopping", "not ready; requests and logins are served for this time", "stopped"];
