@@ -193,11 +193,13 @@ export async function serve(config: Config): Promise<RunningService> {
     await admin.listen({ path: socket, listenTextResolver: () => "administration socket open" });
     chmodSync(socket, 0o600);
 
+    undo.push(() => gateway.endLogins(settings.drain * 1000));
+    // This port opens before the other ports, because the first tunnel or terminal would start the gateway process
+    // without this port.
+    if (settings.sshPort !== undefined) servedHostKey = await serveSsh(gateway, settings, settings.sshPort);
     if (settings.metricsAddress) running.push(await serveMetrics(services, settings.metricsAddress, app.log));
     if (config.internal) running.push(await serveInternal(gateway, config.internal, app.log));
     await listen(app, settings, { what: "service", flags: "--host, --port" });
-    undo.push(() => gateway.endLogins(settings.drain * 1000));
-    if (settings.sshPort !== undefined) servedHostKey = await serveSsh(gateway, settings, settings.sshPort);
     warnOfPlainHttp(app, config);
     const announce = () => {
       app.log.info({ address: listeningAddress(app, config), dataDir }, "listening");
