@@ -9,6 +9,9 @@ import { secretFingerprint } from "../secrets/instanceSecret.ts";
 import type { Services } from "../services.ts";
 import { CHANGES_HEADER, type DatabaseChanges } from "./requests.ts";
 
+/** Version of the running service. An installation under the running service changes the version of the package. */
+const VERSION = packageVersion();
+
 interface SnapshotOptions {
   readonly snapshots: Snapshots | undefined;
   readonly external: ExternalParts;
@@ -34,7 +37,7 @@ export function registerSnapshots(
   const manifest = (): BackupManifest => {
     const key = hostKey();
     return {
-      version: packageVersion(),
+      version: VERSION,
       createdAt: now().toISOString(),
       secret: { fingerprint: secretFingerprint(sealer), source: external.secret },
       hostKey: key

@@ -41,8 +41,8 @@ async function restoreBackup(io: CommandIo, name: string, flags: Flags): Promise
   } else if (unset.length > 0) {
     warn(
       io,
-      `The backed-up service used these settings, which are not in the backup: ${unset.join(", ")}. Set them ` +
-        "for the service on this host, and copy the files that they refer to.",
+      `Check that these settings are set for the service on this host: ${unset.join(", ")}. The backed-up service used ` +
+        "them, and they and their files are not in the backup.",
     );
   }
   for (const warning of hostKey.warnings) warn(io, warning);

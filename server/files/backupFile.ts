@@ -160,7 +160,13 @@ class BackupReader extends Transform {
 
   #check(): void {
     if (this.#held.toString("latin1") !== `${this.#hash.digest("hex")}\n`) throw this.#damage();
-    this.#manifest = backupManifest.parse(JSON.parse(this.#manifestText));
+    const manifest = backupManifest.safeParse(JSON.parse(this.#manifestText));
+    if (!manifest.success) {
+      throw new OperatorError(
+        `A newer version of the service wrote ${this.#name}. Use that version, or another backup.`,
+      );
+    }
+    this.#manifest = manifest.data;
   }
 
   #damage(): OperatorError {
@@ -188,7 +194,7 @@ class BackupReader extends Transform {
  * @param consume reads the bytes of the SQLite database. Only after this function returns, the bytes are known to be
  * undamaged
  * @returns the manifest; undefined if an earlier version wrote the backup, which then has no checksum
- * @throws OperatorError the file cannot be read, is not a backup, or is damaged
+ * @throws OperatorError the file cannot be read, is not a backup, is damaged, or was written by a newer version
  */
 export async function readBackup(
   file: string,

@@ -42,7 +42,7 @@ async function extracted(
   return { database, ...(manifest && { manifest }) };
 }
 
-test("backs up a running service, for its user only, and names the secret", async () => {
+test("backs up a running service, for its user only, and lists the secret", async () => {
   const folder = testFolder();
   const file = join(folder, "copy.backup");
   // Runs this command in a separate process, as an operator does. The later commands run in the test's process.
@@ -146,8 +146,9 @@ test("reports a running service of an earlier version", async () => {
     code: 1,
     stdout: "",
     stderr:
-      "gatehouse-server: The running service does not support this command, because it has another version. Restart the " +
-      "service with the installed version.\n",
+      "gatehouse-server: The running service does not support this command, because it has another version. Run the " +
+      "command with that version: `npx @gatehouse-access/server@<version> …`. A restart with the installed version would " +
+      "migrate the database, so back up the service first.\n",
   });
   expect(readdirSync(folder)).toEqual([]);
 });

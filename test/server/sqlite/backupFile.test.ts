@@ -25,12 +25,12 @@ const manifest: BackupManifest = {
 };
 
 /** Writes a backup of the given bytes, in parts of the given size. Returns its path. */
-async function backupOf(database: Buffer, part = 1000): Promise<string> {
+async function backupOf(database: Buffer, part = 1000, facts = manifest): Promise<string> {
   const file = join(testFolder(), "backup");
   const parts = Array.from({ length: Math.ceil(database.length / part) }, (_, index) =>
     database.subarray(index * part, (index + 1) * part),
   );
-  await pipeline(Readable.from(parts), new BackupWriter(manifest), createWriteStream(file));
+  await pipeline(Readable.from(parts), new BackupWriter(facts), createWriteStream(file));
   return file;
 }
 
@@ -54,6 +54,14 @@ test("returns the database and the manifest of a backup, in parts of any size", 
       expect(readFileSync(file)).toHaveLength(backupSize(manifest, size));
     }),
     { numRuns: 20 },
+  );
+});
+
+test("reports that a newer version wrote a backup whose manifest has another shape", async () => {
+  const { secret: _secret, ...rest } = manifest;
+  const file = await backupOf(randomBytes(3000), 1000, rest as BackupManifest);
+  await expect(contentOf(file)).rejects.toThrow(
+    new OperatorError(`A newer version of the service wrote ${file}. Use that version, or another backup.`),
   );
 });
 

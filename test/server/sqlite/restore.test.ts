@@ -368,8 +368,8 @@ describe("the SSH host key of a backup", () => {
     const { code, stderr } = await callServerCommand(["restore", keyed.file, "--data-dir", freshFolder()]);
     expect(code).toBe(0);
     expect(stderr).toBe(
-      "gatehouse-server: Warning: The backed-up service used these settings, which are not in the backup: " +
-        "GATEHOUSE_INTERNAL_TOKEN. Set them for the service on this host, and copy the files that they refer to.\n",
+      "gatehouse-server: Warning: Check that these settings are set for the service on this host: " +
+        "GATEHOUSE_INTERNAL_TOKEN. The backed-up service used them, and they and their files are not in the backup.\n",
     );
   });
 });
