@@ -105,10 +105,11 @@ export class RestoredHostKey {
       if (existed) renameSync(file, kept);
       moveDurably(this.#staged, file);
     } catch (error) {
+      const previous = existed && !existsSync(file) ? ` The previous key is in ${kept}.` : "";
       throw new OperatorError(
-        `${restored} The SSH host key of the backup is not installed: ${fileFailureText("write", file, error)} Remove ` +
-          "the cause, and restore the backup again before the service starts. Otherwise SSH clients may report that the " +
-          "host key has changed.",
+        `${restored}${previous} The SSH host key of the backup is not installed: ` +
+          `${fileFailureText("write", file, error)} Remove the cause, and restore the backup again before the service ` +
+          "starts. Otherwise SSH clients may report that the host key has changed.",
         { cause: error },
       );
     }

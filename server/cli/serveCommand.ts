@@ -5,7 +5,7 @@ import { type Flags, readConfig } from "../settings/readConfig.ts";
 import type { Setting } from "../settings/setting.ts";
 import { settings } from "../settings/settings.ts";
 import { unknownText, unknownVariables } from "../settings/unknownVariables.ts";
-import { type CommandIo, print } from "./CommandIo.ts";
+import { type CommandIo, print, warn } from "./CommandIo.ts";
 
 /** Maximum time, in milliseconds, from the stop of the service until interrupted requests have ended their work. */
 const EXIT_DELAY = 1_000;
@@ -26,9 +26,9 @@ export function serveCommand(io: CommandIo): Command {
   });
   command.option(
     "--check",
-    "Check all settings and the files that they name, print the result, and exit: 0 = settings OK, 1 = invalid " +
-      "settings. Warns of unknown variables. Opens no port, changes no file, and connects neither to the database nor " +
-      "to a mail server",
+    "Check all settings and the files that they refer to, print the result, and exit: 0 = settings OK, 1 = invalid " +
+      "settings. Warns about unknown variables. Opens no port, leaves no file, and connects neither to the database " +
+      "nor to a mail server",
   );
   for (const setting of Object.values(settings)) addOption(command, setting);
   return command.action(async ({ check, ...flags }: Flags & { readonly check?: boolean }) => {
@@ -78,8 +78,7 @@ export function serveCommand(io: CommandIo): Command {
  * @throws OperatorError the settings or their files are invalid
  */
 async function checkSettings(io: CommandIo, flags: Flags): Promise<void> {
-  for (const unknown of unknownVariables(Object.keys(io.env)))
-    io.stderr.write(`gatehouse-server: Warning: ${unknownText(unknown)}\n`);
+  for (const unknown of unknownVariables(Object.keys(io.env))) warn(io, unknownText(unknown));
   const config = readConfig(io.env, flags);
   const { checkFiles } = await import("../process/checkFiles.ts");
   checkFiles(config);

@@ -116,9 +116,7 @@ function factsOf(error: object, depth = DEPTH): LoggedFacts {
  * so the host begins after the last `@` before a `/`. A service that authenticates by a token has it as the user name.
  */
 const withoutCredentials = (text: string): string =>
-  text
-    .replace(/:\/\/[^\s/]*@/g, `://${hidden}@`)
-    .replace(/([?&](?:ssl)?password=)[^\s&]*/gi, `$1${hidden}`);
+  text.replace(/:\/\/[^\s/]*@/g, `://${hidden}@`).replace(/([?&](?:ssl)?password=)[^\s&]*/gi, `$1${hidden}`);
 
 const factsOfOne = (error: unknown): LoggedFacts =>
   error instanceof Error ? { message: withoutCredentials(error.message), ...factsOf(error) } : {};

@@ -341,25 +341,51 @@ function externalParts(values: SettingValues): ExternalParts {
   };
 }
 
+/** The checks of combinations of settings, and the functions that read parts of the configuration from several settings. */
+const PARTS = {
+  publicUrl: checkPublicUrl,
+  console: checkConsole,
+  tls: tlsFiles,
+  internal: internalListener,
+  mail,
+  saml: samlSettings,
+};
+
+/**
+ * Calls all functions with the values of the settings, and returns their results by name.
+ * @throws ConfigError the message has one line for each function that throws
+ */
+function resultsOf<T extends Readonly<Record<string, (values: SettingValues) => unknown>>>(
+  functions: T,
+  values: SettingValues,
+): { readonly [Name in keyof T]: ReturnType<T[Name]> } {
+  const results: Record<string, unknown> = {};
+  const problems = problemsOf(
+    Object.entries(functions).map(([name, read]) => () => {
+      results[name] = read(values);
+    }),
+  );
+  if (problems.length > 0) throw new ConfigError(problems.join("\n"));
+  return results as { readonly [Name in keyof T]: ReturnType<T[Name]> };
+}
+
 /**
  * Reads the configuration of the service from the environment and the flags of `serve`.
  * @throws ConfigError see {@link readSettings}
  */
 export function readConfig(environment: Environment, flags: Flags): Config {
   const values = readSettings(Object.keys(settings) as SettingName[], environment, flags);
-  const checks = [checkPublicUrl, checkConsole, tlsFiles, internalListener, mail, samlSettings];
-  const problems = problemsOf(checks.map((check) => () => check(values)));
-  if (problems.length > 0) throw new ConfigError(problems.join("\n"));
+  const parts = resultsOf(PARTS, values);
   const { databaseUrl, secret, internalToken: _token, smtpUrl: _url, ...open } = values;
   const others = Object.fromEntries(Object.entries(open).filter(([name]) => !name.startsWith("saml")));
   return {
     database: databaseAt(databaseUrl, values.dataDir, values.databaseConnections),
     secret,
-    tls: tlsFiles(values),
-    internal: internalListener(values),
-    mail: mail(values),
+    tls: parts.tls,
+    internal: parts.internal,
+    mail: parts.mail,
     external: externalParts(values),
-    settings: { ...(others as Omit<SettingValues, Withheld>), saml: samlSettings(values) },
+    settings: { ...(others as Omit<SettingValues, Withheld>), saml: parts.saml },
     unknownVariables: unknownVariables(Object.keys(environment)),
   };
 }

@@ -218,7 +218,7 @@ export const settings = named({
     value: "on|off",
     about:
       "Migrate a PostgreSQL database although instances of an older version run that must not run beside the new " +
-      "schema. By default, the service waits a minute for these instances to end, and then does not start",
+      "schema. By default, the service waits 65 seconds for these instances to end, and then does not start",
     fallback: "off",
     ...onOff,
   }),
@@ -602,7 +602,8 @@ export const settings = named({
     value: "seconds",
     about:
       "Maximum time, in seconds, for which open SSH sessions and web terminals continue after the service is " +
-      "stopped and the time of --lame-duck is over. New sessions are refused during this time. A second signal ends all sessions immediately",
+      "stopped and the time of --lame-duck is over. New sessions are refused during this time. A second signal ends " +
+      "all sessions immediately",
     fallback: "0",
     ...whole({ min: 0, max: 86_400, unit: "seconds" }),
   }),

@@ -1,4 +1,12 @@
-import { chmodSync, existsSync, globSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  globSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { knownVariables, unknownVariables } from "../../../server/settings/unknownVariables.ts";
@@ -99,7 +107,7 @@ describe("serve --check", () => {
     ]);
   });
 
-  test("warns of unknown variables, suggests similar settings, and does not print values", async () => {
+  test("warns about unknown variables, suggests similar settings, and does not print values", async () => {
     const dataDir = join(testFolder(), "data");
     const env = {
       GATEHOUSE_TRUSTED_PROXY: "10.0.0.1",

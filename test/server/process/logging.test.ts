@@ -65,10 +65,13 @@ test.each([
   expect(lineOf({ ...secret, user: secret, request: { user: secret } }).text).not.toContain("secret-of-");
 });
 
-test.each(["headers", "body", "query", "params", "cookies"])("%s never appear, whatever fields they contain", (name) => {
-  const content = { [name]: { code: "secret-of-code", any: { other: ["secret-of-list"] } } };
-  expect(lineOf({ ...content, request: content }).text).not.toContain("secret-of-");
-});
+test.each(["headers", "body", "query", "params", "cookies"])(
+  "%s never appear, whatever fields they contain",
+  (name) => {
+    const content = { [name]: { code: "secret-of-code", any: { other: ["secret-of-list"] } } };
+    expect(lineOf({ ...content, request: content }).text).not.toContain("secret-of-");
+  },
+);
 
 test("an error shows its codes and those of its causes, without any other field", () => {
   const row = "Failing row contains (ann, secret-of-row)";

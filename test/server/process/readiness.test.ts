@@ -88,9 +88,7 @@ describe("a service that is stopped", slowly, () => {
     expect((await call(service, "GET /healthz")).status).toBe(200);
     await expect
       .poll(() => service.logs(), patiently)
-      .toContainEqual(
-        expect.objectContaining({ msg: expect.stringContaining("not ready"), seconds: 3600 }),
-      );
+      .toContainEqual(expect.objectContaining({ msg: expect.stringContaining("not ready"), seconds: 3600 }));
     // The second signal ends the service without the rest of the time.
     expect(await service.stop()).toBe(1);
   });

@@ -113,7 +113,7 @@ describe.skipIf(!openssl)("TLS", () => {
   });
 });
 
-test("warns of plain HTTP on the network, but not on the local machine or behind a proxy", async () => {
+test("warns about plain HTTP on the network, but not on the local machine or behind a proxy", async () => {
   const warned = async (env: Record<string, string>) => {
     const service = await startService({ env });
     await service.stop();
