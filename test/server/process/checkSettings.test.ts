@@ -99,7 +99,9 @@ describe("serve --check", () => {
     mkdirSync(dataDir, { mode: 0o700 });
     expect((await check({}, ["--data-dir", dataDir])).code).toBe(0);
     expect(readdirSync(dataDir)).toEqual([]);
-    writeFileSync(join(dataDir, "secret"), "a secret that all users can read", { mode: 0o644 });
+    const secret = join(dataDir, "secret");
+    writeFileSync(secret, "a secret that all users can read");
+    chmodSync(secret, 0o644);
     const { code, stderr } = await check({}, ["--data-dir", dataDir]);
     expect([code, stderr]).toEqual([
       1,
