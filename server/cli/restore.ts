@@ -36,8 +36,8 @@ interface Restored extends BackupContent {
  * Checks that a stopped service can use a backup, and replaces the database and the SSH host key of the service with
  * those of the backup.
  * @throws OperatorError if the service runs, the backup cannot be read or used, or its instance secret is missing; then
- * nothing has changed. Also if the SSH host key cannot be installed; then the database is restored, and the message says
- * so.
+ * nothing has changed. Also if the SSH host key cannot be installed; then the database is restored, and the message
+ * reports both.
  */
 export async function restore(request: RestoreRequest): Promise<Restored> {
   const { backup, dataDir, database, secret, sshHostKeyFile } = request;
