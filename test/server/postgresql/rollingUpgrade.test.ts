@@ -199,8 +199,7 @@ describe.skipIf(why)(
 
     it("removes a column only after the older instances have ended", async () => {
       const command = newerServer(join(folder.path, "contracted"), [EXPAND, CONTRACT]);
-      // This instance ends in the next test, without the lame-duck time.
-      const { service, waits } = starting({ command, env: environment({ GATEHOUSE_LAME_DUCK: "3600" }) });
+      const { service, waits } = starting({ command, env: environment() });
       expect(await waits).toMatchObject({
         instances: [
           { schema: expect.any(String), secondsLeft: expect.any(Number) },
