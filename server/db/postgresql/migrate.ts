@@ -1,5 +1,5 @@
 import { setTimeout as wait } from "node:timers/promises";
-import { Client, type ClientConfig } from "pg";
+import { Client, type ClientConfig, DatabaseError as PostgresqlError } from "pg";
 import { reasonOf } from "../../OperatorError.ts";
 import { INSTANCE_LIFETIME, MIGRATION_LOCK, type MigrationOptions, type OlderInstance } from "../Database.ts";
 import { DatabaseError } from "../DatabaseError.ts";
@@ -130,22 +130,37 @@ async function applyAll(
   for (const migration of pending) await apply(client, migration);
 }
 
-async function apply(client: Client, { name, sql, checksum, oldestBeside }: Migration): Promise<void> {
-  try {
-    await client.query("BEGIN");
-    // This statement must be the first one. A running instance may have an exclusive transaction, which holds a lock on
-    // this table and then uses other tables. This statement waits until that transaction ends. If the migration locked
-    // another table first, the two transactions could deadlock.
-    await client.query(
-      'INSERT INTO "_migration" ("name", "checksum", "appliedAt", "oldestBeside") VALUES ($1, $2, $3, $4)',
-      [name, checksum, new Date().toISOString(), oldestBeside],
-    );
-    await client.query(sql);
-    await client.query("COMMIT");
-  } catch (error) {
-    const reason = reasonOf(error);
-    throw new DatabaseError(`The migration ${name} of the database ${client.database} failed: ${reason}`, {
-      cause: error,
-    });
+/** PostgreSQL's code for a transaction that it has ended because of a deadlock with another transaction. */
+const DEADLOCK = "40P01";
+/** Maximum number of attempts to apply a migration whose transaction has deadlocks with those of running instances. */
+const ATTEMPTS = 20;
+
+async function apply(client: Client, migration: Migration): Promise<void> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      await tryApply(client, migration);
+      return;
+    } catch (error) {
+      await client.query("ROLLBACK").catch(() => {});
+      if (error instanceof PostgresqlError && error.code === DEADLOCK && attempt < ATTEMPTS) continue;
+      const reason = reasonOf(error);
+      throw new DatabaseError(
+        `The migration ${migration.name} of the database ${client.database} failed: ${reason}`,
+        { cause: error },
+      );
+    }
   }
+}
+
+async function tryApply(client: Client, { name, sql, checksum, oldestBeside }: Migration): Promise<void> {
+  await client.query("BEGIN");
+  // This statement must be the first one. A running instance may have an exclusive transaction, which holds a lock on
+  // this table and then uses other tables. This statement waits until that transaction ends. If the migration locked
+  // another table first, the two transactions could deadlock.
+  await client.query(
+    'INSERT INTO "_migration" ("name", "checksum", "appliedAt", "oldestBeside") VALUES ($1, $2, $3, $4)',
+    [name, checksum, new Date().toISOString(), oldestBeside],
+  );
+  await client.query(sql);
+  await client.query("COMMIT");
 }

@@ -80,6 +80,7 @@ describe("a migration while instances of an older version run", () => {
       migratePostgresql(config, next, { patience: 0, ...options });
     await migrate(migrations);
     return {
+      url: database.url,
       client,
       migrate,
       /** Writes the heartbeat of an instance, which was sent the given number of seconds ago. */
@@ -143,6 +144,34 @@ describe("a migration while instances of an older version run", () => {
     expect(await migrate(all)).toEqual([]);
     await client.query('DELETE FROM "Instance"');
     expect(await later).toEqual([expand.name, contract.name]);
+  });
+
+  test("is repeated if it has a deadlock with a transaction of a running instance", async () => {
+    const { url, client: reader, migrate } = await migrated(all);
+    const holder = new Client(url);
+    await holder.connect();
+    onTestFinished(() => holder.end());
+    // The first statement locks a table, the second one waits for the holder, and the third one closes the circle.
+    const locks = ['LOCK "User"', "SELECT pg_advisory_xact_lock(4711)", 'LOCK "Device"'];
+    const locking = migrationOf("9001_locks", `-- oldest-beside: ${present}\n${locks.join(";\n")}`);
+    await holder.query("SELECT pg_advisory_lock(4711)");
+    // Only the migration looks for deadlocks, so PostgreSQL ends its transaction.
+    await reader.query("SET deadlock_timeout = '1h'");
+    await reader.query('BEGIN; SELECT FROM "Device"');
+    const applied = migrate([...all, locking]);
+    const waits = async (type: string) =>
+      (
+        await holder.query(
+          "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND wait_event = $1",
+          [type],
+        )
+      ).rowCount;
+    await expect.poll(() => waits("advisory"), { timeout: 30_000 }).toBe(1);
+    const read = reader.query('SELECT FROM "User"; COMMIT');
+    await expect.poll(() => waits("relation"), { timeout: 30_000 }).toBe(1);
+    await holder.query("SELECT pg_advisory_unlock(4711)");
+    await read;
+    expect(await applied).toEqual([locking.name]);
   });
 
   test("is not applied beside an instance of the first versions, which have no column for the schema", async () => {
