@@ -95,8 +95,8 @@ const EVENTS: Parts = { table: "SessionEvent", key: ["sequence"], text: "data" }
 type Part = Readonly<Record<string, number | bigint>> & { readonly size: number | bigint };
 
 /**
- * Deletes parts of sessions, up to the bounds of a {@link SLICE}: all parts of the first sessions, or the first parts of a
- * session that exceeds the bounds alone. The database reads the sizes of parts without their texts.
+ * Deletes parts of sessions, up to the bounds of a {@link SLICE}: all parts of the first sessions, or the first parts of
+ * a session that exceeds the bounds alone. The database reads the sizes of parts without their texts.
  * @returns the sessions with further parts
  */
 async function deleteSlice(

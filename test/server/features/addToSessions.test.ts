@@ -44,7 +44,12 @@ async function add(uid: string, entries: readonly SessionEntry[]): Promise<Entri
 }
 
 const output = (text: string): SessionEntry => ({
-  ...{ kind: "output" as const, at: new Date(), seat: 0, stream: "stdout" as const, text, size: SIZE },
+  kind: "output",
+  at: new Date(),
+  seat: 0,
+  stream: "stdout",
+  text,
+  size: SIZE,
 });
 const event = (type: string, data = {}): SessionEntry => ({
   kind: "event",
