@@ -14,7 +14,7 @@ import {
   type Principal,
   subjectFacts,
 } from "@gatehouse-access/sdk/policy";
-import type { Estate } from "../estate/namespaceState.ts";
+import type { NamespaceState } from "../kinds/namespaceState.ts";
 import {
   CONDITIONS,
   instantText,
@@ -48,7 +48,7 @@ export interface AccessAnswer {
  * the answer contains only the reason.
  * @throws AccessInquiryError if a selector has no match, or if `explain` does not match exactly one key and one device
  */
-export function accessAnswer(estate: Estate, inquiry: AccessInquiry): AccessAnswer {
+export function accessAnswer(estate: NamespaceState, inquiry: AccessInquiry): AccessAnswer {
   if (estate.accessUnknown !== undefined) return unknownAnswer(estate, inquiry);
   const view = accessView(estate, inquiry);
   const answer = { remarks: [], refused: false, notEvaluated: estate.notEvaluated.length > 0 };
@@ -58,7 +58,7 @@ export function accessAnswer(estate: Estate, inquiry: AccessInquiry): AccessAnsw
   return { ...answer, output: accessCsv(view), remarks: [...evaluatedLines(view), ...unknownLines(view)] };
 }
 
-function unknownAnswer(estate: Estate, inquiry: AccessInquiry): AccessAnswer {
+function unknownAnswer(estate: NamespaceState, inquiry: AccessInquiry): AccessAnswer {
   const { tenant: namespace, notEvaluated, unknown, accessUnknown } = estate;
   const others = notEvaluated.filter((sentence) => sentence !== accessUnknown);
   const lines = [

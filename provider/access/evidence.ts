@@ -7,8 +7,10 @@ import {
   shownObject,
   type UnmanagedObject,
 } from "../estate/coverage.ts";
-import type { Inventory, LiveObject } from "../estate/liveObjects.ts";
-import type { Estate } from "../estate/namespaceState.ts";
+import { type Inventory, type LiveObject, watchedIn } from "../estate/liveObjects.ts";
+import { kindsWith } from "../kinds/index.ts";
+import type { Deciding } from "../kinds/kind.ts";
+import type { NamespaceState } from "../kinds/namespaceState.ts";
 import { packageVersion } from "../packageFile.ts";
 import { urnName, urnScope } from "../urn.ts";
 import { type AccessGrant, type AccessReport, accessRows } from "./answer.ts";
@@ -75,8 +77,7 @@ export interface AccessEvidence extends Pick<AccessReport, "devices" | "notEvalu
 
 /** The live namespace, the resources of the stack if there is one, and the exceptions in access.ignore. */
 export interface EvidenceSource {
-  readonly estate: Estate;
-  readonly inventory: Inventory;
+  readonly live: NamespaceState;
   readonly own: readonly OwnResource[] | undefined;
   readonly exceptions: readonly Exception[];
 }
@@ -84,20 +85,21 @@ export interface EvidenceSource {
 /** Returns who has access in a namespace, with the declaration and the end of each access. */
 export function accessEvidence(
   source: Pick<AccessEvidence, "readAt" | "service" | "stack" | "revision">,
-  { estate, inventory, own, exceptions }: EvidenceSource,
+  { live, own, exceptions }: EvidenceSource,
   inquiry: AccessInquiry,
 ): AccessEvidence {
   const resources = new Map(own?.map((resource) => [resource.urn, resource]));
   const states = new ManagedObjects(own ?? []);
   // Only this project's server returns the last declaration of an object.
-  const isKnown = own !== undefined || estate.enforcesExpiry;
+  const isKnown = own !== undefined || live.facts.enforcesExpiry;
+  const inventory: Inventory = watchedIn(live);
   const objects = inventory.objects.map((object): EvidenceObject => {
     const urn = states.ownerOf(object);
     const declared = resources.get(urn ?? "")?.outputs ?? {};
     const by = urn === undefined ? object.declaredBy : { ...urnScope(urn), resource: urnName(urn) };
     const isManaged = own ? urn !== undefined : by !== undefined;
     const exception = isManaged ? undefined : exceptionFor(exceptions, object, new Date(source.readAt));
-    const { owner, ownerId } = object.state ?? {};
+    const { owner, ownerId } = object.state;
     // Only the state contains an owner that the server does not know.
     const known = owner || ownerId || (declared.ownerId ? "" : declared.owner);
     return {
@@ -111,25 +113,24 @@ export function accessEvidence(
   const byId = new Map(objects.map((object) => [`${object.kind} ${object.id}`, object]));
   const objectOf = (kind: string, id: string, name = id): EvidenceObject =>
     byId.get(`${kind} ${id}`) ?? { kind, id, name, declaredBy: null, isManaged: null, until: null };
-  const view = accessView(estate, inquiry);
+  const view = accessView(live, inquiry);
   const grants = () =>
     Array.from(accessRows(view), ({ subject, rule, policy, until = null, ...access }): EvidenceGrant => {
       const { id, name, kind } = subjectFacts(subject);
-      const type = { key: "PublicKey", user: "Member", "service account": "ServiceAccount" }[kind];
       const by = policy
-        ? objectOf("AccessPolicy", policy.id, policy.name)
-        : rule && objectOf("FirewallRule", rule.id);
-      return { subject: objectOf(type, id, name), by: by ?? null, ...access, until };
+        ? objectOf(kindWith("decision", "policy"), policy.id, policy.name)
+        : rule && objectOf(kindWith("decision", "rule"), rule.id);
+      return { subject: objectOf(kindWith("subject", kind), id, name), by: by ?? null, ...access, until };
     });
   return {
     ...{ version: 1, ...source, toolVersion: packageVersion() },
-    namespace: { id: estate.tenant, name: estate.name },
+    namespace: { id: live.tenant, name: live.name },
     evaluated: evaluatedLines(view),
     devices: view.devices,
-    access: estate.accessUnknown === undefined ? grants() : null,
+    access: live.accessUnknown === undefined ? grants() : null,
     objects,
     notEvaluated: [
-      ...estate.notEvaluated,
+      ...live.notEvaluated,
       ...inventory.unknown,
       ...(isKnown
         ? []
@@ -137,12 +138,19 @@ export function accessEvidence(
             "unmanaged objects are not known, because this server does not return the declarations of objects; set --stack",
           ]),
     ],
-    unknown: estate.unknown,
+    unknown: live.unknown,
   };
 }
 
+/** Returns the name of the kind of object that has a role in decisions about logins. */
+function kindWith<P extends "subject" | "decision">(part: P, value: Deciding[P]): string {
+  const kind = kindsWith("decides").find(({ decides }) => decides[part] === value);
+  if (!kind) throw new Error(`no kind of object is the ${value} of a decision`);
+  return kind.definition.name;
+}
+
 /** Returns the end on the service, or the declared end that the server does not know. */
-function endOf({ state = {} }: LiveObject, declared: NonNullable<OwnResource["outputs"]>) {
+function endOf({ state }: LiveObject, declared: NonNullable<OwnResource["outputs"]>) {
   if (typeof state.expiresAt === "string" && state.expiresAt !== "")
     return { until: state.expiresAt, ends: "enforced" as const };
   const { expiryStatus, expiresAt } = declared;

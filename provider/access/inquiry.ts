@@ -14,7 +14,9 @@ import {
   type SshIdentity,
   subjectsOf,
 } from "@gatehouse-access/sdk/policy";
-import { type Estate, evaluatedFor, inOrder } from "../estate/namespaceState.ts";
+import { evaluatedFor } from "../estate/readNamespace.ts";
+import { membersOf } from "../kinds/member.ts";
+import type { NamespaceState } from "../kinds/namespaceState.ts";
 import {
   byText,
   counted,
@@ -173,13 +175,13 @@ function foundDevices<Device extends AccessDevice>(
  * @throws AccessInquiryError with the selector that has no match, and similar names
  */
 function selectSubjects(
-  { enforcesExpiry, members }: Estate,
+  estate: NamespaceState,
   policy: NamespacePolicy,
   { keys, users, person }: AccessInquiry,
 ): Selected<AccessSubject> {
-  const of = person === undefined ? undefined : personOf(members, person);
+  const of = person === undefined ? undefined : personOf(membersOf(estate), person);
   if (!policy.identity) {
-    if (of && !enforcesExpiry) throw new AccessInquiryError("person", NO_OWNERS, "use --key");
+    if (of && !estate.facts.enforcesExpiry) throw new AccessInquiryError("person", NO_OWNERS, "use --key");
     const own = of ? policy.keys.filter(({ owner }) => owner === of.id) : policy.keys;
     if (users.length === 0) return selectKeys(own, keys);
     throw new AccessInquiryError("user", "public keys decide about logins in this namespace", "use --key");
@@ -210,7 +212,7 @@ function selectSubjects(
 const NO_OWNERS = "the server does not store the owners of public keys";
 
 /** Returns the member with an e-mail address. @throws AccessInquiryError with the known members if there is none */
-function personOf(members: Estate["members"], email: string) {
+function personOf(members: ReturnType<typeof membersOf>, email: string) {
   if (!members)
     throw new AccessInquiryError("person", "the members could not be read", "use --key or --user");
   const found = members.find((member) => member.email.toLowerCase() === email.toLowerCase());
@@ -311,7 +313,7 @@ function likeness(left: ReadonlySet<string>, right: ReadonlySet<string>): number
 
 /** A namespace, and the devices, keys, logins and addresses that an inquiry selects. */
 export interface AccessView {
-  readonly estate: Estate;
+  readonly estate: NamespaceState;
   readonly inquiry: AccessInquiry;
   /**
    * The evaluated access. Evaluates only {@link devices}, since a decision about one device does not depend on other
@@ -331,8 +333,8 @@ export interface AccessView {
 }
 
 /** Selects the part of a namespace that an inquiry matches. @throws AccessInquiryError if a selector has no match */
-export function accessView(estate: Estate, inquiry: AccessInquiry): AccessView {
-  const { policy } = inOrder(estate);
+export function accessView(estate: NamespaceState, inquiry: AccessInquiry): AccessView {
+  const { policy } = estate;
   const devices = selectDevices(policy.devices, inquiry.devices);
   const subjects = selectSubjects(estate, policy, inquiry);
   const all = evaluatedFor(estate, [policy]);
@@ -399,6 +401,6 @@ function part(matched: readonly unknown[], all: readonly unknown[], what: string
 export const unknownLines = ({
   estate,
 }: {
-  readonly estate: Pick<Estate, "notEvaluated" | "unknown">;
+  readonly estate: Pick<NamespaceState, "notEvaluated" | "unknown">;
 }): string[] =>
   [...estate.notEvaluated, ...estate.unknown].map((sentence) => printable(`Not known: ${sentence}`));

@@ -4,7 +4,7 @@ import type { AccessEvidence } from "../access/evidence.ts";
 import type { AccessFlags, AccessInquiry } from "../access/inquiry.ts";
 import { EngineError, fileError, openStack, writeDurably } from "../engine/index.ts";
 import type { OwnResource } from "../estate/coverage.ts";
-import type { Estate } from "../estate/namespaceState.ts";
+import type { NamespaceState } from "../kinds/namespaceState.ts";
 import type { Connection } from "../service/connection.ts";
 import { printable } from "../words.ts";
 import {
@@ -98,22 +98,22 @@ export function addAccessCommand(program: Command, action: ActionOf): void {
 async function access(io: Io, { json, csv, ...flags }: Flags): Promise<Outcome> {
   const { accessAnswer } = await import("../access/answer.ts");
   const { accessInquiry } = await import("../access/inquiry.ts");
-  const { readEstate } = await import("../estate/namespaceState.ts");
+  const { readNamespace } = await import("../estate/readNamespace.ts");
   const inquiry = accessInquiry(flags, json ? "json" : csv ? "csv" : "text");
   if (flags.report !== undefined) return report(io, flags, flags.report, inquiry);
   const { terraform, configuration } = await planOrConfiguration(io, flags.folder, flags);
   const answer = async (connection: Connection) => {
     if (!terraform) {
-      const estate = await readEstate(connection);
+      const live = await readNamespace(connection);
       const own = await configuredResources(io, flags.folder, flags, connection);
-      return accessAnswer(await withOtherNamespaces(connection, estate, own), inquiry);
+      return accessAnswer(await withOtherNamespaces(connection, live, own), inquiry);
     }
     const { plannedNamespace } = await import("../review/testedNamespace.ts");
     const { after, others } = await plannedNamespace(connection, terraform.plan);
     const notEvaluated = [...terraform.notEvaluated, ...after.notEvaluated];
     const omitted = await notCovered(connection, others, "plan");
     const unknown = [...terraform.notes, ...after.unknown, ...omitted];
-    return accessAnswer({ ...after, notEvaluated, unknown }, inquiry);
+    return accessAnswer(after.with({ notEvaluated, unknown }), inquiry);
   };
   const { refused, notEvaluated, remarks, output } = await withConnection(
     io,
@@ -128,11 +128,11 @@ async function access(io: Io, { json, csv, ...flags }: Flags): Promise<Outcome> 
 /** Adds the namespaces of a stack that an answer about one namespace does not cover. */
 async function withOtherNamespaces(
   connection: Connection,
-  estate: Estate,
+  live: NamespaceState,
   own: readonly OwnResource[],
-): Promise<Estate> {
-  const others = await resourcesOutside(estate.tenant, own);
-  return { ...estate, unknown: [...estate.unknown, ...(await notCovered(connection, others, "stack"))] };
+): Promise<NamespaceState> {
+  const others = await resourcesOutside(live.tenant, own);
+  return live.with({ unknown: [...live.unknown, ...(await notCovered(connection, others, "stack"))] });
 }
 
 /** Returns a sentence for each namespace that an answer does not cover, with the number of its resources. */
@@ -155,8 +155,7 @@ async function report(
   const { accessEvidence } = await import("../access/evidence.ts");
   const { EVIDENCE_FORMATS } = await import("../access/evidenceReport.ts");
   const { readExceptions } = await import("../estate/coverage.ts");
-  const { inventoryOf, WATCHED_KINDS } = await import("../estate/liveObjects.ts");
-  const { readEstate } = await import("../estate/namespaceState.ts");
+  const { readNamespace } = await import("../estate/readNamespace.ts");
   const render = EVIDENCE_FORMATS[extname(file).toLowerCase()];
   if (!render) {
     const extensions = Object.keys(EVIDENCE_FORMATS).join(", ");
@@ -169,14 +168,13 @@ async function report(
     const stack =
       name === undefined ? undefined : await openStack({ folder, stack: name, env: io.env, engine });
     const own = stack && (await resourcesOf(stack, connection));
-    const estate = await withOtherNamespaces(connection, await readEstate(connection), own ?? []);
-    const inventory = await inventoryOf(connection, estate.tenant, WATCHED_KINDS);
+    const live = await withOtherNamespaces(connection, await readNamespace(connection), own ?? []);
     const source = {
       ...{ readAt, service: connection.client.url },
       stack: stack ? `${stack.project}/${stack.stack}` : null,
       revision: stack ? await revisionOf(io, folder) : null,
     };
-    return accessEvidence(source, { estate, inventory, own, exceptions }, inquiry);
+    return accessEvidence(source, { live, own, exceptions }, inquiry);
   });
   await writeDurably(file, render(evidence)).catch(fileError("output", "write", file));
   const { notEvaluated, access } = evidence;

@@ -47,8 +47,8 @@ async function coverage(io: Io, folder: string, flags: Flags): Promise<Outcome> 
   const { connection, tenant } = service;
   try {
     const result = await withReleaseNote(io, connection, async () => {
-      const { inventoryOf, WATCHED_KINDS } = await import("../estate/liveObjects.ts");
-      const { accessUnknownIn } = await import("../estate/namespaceState.ts");
+      const { watchedIn } = await import("../estate/liveObjects.ts");
+      const { readNamespace } = await import("../estate/readNamespace.ts");
       const { coverageOf, ManagedObjects, readExceptions } = await import("../estate/coverage.ts");
       if (tenant === undefined) throw missingNamespace(await resourcesOf(stack, connection));
       io.stderr.write(`Namespace: ${service.text}\n`);
@@ -70,10 +70,9 @@ async function coverage(io: Io, folder: string, flags: Flags): Promise<Outcome> 
         ...(await resourcesOf(stack, connection)),
         ...(await otherResources(onService, folder, flags, connection)),
       ]);
-      const inventory = await inventoryOf(connection, tenant, WATCHED_KINDS);
-      const { client } = await connection.tenant(tenant);
-      const accessUnknown = await accessUnknownIn(client, tenant, namespace ?? undefined);
-      const unknown = [...(accessUnknown === undefined ? [] : [accessUnknown]), ...inventory.unknown];
+      const live = await readNamespace(connection, tenant, { evaluatesAccess: false });
+      const inventory = watchedIn(live);
+      const unknown = [...live.notEvaluated, ...inventory.unknown];
       return coverageOf(
         { ...inventory, unknown },
         { service: connection.client.url, tenant },

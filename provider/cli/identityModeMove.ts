@@ -1,7 +1,6 @@
 import { sshAccessModeOf } from "@gatehouse-access/sdk";
 import { EngineError } from "../engine/index.ts";
-import { type Declarable, declarable, definitionNamed, type LiveObject } from "../estate/liveObjects.ts";
-import { accessRulesOf } from "../estate/namespaceState.ts";
+import { type Declarable, declarable, type LiveObject } from "../estate/liveObjects.ts";
 import {
   accessPoliciesFor,
   type EnrolledKey,
@@ -10,6 +9,9 @@ import {
   type PolicyInputs,
   type RefusalOf,
 } from "../import/accessPolicies.ts";
+import { readRules } from "../kinds/firewallRule.ts";
+import { definitionsByName, type KindName } from "../resources/index.ts";
+import { sshFingerprintOf } from "../resources/publicKey.ts";
 import type { Connection } from "../service/connection.ts";
 import { isUnreadable, type Namespace } from "../service/listings.ts";
 import type { SshIdentity } from "../service/newerListings.ts";
@@ -58,10 +60,13 @@ export async function readMove(
     );
   }
   const policies = await existingPolicies(connection, tenant);
-  const rules = accessRulesOf(await connection.firewallRules(tenant));
+  const rules = await readRules(connection, tenant);
   const { enrolled, isComplete } = await enrolledKeys(connection, tenant);
-  const publicKeys = objects.filter(({ definition }) => definition.name === "PublicKey");
-  const keys = publicKeys.flatMap(({ state }) => (state ? [state as unknown as LegacyKey] : []));
+  const publicKeys = objects.filter(({ definition }) => definition === definitionsByName.PublicKey);
+  const { readable = [], invalid = [] } = Object.groupBy(publicKeys, ({ state }) =>
+    sshFingerprintOf(String(state.data)) === undefined ? "invalid" : "readable",
+  );
+  const keys = readable.map(({ state }) => state as unknown as LegacyKey);
   const converted = accessPoliciesFor({ keys, rules, enrolled, policies }, refusalOf);
   if (converted.policies.length === 0 && policies.size === 0) {
     const cause = `No access policy can express the access in the namespace ${name}, so nothing was written`;
@@ -71,9 +76,10 @@ export async function readMove(
       `${cause}. Without a policy, the server creates one that gives the owner access to every device. Declare an AccessPolicy first.${reasons}`,
     );
   }
-  const unread = publicKeys
-    .filter(({ state }) => !state)
-    .map((key) => `PublicKey ${key.name}: ${key.reason}; the key gets no access policy`);
+  const unread = declarable(invalid).undeclarable.map(
+    ({ object, reason }) =>
+      `${object.definition.name} ${object.name}: ${reason}; the key gets no access policy`,
+  );
   return {
     newObjects: converted.policies.flatMap(newObjects),
     inexpressible: [
@@ -86,12 +92,12 @@ export async function readMove(
 }
 
 async function existingPolicies(connection: Connection, tenant: string): Promise<ExistingPolicies> {
-  const found = (await definitionNamed("AccessPolicy").list?.(connection, tenant)) ?? [];
+  const found = (await definitionsByName.AccessPolicy.list?.(connection, tenant)) ?? [];
   return new Map(
-    found.map(({ id, name, state, reason }) => {
-      if (state) return [id, state as unknown as PolicyInputs & { readonly requireReauth: boolean }];
-      throw new EngineError("import", `The access policy ${name} (${id}) cannot be read: ${reason}.`);
-    }),
+    found.map(({ id, state }) => [
+      id,
+      state as unknown as PolicyInputs & { readonly requireReauth: boolean },
+    ]),
   );
 }
 
@@ -120,8 +126,8 @@ const enrolledKey = (key: SshIdentity): EnrolledKey => ({
 });
 
 /** Splits the only object, which does not exist yet, like {@link declarable}. */
-const split = (kind: string, id: string, state: Readonly<Record<string, unknown>>) =>
-  declarable([{ definition: definitionNamed(kind), id, name: String(state.name), state }]);
+const split = (kind: KindName, id: string, state: Readonly<Record<string, unknown>>) =>
+  declarable([{ definition: definitionsByName[kind], id, name: String(state.name), state }]);
 
 const refusalOf: RefusalOf = (policy, account) =>
   [

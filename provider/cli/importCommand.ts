@@ -13,8 +13,9 @@ import {
   stackFilePath,
   typeName,
 } from "../engine/index.ts";
-import type { Declarable, Inventory, Undeclarable } from "../estate/liveObjects.ts";
+import type { LiveObject, Undeclarable } from "../estate/liveObjects.ts";
 import { FORMATS, type Format, type Program, type ProgramFile } from "../import/model.ts";
+import { IMPORTED_KINDS } from "../resources/importedKinds.ts";
 import type { Connection } from "../service/connection.ts";
 import type { Namespace } from "../service/listings.ts";
 import { counted, printable } from "../words.ts";
@@ -24,25 +25,12 @@ import { colors, progressLine, resultText } from "./render.ts";
 import { withConnection } from "./service.ts";
 import { writeOutput } from "./writeOutput.ts";
 
-const KINDS = [
-  "Namespace",
-  "Member",
-  "PublicKey",
-  "FirewallRule",
-  "ApiKey",
-  "TrustedWorkload",
-  "DeviceTags",
-  "AccessPolicy",
-  "ServiceAccount",
-  "InstallKey",
-] as const;
-
 interface Flags {
   readonly tenant?: string;
   readonly out: string;
   readonly format: Format;
   readonly plugin: boolean;
-  readonly only?: readonly string[];
+  readonly only?: readonly (typeof IMPORTED_KINDS)[number][];
   readonly project?: string;
   readonly stack?: string;
   readonly state?: "stack" | "file" | "none";
@@ -83,7 +71,9 @@ export function addImportCommand(program: Command, action: ActionOf): void {
     )
     .option("--plugin", "Write a program that uses the plugin instead of dynamic resources", false)
     .addOption(
-      new Option("--only <kind...>", "Import only these kinds of resources (default: all)").choices(KINDS),
+      new Option("--only <kind...>", "Import only these kinds of resources (default: all)").choices(
+        IMPORTED_KINDS,
+      ),
     )
     .option("--project <name>", "Name of the Pulumi project (default: the name of the folder)")
     .option("-s, --stack <name>", "Name of the stack (default: the name of the namespace)")
@@ -153,7 +143,9 @@ async function importing(io: Io, flags: Flags): Promise<Outcome> {
   const program = writeProgram(objects, options);
   if (live.move) {
     const declared = objects.filter((object) => !program.leftOut.includes(object));
-    requireNamespace(declared, [...inventory.unknown, ...undeclarable.map(reasonText)]);
+    const { definitionsByName } = await import("../resources/index.ts");
+    const hasNamespace = declared.some(({ definition }) => definition === definitionsByName.Namespace);
+    if (!hasNamespace) throw undeclaredNamespace([...inventory.unknown, ...undeclarable.map(reasonText)]);
   }
   const settings = {
     path: stackFilePath({ configFolder: "" }, stack),
@@ -172,7 +164,10 @@ async function importing(io: Io, flags: Flags): Promise<Outcome> {
   const changed = moved.files.filter(({ path, text }) => written.get(path) !== text);
   for (const { path, text } of changed) await writeOutput(join(out, path), text);
   printNotes(io, move.inexpressible);
-  const accounts = newObjects.filter(({ definition }) => definition.name === "ServiceAccount").length;
+  const { definitionsByName } = await import("../resources/index.ts");
+  const accounts = newObjects.filter(
+    ({ definition }) => definition === definitionsByName.ServiceAccount,
+  ).length;
   const commands = await moveCommands(io, flags, stack);
   return {
     text: () => `${next}
@@ -184,15 +179,12 @@ and then changes the mode. The notes above list access that changes. Then:
 }
 
 /**
- * Checks that a program declares the namespace, whose declaration contains the mode.
- * @param declared the objects that the program declares
+ * Returns the error for a program that does not declare the namespace, whose declaration contains the mode.
  * @param notes the objects that the program omits, as sentences
- * @throws EngineError (`import`) if the namespace is missing
  */
-function requireNamespace(declared: readonly Declarable[], notes: readonly string[]): void {
-  if (declared.some(({ definition }) => definition.name === "Namespace")) return;
+function undeclaredNamespace(notes: readonly string[]): EngineError {
   const reasons = notes.map((note) => `\n  ${note}`).join("");
-  throw new EngineError(
+  return new EngineError(
     "import",
     `The program cannot declare the namespace, so it cannot change the mode, and nothing was written. Use a credential that can read the namespace, or omit --to-identity-mode.${reasons}`,
   );
@@ -274,7 +266,8 @@ async function readNamespace(
   { tenant, only, toIdentityMode }: Flags,
 ) {
   const { inventoryOf } = await import("../estate/liveObjects.ts");
-  const { accessUnknownIn } = await import("../estate/namespaceState.ts");
+  const { accessUnknownIn } = await import("../estate/readNamespace.ts");
+  const { definitionsByName } = await import("../resources/index.ts");
   const { namespaceOf } = await import("../service/lookups.ts");
   const { tenantId } = await import("@gatehouse-access/sdk/contract");
   const isId = tenantId.safeParse(tenant).success;
@@ -284,21 +277,24 @@ async function readNamespace(
   const service = connection.client.url;
   stderr.write(`Reading ${printable(name)} (${id}) on ${service}\n`);
   const accessUnknown = await accessUnknownIn(connection.client, id, namespace);
-  const read = await inventoryOf(connection, id, only ?? KINDS);
+  const wanted = (only ?? IMPORTED_KINDS).map((kind) => definitionsByName[kind]);
+  const read = await inventoryOf(connection, id, wanted);
   const now = new Date();
-  const { expired = [], active: objects = [] } = Object.groupBy(read.objects, ({ definition, state = {} }) =>
+  const { expired = [], active: objects = [] } = Object.groupBy(read.objects, ({ definition, state }) =>
     definition.expiredAt?.(state, now) === undefined ? "active" : "expired",
   );
   const notes = expired.map((object) => reasonText({ object, reason: "it has expired" }));
   const inventory = { ...read, objects, unknown: [...read.unknown, ...notes] };
+  const accounts = inventory.objects.filter(
+    ({ definition }) => definition === definitionsByName.ServiceAccount,
+  );
   const { readMove } = await import("./identityModeMove.ts");
   const move = toIdentityMode ? await readMove(connection, namespace, inventory.objects) : undefined;
-  return { tenant: id, name, service, accessUnknown, inventory, move, names: namesOf(namespace, inventory) };
+  return { tenant: id, name, service, accessUnknown, inventory, move, names: namesOf(namespace, accounts) };
 }
 
 /** Returns the names of the users and service accounts of a namespace, by id. */
-function namesOf({ members }: Namespace, { objects }: Inventory): ReadonlyMap<string, string> {
-  const accounts = objects.filter(({ definition }) => definition.name === "ServiceAccount");
+function namesOf({ members }: Namespace, accounts: readonly LiveObject[]): ReadonlyMap<string, string> {
   return new Map([
     ...members.map(({ id, email }) => [id, email] as const),
     ...accounts.map(({ id, name }) => [id.slice(id.indexOf("/") + 1), name] as const),

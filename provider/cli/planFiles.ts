@@ -55,12 +55,12 @@ export async function saveReviewed(
   file: string,
   stack: Stack,
   plan: Plan,
-  { home, estates, review }: ReviewedPlan,
+  { home, live, review }: ReviewedPlan,
   refresh: boolean,
 ): Promise<void> {
   const { capturePlan } = await import("../plan/saved/capturePlan.ts");
   const { savePlan } = await import("../plan/saved/planFile.ts");
-  await savePlan(file, stack, capturePlan(plan, { service: review.service, home, refresh, estates }));
+  await savePlan(file, stack, capturePlan(plan, { service: review.service, home, refresh, live }));
 }
 
 /**
@@ -93,10 +93,10 @@ async function requireAsReviewed(
   plan: Plan,
   reviewed: ReviewedContent,
 ): Promise<void> {
-  const { estatesOf } = await import("../review/planEstates.ts");
+  const { liveNamespacesOf } = await import("../review/liveNamespaces.ts");
   const { capturePlan } = await import("../plan/saved/capturePlan.ts");
   const { planDifferences } = await import("../plan/saved/planDifferences.ts");
-  const { home, estates } = await estatesOf(connection, [plan]);
+  const { home, namespaces: live } = await liveNamespacesOf(connection, [plan]);
   if (home !== reviewed.home) {
     throw new EngineError(
       "plan_file",
@@ -104,7 +104,7 @@ async function requireAsReviewed(
     );
   }
   const { service, refresh } = reviewed;
-  const now = capturePlan(plan, { service, home, refresh, estates });
+  const now = capturePlan(plan, { service, home, refresh, live });
   const { differences, notes } = planDifferences(reviewed, now);
   // Notes contain device names, which are untrusted text.
   for (const note of notes) stderr.write(`${printable(note)}\n`);

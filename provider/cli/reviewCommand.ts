@@ -218,7 +218,8 @@ async function writeReports(
 }
 
 async function writeMap(stderr: Output, file: string, { review, namespaces }: ReviewedPlan): Promise<void> {
-  const { PLAIN, revisionsInWords, revisionsSentence } = await import("../review/report/sections.ts");
+  const { revisionsInWords, revisionsSentence } = await import("../review/report/sections.ts");
+  const { PLAIN } = await import("../style.ts");
   const [home] = namespaces;
   if (!home)
     throw new EngineError("review", "The plan has no namespace for the access map. Set GATEHOUSE_TENANT.");

@@ -51,8 +51,9 @@ function rotate(io: Io, names: readonly string[], flags: Flags): Promise<Outcome
     const { stack, service } = running;
     const { connection } = requireService(service);
     const { ownResources } = await import("../estate/coverage.ts");
+    const { definitionsByName } = await import("../resources/index.ts");
     const keys = ownResources(await requireResources(stack), connection.client.url).filter(
-      (resource) => resource.definition.name === "ApiKey" && !resource.delete,
+      (resource) => resource.definition === definitionsByName.ApiKey && !resource.delete,
     );
     const chosen = named(keys, names, stack);
     const { due, isOutdated } = await dueKeys(chosen.length > 0 ? [] : keys, connection);

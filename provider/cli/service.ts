@@ -264,7 +264,7 @@ async function homeOf(
 function homesOf(resources: readonly OwnResource[]): string[] {
   const own = resources.flatMap(({ definition, inputs = {}, outputs = {} }) => {
     const { tenant } = outputs;
-    const isNamespace = definition.name === "Namespace";
+    const isNamespace = definition.outputs.tenant?.isId === true;
     return typeof tenant === "string" ? [{ isNamespace, isNamed: Boolean(inputs.tenant), tenant }] : [];
   });
   const inside = own.filter(({ isNamespace }) => !isNamespace);

@@ -2,6 +2,7 @@ import type { FieldChange, ShownStep } from "../engine/index.ts";
 import type { OwnResource } from "../estate/coverage.ts";
 import { definitionOf } from "../estate/liveObjects.ts";
 import { topOf } from "../plan/steps.ts";
+import { definitionsByName } from "../resources/index.ts";
 import { sameValue } from "../resources/values.ts";
 
 /**
@@ -53,7 +54,8 @@ export function withoutDeclaredDevice<S extends Pick<ShownStep, "fields">>(
   own: readonly OwnResource[],
 ): S {
   const declared = own.find(
-    ({ definition, outputs: device }) => definition.name === "Device" && device?.uid === outputs.uid,
+    ({ definition, outputs: device }) =>
+      definition === definitionsByName.Device && device?.uid === outputs.uid,
   )?.outputs;
   if (!declared) return step;
   const isDeclared = ({ path, new: now }: FieldChange) =>

@@ -1,22 +1,24 @@
-import type { Access, AccessDevice, NamespacePolicy } from "@gatehouse-access/sdk/policy";
+import type { Access } from "@gatehouse-access/sdk/policy";
 import type { Plan, Step } from "../engine/index.ts";
-import type { LiveObject } from "../estate/liveObjects.ts";
-import { type Estate, inOrder, type NamespaceState, withoutObjects } from "../estate/namespaceState.ts";
-import { plannedEstate } from "../plan/planned/plannedEstate.ts";
-import { settingChanges } from "../resources/namespace.ts";
-import { idWithin } from "../resources/values.ts";
-import { accessEffect } from "../review/accessEffect.ts";
-import { accesses, firstSentences, sentencesByKey } from "../review/accessLines.ts";
+import { deviceState } from "../kinds/device.ts";
+import { kindOf } from "../kinds/index.ts";
+import type { NamespaceState } from "../kinds/namespaceState.ts";
+import type { LiveObject, Objects } from "../kinds/object.ts";
+import { permissionsText } from "../kinds/roles.ts";
+import { applyPlan } from "../plan/planned/appliedPlan.ts";
+import { accessSentence, firstSentences, sentencesByKey } from "../privileges/accessLines.ts";
+import { decidesAboutLogins } from "../privileges/effects.ts";
 import {
-  accessSentence,
-  apiKeySentence,
-  memberSentence,
-  PLAIN,
-  settingSentence,
-  tokensPhrase,
-  workloadSentence,
-} from "../review/report/sections.ts";
-import { apiKeyChanges, memberChanges, workloadChanges } from "../review/roleChanges.ts";
+  changeLists,
+  changesIn,
+  comparable,
+  differenceOf,
+  type OtherChanges,
+} from "../privileges/privileges.ts";
+import { definitionsByName } from "../resources/index.ts";
+import { idWithin } from "../resources/values.ts";
+import { PLAIN } from "../style.ts";
+import { ownTypeName } from "../urn.ts";
 import type { DriftedNamespace } from "./driftReport.ts";
 
 /** The step of a resource whose object was changed or deleted out of band. */
@@ -24,7 +26,7 @@ export type Drifted = Step & { readonly op: "update" | "delete" };
 
 /** The drift to evaluate in one namespace. */
 export interface NamespaceDrift {
-  readonly estate: Estate;
+  readonly live: NamespaceState;
   readonly plan: Plan;
   /** The steps of changed or deleted objects, in this and in other namespaces. */
   readonly drifted: readonly Drifted[];
@@ -58,33 +60,27 @@ const EACH_MAX = 20;
 
 const EFFECT_UNKNOWN = "the effect on access is not known";
 
-/** Evaluates the effect of drift on access: the effect of all drift together, and the effect of each object. */
+/** Evaluates the effect of drift on privileges: the effect of all drift together, and the effect of each object. */
 export function driftMeaning(drift: NamespaceDrift): DriftMeaning {
-  const { estate, plan, drifted, unmanaged, home } = drift;
-  const live = inOrder<NamespaceState>({ ...estate, notEvaluated: [], unknown: [] });
+  const { plan, drifted, unmanaged, home } = drift;
+  const live = drift.live.with({ notEvaluated: [], unknown: [] }).inOrder();
   const without = (resources: readonly Drifted[], objects: readonly LiveObject[]) =>
-    inOrder(declaredEstate(estate, plan, resources, objects, home));
+    declaredState(drift.live, plan, resources, objects, home);
   const declared = without(drifted, unmanaged);
-  const { before, after } = accesses(declared.policy, live.policy, estate);
-  const isKnown = estate.accessUnknown === undefined;
-  const effect = accessEffect(before, after);
-  const access = isKnown ? effect.lines : null;
-  const byKey = sentencesByKey(access ?? []);
+  const { before, after } = comparable(declared, live);
+  const { accessUnknown } = live;
+  const isKnown = accessUnknown === undefined;
+  const { changes, notEvaluated } = differenceOf(before, after);
+  const byKey = sentencesByKey(changes.access ?? []);
   const reachOfPart = (part: NamespaceState) => {
     if (!isKnown) return [EFFECT_UNKNOWN];
-    const compared = accesses(part.policy, live.policy, estate);
-    const { lines } = accessEffect(compared.before, compared.after);
-    return firstSentences(lines.map((line) => accessSentence(line, PLAIN)));
+    const compared = comparable(part, live);
+    const { access } = differenceOf(compared.before, compared.after).changes;
+    return firstSentences((access ?? []).map((line) => accessSentence(line, PLAIN)));
   };
   const ofPart = (part: NamespaceState) => {
-    const { members, workloads, apiKeys, settings } = otherChanges(part, live);
-    return [
-      ...reachOfPart(part),
-      ...members.map((change) => memberSentence(change, PLAIN)),
-      ...workloads.map((change) => workloadSentence(change, PLAIN)),
-      ...apiKeys.map((change) => `API key ${apiKeySentence(change, PLAIN)}`),
-      ...settings.map((change) => settingSentence(change, PLAIN)),
-    ];
+    const compared = comparable(part, live);
+    return [...reachOfPart(part), ...sentencesOf(differenceOf(compared.before, compared.after).changes)];
   };
   let left = EACH_MAX;
   const each = (work: () => readonly string[]): readonly string[] => {
@@ -93,116 +89,87 @@ export function driftMeaning(drift: NamespaceDrift): DriftMeaning {
       ? [`effect on access not evaluated: the limit is ${EACH_MAX} changes for each namespace`]
       : work();
   };
+  const ofKey = (id: string) => byKey.get(id) ?? [];
   const ofResources = drifted.map((resource) => {
-    const { urn, type, id = "" } = resource;
-    const isKey = type.endsWith(":PublicKey");
+    const { urn, id = "" } = resource;
     return [
       urn,
-      isKey && isKnown ? (byKey.get(idWithin({ id })) ?? []) : each(() => ofPart(without([resource], []))),
+      isKey(resource) && isKnown ? ofKey(idWithin({ id })) : each(() => ofPart(without([resource], []))),
     ] as const;
   });
-  // A member has access to devices only by access policies.
-  const memberAccess = (object: LiveObject) =>
-    live.policy.identity ? each(() => reachOfPart(withoutObjects(live, [object]))) : [];
   const ofObjects = unmanaged.map((object) => {
-    const privilege = object.definition.privilege?.(object.state ?? {});
-    if (privilege !== undefined) return [object, [privilege]] as const;
-    switch (object.definition.name) {
-      case "PublicKey":
-        return [
-          object,
-          isKnown ? (byKey.get(idWithin(object)) ?? ["gives no access at present"]) : [EFFECT_UNKNOWN],
-        ] as const;
-      case "FirewallRule":
-      case "AccessPolicy":
-      case "ServiceAccount":
-      case "DeviceTagAttachment":
-        return [object, each(() => ofPart(withoutObjects(live, [object])))] as const;
-      case "TrustedWorkload": {
-        const workload = live.trustedWorkloads?.find(({ id }) => id === idWithin(object));
-        const tokens = workload ? ` for ${tokensPhrase(workload, PLAIN)}` : "";
-        return [object, [`${permissionsOf(object)}${tokens}`]] as const;
-      }
-      case "Member":
-        return [object, [permissionsOf(object), ...memberAccess(object)]] as const;
-      default:
-        return [object, [permissionsOf(object)]] as const;
+    const { role, watched, decides } = kindOf(object);
+    const held = role?.(object);
+    const other = watched?.privilege?.(object.state);
+    const beside = [...(held ? [permissionsText(held)] : []), ...(other === undefined ? [] : [other])];
+    if (decides?.subject === "key") {
+      const sentences = ofKey(idWithin(object));
+      const access = sentences.length > 0 ? sentences : ["gives no access at present"];
+      return [object, isKnown ? access : [EFFECT_UNKNOWN]] as const;
     }
+    const access = decidesAboutLogins(object, live.policy)
+      ? each(() => reachOfPart(live.without([object])))
+      : [];
+    return [object, [...beside, ...access]] as const;
   });
   return {
-    namespace: {
-      tenant: estate.tenant,
-      name: estate.name,
-      access,
-      ...otherChanges(declared, live),
-    },
-    before,
-    after,
-    accessUnknown: estate.accessUnknown,
+    namespace: { tenant: live.tenant, name: live.name, ...changes },
+    before: before.access,
+    after: after.access,
+    accessUnknown,
     ofResources: new Map(ofResources),
     ofObjects: new Map(ofObjects),
-    notEvaluated: [...estate.notEvaluated, ...declared.notEvaluated, ...effect.notEvaluated],
-    unknown: [...estate.unknown, ...declared.unknown],
+    notEvaluated: [...drift.live.notEvaluated, ...declared.notEvaluated, ...notEvaluated],
+    unknown: [...drift.live.unknown, ...declared.unknown],
   };
 }
 
-/** The changes of roles and settings between two states of a namespace. */
-const otherChanges = (before: NamespaceState, after: NamespaceState) => ({
-  members: memberChanges(before.members ?? [], after.members ?? []),
-  workloads: workloadChanges(before.trustedWorkloads ?? [], after.trustedWorkloads ?? []),
-  apiKeys: apiKeyChanges(before.apiKeys ?? [], after.apiKeys ?? []),
-  settings: before.settings && after.settings ? settingChanges(before.settings, after.settings) : [],
-});
+/** True for a resource whose object is the subject of access, which the lines about access name. */
+const isKey = ({ type }: Step): boolean =>
+  kindOf({ definition: { name: ownTypeName(type) ?? "" } })?.decides?.subject === "key";
 
-function permissionsOf({ definition, state }: LiveObject): string {
-  const role = String(state?.role ?? "member");
-  const permissions = `has the permissions of ${/^[aeiou]/.test(role) ? "an" : "a"} ${role}`;
-  if (definition.name !== "ApiKey") return permissions;
-  return state?.expiresAt
-    ? `${permissions} until ${String(state.expiresAt).slice(0, 10)}`
-    : `${permissions} without expiry`;
-}
+/** Returns the changes of privileges beside access, as sentences. */
+const sentencesOf = (changes: OtherChanges): string[] =>
+  changeLists.flatMap(({ list, subject, sentence }) =>
+    changesIn(changes, list).map((change) => `${subject}${sentence(change, PLAIN)}`),
+  );
 
 /**
  * The namespace without drift: changed and deleted objects are as the program declares them, and unmanaged objects are
  * removed. Pending changes of the program are not applied.
  */
-function declaredEstate(
-  estate: Estate,
+function declaredState(
+  live: NamespaceState,
   plan: Plan,
   drifted: readonly Drifted[],
   unmanaged: readonly LiveObject[],
   home: string,
 ): NamespaceState {
   const steps = new Map(drifted.map((step) => [step.urn, step]));
-  const planned = plannedEstate(estate, onlyDrifted(plan, steps), { home });
-  return withoutObjects({ ...planned, policy: devicesBefore(planned.policy, estate, drifted) }, unmanaged);
+  const { state } = applyPlan(live, onlyDrifted(plan, steps), { home });
+  return withEarlierDevices(state, drifted).without(unmanaged).inOrder();
 }
 
-/** The policy with the names and statuses that the devices had before the drift. */
-function devicesBefore(
-  policy: NamespacePolicy,
-  { devices }: Estate,
-  drifted: readonly Drifted[],
-): NamespacePolicy {
-  const previous = new Map(
-    drifted.flatMap(({ fields, id = "" }) => {
-      const old = (path: string) => fields.find((field) => field.path === path)?.old;
-      const [name, status] = [old("deviceName"), old("deviceStatus")];
-      const [uid = ""] = idWithin({ id }).split("/");
-      return (name ?? status) === undefined ? [] : [[uid, { name, status }] as const];
-    }),
-  );
-  if (previous.size === 0) return policy;
-  const accepted = new Map(policy.devices.map((device) => [device.uid, device]));
-  const others = policy.devices.filter(({ uid }) => !previous.has(uid));
-  const changed = devices.flatMap((device): AccessDevice[] => {
-    const was = previous.get(device.uid);
-    if (!was || (was.status ?? device.status) !== "accepted") return [];
-    const { uid, name, tags } = accepted.get(device.uid) ?? device;
-    return [{ uid, tags, name: typeof was.name === "string" ? was.name : name }];
-  });
-  return { ...policy, devices: [...others, ...changed] };
+/** Returns a namespace in which devices have the names and statuses that they had before the drift. */
+function withEarlierDevices(state: NamespaceState, drifted: readonly Drifted[]): NamespaceState {
+  const devices = state.of(definitionsByName.Device);
+  const changed = new Map<string, LiveObject>();
+  for (const { fields, id = "" } of drifted) {
+    const old = (path: string) => fields.find((field) => field.path === path)?.old;
+    const [name, status] = [old("deviceName"), old("deviceStatus")];
+    const [uid = ""] = idWithin({ id }).split("/");
+    const object = changed.get(uid) ?? devices?.get(uid);
+    if (!object || (name ?? status) === undefined) continue;
+    const today = deviceState(object);
+    const earlier = {
+      name: typeof name === "string" ? name : today.name,
+      status: typeof status === "string" ? status : today.status,
+    };
+    changed.set(uid, { ...object, name: earlier.name, state: { ...object.state, ...earlier } });
+  }
+  if (changed.size === 0 || !devices) return state;
+  const all: Objects = new Map([...devices, ...changed]);
+  return state.with({ objects: new Map([...state.objects, ["Device", all]]) });
 }
 
 /** A plan that reverts the drifted resources to their declarations and changes nothing else. */

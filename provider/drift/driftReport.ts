@@ -2,8 +2,7 @@ import type { FieldChange, Result, ShownStep } from "../engine/index.ts";
 import type { UnmanagedObject } from "../estate/coverage.ts";
 import type { ExpiredObject } from "../estate/expired.ts";
 import type { Format } from "../import/model.ts";
-import type { SettingChange } from "../resources/namespace.ts";
-import type { ApiKeyChange, MemberChange, ReviewedAccess, WorkloadChange } from "../review/report/review.ts";
+import type { PrivilegeChanges } from "../privileges/privileges.ts";
 import type { TestedNamespace } from "../review/testedNamespace.ts";
 import type { DeclaringResource, TrailNote } from "../service/auditTrail.ts";
 import { valueJson } from "../words.ts";
@@ -33,22 +32,15 @@ export interface ReportedObject extends UnmanagedObject, Known {
   readonly tenant: string;
 }
 
-/** The effect of drift in one namespace. */
-export interface DriftedNamespace {
+/**
+ * The effect of drift in one namespace: the privileges that the drift gives, takes or alters, compared with the program.
+ * `access` is null if the access is not known.
+ */
+export interface DriftedNamespace extends PrivilegeChanges {
   /** Id of the namespace. */
   readonly tenant: string;
   /** Name of the namespace; its id if the credential may not read the name. */
   readonly name: string;
-  /** Access that the drift gives or takes, compared with the program; null if the access is not known. */
-  readonly access: readonly ReviewedAccess[] | null;
-  /** Members that the drift adds, removes or changes, compared with the program. */
-  readonly members: readonly MemberChange[];
-  /** Trusted workloads that the drift adds, removes or changes, compared with the program. */
-  readonly workloads: readonly WorkloadChange[];
-  /** API keys that the drift adds, removes or changes, compared with the program. */
-  readonly apiKeys: readonly ApiKeyChange[];
-  /** Settings of the namespace that the drift changes, compared with the program. */
-  readonly settings: readonly SettingChange[];
 }
 
 /** An API key that has expired or expires soon. */

@@ -1,5 +1,4 @@
 import type { Declaration } from "@gatehouse-access/sdk/contract";
-import { expiryOf, SOON_DAYS } from "@gatehouse-access/sdk/policy";
 import {
   type Plan,
   type Stack,
@@ -13,7 +12,6 @@ import {
   EXCEPTIONS_FILE,
   type Exception,
   endedObjects,
-  exceptionFor,
   hasEnded,
   ManagedObjects,
   matchesException,
@@ -25,20 +23,19 @@ import {
 } from "../estate/coverage.ts";
 import { type ExpiredObject, stateExpiry } from "../estate/expired.ts";
 import {
-  definitionNamed,
   definitionOf,
+  type Inventory,
   inventoryOf,
   type LiveObject,
-  WATCHED_KINDS,
+  watchedIn,
 } from "../estate/liveObjects.ts";
-import { type Estate, readEach, readEstate } from "../estate/namespaceState.ts";
+import { readEach, readNamespace } from "../estate/readNamespace.ts";
 import type { Format } from "../import/model.ts";
+import { apiKeysOf } from "../kinds/apiKey.ts";
 import { onService } from "../plan/steps.ts";
 import { idWithin } from "../resources/values.ts";
 import { changedSteps } from "../review/reviewPlan.ts";
 import type { Connection, Home } from "../service/connection.ts";
-import { apiKeyIdentity, type KeyIdentity } from "../service/listings.ts";
-import { timeText } from "../words.ts";
 import type { AcceptingProgram } from "./acceptance.ts";
 import {
   changedFields,
@@ -52,11 +49,11 @@ import {
   type Acceptance,
   type DriftedResource,
   type DriftReport,
-  type ExpiringKey,
   type Known,
   type UnmanagedMode,
   valueText,
 } from "./driftReport.ts";
+import { expiringKeys } from "./expiringKeys.ts";
 import { firstSeen, type KeptFile, type SeenTimes } from "./KeptFile.ts";
 import { nameText, type ObjectName, whoChanged } from "./whoChanged.ts";
 
@@ -291,17 +288,19 @@ interface NamespaceSearch extends DriftSearch {
   readonly isWhole: boolean;
 }
 
+/** The inventory of a run that does not search for unmanaged objects. */
+const NOTHING: Inventory = { objects: [], unknown: [], unread: [] };
+
 type NamespaceFindings = Awaited<ReturnType<typeof searchNamespace>>;
 
 async function searchNamespace(search: NamespaceSearch, tenant: string) {
   const { connection, plan, drifted, managed, exceptions, home, isWhole } = search;
-  const estate = await readEstate(connection, tenant);
-  // The connection caches lists, so `inventoryOf` sends no requests for the lists that `readEstate` has already read.
-  const inventory = await inventoryOf(connection, tenant, isWhole ? WATCHED_KINDS : []);
+  const live = await readNamespace(connection, tenant);
+  const inventory = isWhole ? watchedIn(live) : NOTHING;
   const owners = await ownersOf(connection, tenant, drifted);
   const unmanaged = unmanagedOf(inventory.objects, managed, exceptions);
   const objects = unmanaged.filter(isOpen).map(({ object }) => object);
-  const meaning = driftMeaning({ estate, plan, drifted, unmanaged: objects, home: home.tenant ?? "" });
+  const meaning = driftMeaning({ live, plan, drifted, unmanaged: objects, home: home.tenant ?? "" });
   const names = [
     ...drifted.filter((step) => tenantOf(step) === tenant).flatMap((step) => stepName(step) ?? []),
     ...objects.map(nameOf),
@@ -316,12 +315,12 @@ async function searchNamespace(search: NamespaceSearch, tenant: string) {
     names,
     /** The last change of each drifted or unmanaged object; undefined without an audit trail. */
     changes: trail.changes,
-    expiring: isWholeRun(search) ? expiringKeys(estate, managing, exceptions) : [],
+    expiring: isWholeRun(search) ? expiringKeys(live, managing, exceptions) : [],
     notes: [...meaning.unknown, ...trail.notes],
     notEvaluated: [
       ...meaning.notEvaluated,
       ...inventory.unknown,
-      ...(estate.apiKeys || inventory.unread.includes("ApiKey")
+      ...(apiKeysOf(live) || isWhole
         ? []
         : ["API keys could not be read; expired and expiring API keys cannot be reported"]),
     ],
@@ -339,8 +338,11 @@ async function ownersOf(
   drifted: readonly Drifted[],
 ): Promise<ReadonlyMap<string, Declaration>> {
   const changed = drifted.filter((step) => step.op === "update" && tenantOf(step) === tenant);
-  const kinds = new Set(changed.flatMap((step) => definitionOf(step)?.name ?? []));
-  const { objects } = await inventoryOf(connection, tenant, [...kinds]);
+  const { objects } = await inventoryOf(
+    connection,
+    tenant,
+    changed.flatMap((step) => definitionOf(step) ?? []),
+  );
   const ids = new Set(changed.map(({ id }) => id));
   return new Map(
     objects.flatMap(({ id, declaredBy }) => (declaredBy && ids.has(id) ? [[id, declaredBy] as const] : [])),
@@ -399,45 +401,5 @@ function exceptionNotes(
     return hasEnded(exception, now)
       ? [`${where}: this exception ended on ${exception.until}; renew or remove the exception`]
       : [];
-  });
-}
-
-const DAY = 24 * 60 * 60 * 1000;
-
-/**
- * Returns the API keys that have expired or expire soon. A key whose resource sets `rotateBefore` is reported that
- * number of days before its expiry.
- * @param managed the resources of this stack and of the other given stacks
- */
-function expiringKeys(
-  { tenant, apiKeys = [] }: Pick<Estate, "tenant" | "apiKeys">,
-  managed: readonly OwnResource[],
-  exceptions: readonly Exception[],
-): ExpiringKey[] {
-  const now = new Date();
-  const definition = definitionNamed("ApiKey");
-  const owners = new Map<string, OwnResource>();
-  // Keys that a rotation has replaced are not reported, since they expire as intended.
-  const replaced = new Set<string>();
-  for (const resource of managed) {
-    if (resource.definition !== definition || !resource.outputs) continue;
-    owners.set(apiKeyIdentity(resource.outputs as unknown as KeyIdentity), resource);
-    for (const old of (resource.outputs.previous ?? []) as KeyIdentity[]) replaced.add(apiKeyIdentity(old));
-  }
-  return apiKeys.flatMap(({ name, role, expiresIn, ...key }): ExpiringKey[] => {
-    const identity = apiKeyIdentity(key);
-    const ends = expiryOf(expiresIn);
-    const owner = owners.get(identity);
-    const { rotateBefore } = owner?.inputs ?? {};
-    const days = typeof rotateBefore === "number" && rotateBefore > 0 ? rotateBefore : SOON_DAYS;
-    if (ends === null || replaced.has(identity) || ends.getTime() - now.getTime() > days * DAY) return [];
-    const object = { definition, id: `${tenant}/${name}`, name, state: undefined };
-    if (!owner && exceptionFor(exceptions, object, now)) return [];
-    const expiresAt = ends.toISOString();
-    const what =
-      ends <= now
-        ? `expired at ${timeText(expiresAt)}; replace or revoke the key`
-        : `expires at ${timeText(expiresAt)}; replace the key before this time`;
-    return [{ tenant, name, expiresAt, message: `API key ${JSON.stringify(name)} (${role}) ${what}` }];
   });
 }

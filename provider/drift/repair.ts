@@ -2,8 +2,8 @@ import type { Identity } from "@gatehouse-access/sdk";
 import type { Declaration } from "@gatehouse-access/sdk/contract";
 import { EngineError } from "../engine/index.ts";
 import { type LiveObject, objectText } from "../estate/liveObjects.ts";
+import { kindOf } from "../kinds/index.ts";
 import { objectId } from "../lifecycle/outOfBand.ts";
-import { idWithin } from "../resources/values.ts";
 import { changeThat, isSameStack } from "../service/auditTrail.ts";
 import type { Connection } from "../service/connection.ts";
 import { counted } from "../words.ts";
@@ -44,18 +44,11 @@ export interface Removal {
  * may have moved to another stack.
  */
 export function removable(removals: readonly Removal[], repairer: Repairer): Repair<LiveObject> {
-  const { kind, userId, workloadId } = repairer.identity;
-  const isLast = ({ id }: LiveObject) => repairer.closed.has(id.split("/", 1)[0] ?? "");
+  const { kind: credential, userId, workloadId } = repairer.identity;
   const { done, left } = sorted(removals, ({ object, declaredBy }) => {
-    const { name } = object.definition;
-    if (name === "ApiKey" && kind === "apiKey")
-      return "this run may use this API key; repair with a user's credential, or revoke the key manually";
-    if (name === "Member" && userId !== undefined && idWithin(object) === userId)
-      return "this user runs the command";
-    if (name === "TrustedWorkload" && workloadId !== undefined && idWithin(object) === workloadId)
-      return "this workload runs the command";
-    if (name === "AccessPolicy" && isLast(object))
-      return "the namespace may deny every login without this policy; declare a policy first";
+    const isClosed = repairer.closed.has(object.id.split("/", 1)[0] ?? "");
+    const kept = kindOf(object).watched?.keptBy?.(object, { credential, userId, workloadId, isClosed });
+    if (kept !== undefined) return kept;
     const declarer = declaredBy ?? claimant(object, repairer);
     if (declarer && isSameStack(declarer, repairer) && !repairer.deletesForgotten)
       return "this stack declared the object earlier, and it may have moved to another stack; delete it with --delete-forgotten";
@@ -98,7 +91,7 @@ export async function declarationsOf(
     else if (!whole.isPart) known.push({ object, declaredBy });
     else {
       const { client } = await connection.tenant(tenant);
-      const name = { kind: whole.kind, id: objectId(definition, { id, state: object.state ?? {} }) };
+      const name = { kind: whole.kind, id: objectId(definition, { id, state: object.state }) };
       const added = await changeThat(client, tenant, name, (entry) => whole.isPart?.(id, entry) ?? false);
       // An entry that the audit trail no longer contains may be an entry of this stack.
       if (added === undefined) unknown.push(object);
@@ -158,7 +151,7 @@ export async function removeObjects(
 ): Promise<void> {
   const failures: { readonly text: string; readonly cause: unknown }[] = [];
   for (const object of objects) {
-    const { definition, id, state = {} } = object;
+    const { definition, id, state } = object;
     try {
       if (!(await isDue(object))) continue;
       await definition.delete(connection, id, state, () => false);

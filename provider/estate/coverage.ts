@@ -3,13 +3,14 @@ import { join } from "node:path";
 import { tenantId } from "@gatehouse-access/sdk/contract";
 import { z } from "zod";
 import { EngineError, fileError, ifThere, type StateResource } from "../engine/index.ts";
+import { kindOf, kindsWith } from "../kinds/index.ts";
 import { claimsOfId } from "../lifecycle/claims.ts";
 import type { ResourceDefinition } from "../resources/definition.ts";
 import { idWithin } from "../resources/values.ts";
 import { isSameStack } from "../service/auditTrail.ts";
 import { isSameService } from "../service/connection.ts";
 import { type ExpiredObject, expiredObject, hasEndedOnService } from "./expired.ts";
-import { definitionOf, type Inventory, type LiveObject, WATCHED_KINDS } from "./liveObjects.ts";
+import { definitionOf, type Inventory, type LiveObject } from "./liveObjects.ts";
 
 /** A Gatehouse resource in a state. */
 export interface OwnResource extends StateResource {
@@ -42,11 +43,14 @@ export function namespacesUsedBy(own: readonly OwnResource[]): ReadonlyMap<strin
   return used;
 }
 
+/** A resource that manages an object: its definition, its URN, and the id and the outputs in the state. */
+export type ManagingResource = Pick<OwnResource, "definition" | "urn" | "id" | "outputs">;
+
 /** The set of objects that the resources in one or more states manage. */
 export class ManagedObjects {
   readonly #owners = new Map<string, string>();
 
-  constructor(resources: Iterable<OwnResource>) {
+  constructor(resources: Iterable<ManagingResource>) {
     for (const { definition, id, urn, outputs = {} } of resources) {
       if (id === undefined) continue;
       const keys = definition.objectKeys?.(outputs) ?? ownKeys(definition, id);
@@ -59,8 +63,7 @@ export class ManagedObjects {
    * either object.
    */
   ownerOf({ definition, id, state }: LiveObject): string | undefined {
-    const keys =
-      (state && definition.objectKeys?.(state)) ?? claimsOfId(definition, id).map((claim) => claim.key);
+    const keys = definition.objectKeys?.(state) ?? claimsOfId(definition, id).map((claim) => claim.key);
     const owned = keys.find((key) => this.#owners.has(key));
     return owned === undefined ? undefined : this.#owners.get(owned);
   }
@@ -174,7 +177,7 @@ export const endedObjects = (
   objects
     .filter((object) => hasEndedOnService(object) && managed.ownerOf(object) === undefined)
     .map((object) =>
-      expiredObject(object, { expiresAt: String(object.state?.expiresAt), status: "enforced" }),
+      expiredObject(object, { expiresAt: String(object.state.expiresAt), status: "enforced" }),
     );
 
 /**
@@ -198,7 +201,7 @@ export function coverageOf(
 ): NamespaceCoverage {
   const objects = all.filter((object) => !hasEndedOnService(object) || managed.ownerOf(object));
   const unmanaged = unmanagedOf(objects, managed, exceptions);
-  const kinds = WATCHED_KINDS.map((kind) => {
+  const kinds = kindsWith("watched").map(({ definition: { name: kind } }) => {
     const isOfKind = ({ definition }: LiveObject) => definition.name === kind;
     const left = unmanaged.filter(({ object }) => isOfKind(object));
     const known = share(objects.filter(isOfKind), left);
@@ -262,9 +265,8 @@ function parsed(content: string, line: number): Exception {
   const refuse = (why: string) => new EngineError("project", why, { field: [`${EXCEPTIONS_FILE}:${line}`] });
   const { kind = "", id = "", until = "", reason = "" } = LINE.exec(content)?.groups ?? {};
   if (kind === "") throw refuse(FORM);
-  if (!(WATCHED_KINDS as readonly string[]).includes(kind)) {
-    throw refuse(`the kind ${kind} is invalid; use one of ${WATCHED_KINDS.join(", ")}`);
-  }
+  const watched = kindsWith("watched").map(({ definition: { name } }) => name);
+  if (!watched.includes(kind)) throw refuse(`the kind ${kind} is invalid; use one of ${watched.join(", ")}`);
   if (!z.iso.date().safeParse(until).success)
     throw refuse(`the date ${until} is invalid; use the form 2027-01-31`);
   return { kind, id: id.startsWith('"') ? unquoted(id, refuse) : id, until, reason, line };
@@ -298,12 +300,15 @@ export function exceptionFor(
 export function matchesException({ kind, id }: Exception, object: LiveObject): boolean {
   if (kind !== object.definition.name) return false;
   if (id === "*" || id === idWithin(object)) return true;
-  return kind === "Member" && id.toLowerCase() === object.name.toLowerCase();
+  return isNamed(object) && id.toLowerCase() === object.name.toLowerCase();
 }
+
+/** True for an object that access.ignore names by its display name, such as the e-mail address of a member. */
+const isNamed = (object: LiveObject): boolean => kindOf(object).watched?.isNamed === true;
 
 /** A line of access.ignore for an object. */
 export function exceptionLine(object: LiveObject, until: string, reason: string): string {
-  const id = object.definition.name === "Member" ? object.name : idWithin(object);
+  const id = isNamed(object) ? object.name : idWithin(object);
   const text = /^[^\s"]+$/u.test(id) ? id : JSON.stringify(id);
   return `${object.definition.name} ${text} until ${until}: ${reason}`;
 }

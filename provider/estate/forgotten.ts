@@ -20,8 +20,11 @@ export async function forgottenObjects(
     const declared = resources.filter(
       ({ definition }) => definition.list && definition.object && !definition.object.isPart,
     );
-    const kinds = new Set(declared.map(({ definition }) => definition.name));
-    const { objects } = await inventoryOf(connection, tenant, [...kinds]);
+    const { objects } = await inventoryOf(
+      connection,
+      tenant,
+      declared.map(({ definition }) => definition),
+    );
     found.push(
       ...objects.filter((object) => isDeclaredBy(object, declarer) && managed.ownerOf(object) === undefined),
     );

@@ -1,17 +1,15 @@
+import { kindsWith } from "../kinds/index.ts";
+import type { NamespaceState } from "../kinds/namespaceState.ts";
+import type { LiveObject } from "../kinds/object.ts";
 import { check } from "../lifecycle/lifecycle.ts";
-import type { Listed, ResourceDefinition } from "../resources/definition.ts";
+import type { ResourceDefinition } from "../resources/definition.ts";
 import { definitions } from "../resources/index.ts";
 import { declaringInputs, idWithin } from "../resources/values.ts";
 import type { Connection } from "../service/connection.ts";
-import { readInvitations } from "../service/invitations.ts";
 import { isUnreadable } from "../service/listings.ts";
-import { usersOf } from "../service/newerListings.ts";
 import { ownTypeName } from "../urn.ts";
 
-/** An object on the service, with the definition of its resource type. */
-export interface LiveObject extends Listed {
-  readonly definition: ResourceDefinition;
-}
+export type { LiveObject } from "../kinds/object.ts";
 
 /** The objects of a namespace. */
 export interface Inventory {
@@ -21,19 +19,6 @@ export interface Inventory {
   /** The kinds of objects whose lists the credential may not read. */
   readonly unread: readonly string[];
 }
-
-/** The kinds of objects that control access or its administration, and that users can create manually. */
-export const WATCHED_KINDS = [
-  "Member",
-  "PublicKey",
-  "FirewallRule",
-  "AccessPolicy",
-  "ServiceAccount",
-  "InstallKey",
-  "ApiKey",
-  "TrustedWorkload",
-  "DeviceTagAttachment",
-] as const;
 
 /** Returns the definition of a kind of object. @throws Error if the kind is unknown */
 export function definitionNamed(kind: string): ResourceDefinition {
@@ -49,41 +34,48 @@ export function definitionOf({ type }: { readonly type: string }): ResourceDefin
 }
 
 /**
- * Lists the objects of a namespace.
- * @param kinds names of definitions whose objects can be listed
+ * Lists objects of a namespace.
+ * @param wanted the kinds whose objects are listed
  * @throws RequestError if a list cannot be read for a reason other than missing permissions
  */
 export async function inventoryOf(
   connection: Connection,
   tenant: string,
-  kinds: readonly string[],
+  wanted: Iterable<ResourceDefinition>,
 ): Promise<Inventory> {
-  const unreadable = new Map<string, string>();
-  const read = async (kind: string): Promise<LiveObject[]> => {
-    const definition = definitionNamed(kind);
+  const unread = new Map<string, string>();
+  const read = async (definition: ResourceDefinition): Promise<LiveObject[]> => {
     try {
       const list = (await definition.list?.(connection, tenant)) ?? [];
-      if (kind === "Member") await reportInvitations();
       return list.map((object) => ({ ...object, definition }));
     } catch (error) {
       if (!isUnreadable(error)) throw error;
-      unreadable.set(kind, error.message);
+      unread.set(definition.name, error.message);
       return [];
     }
   };
-  // Members with unanswered invitations are also objects of the kind Member.
-  const reportInvitations = async () => {
-    const opened = await connection.tenant(tenant);
-    const namespace = await connection.namespaces.find(tenant);
-    const { error } = await readInvitations(opened, namespace ? await usersOf(opened, namespace) : []);
-    if (error) unreadable.set("Member", `invitations: ${error.message}`);
-  };
-  const objects = (await Promise.all(kinds.map(read))).flat();
-  const unknown = [...unreadable].map(
-    ([kind, why]) => `objects of the kind ${kind} could not be read: ${why}`,
-  );
-  return { objects, unknown, unread: [...unreadable.keys()] };
+  const objects = (await Promise.all([...new Set(wanted)].map(read))).flat();
+  return { objects, unknown: unreadNotes(unread), unread: [...unread.keys()] };
 }
+
+/**
+ * Returns the objects of a namespace for which reports check whether a program manages them, and the kinds that could not
+ * be read.
+ */
+export function watchedIn(state: NamespaceState): Inventory {
+  const watched = new Set<string>(kindsWith("watched").map(({ definition }) => definition.name));
+  const unread = new Map(
+    [...state.unread].flatMap(([kind, { what, reason }]) => {
+      if (!watched.has(kind)) return [];
+      const isPart = state.of({ name: kind }) !== undefined;
+      return [[kind, isPart ? `${what}: ${reason}` : reason] as const];
+    }),
+  );
+  return { objects: state.watched(), unknown: unreadNotes(unread), unread: [...unread.keys()] };
+}
+
+const unreadNotes = (unread: ReadonlyMap<string, string>): string[] =>
+  [...unread].map(([kind, why]) => `objects of the kind ${kind} could not be read: ${why}`);
 
 /** An object with the inputs that declare it in a program. */
 export interface Declarable extends Omit<LiveObject, "state" | "reason"> {
@@ -107,10 +99,10 @@ export function declarable(objects: readonly LiveObject[]) {
   const undeclarable: Undeclarable[] = [];
   for (const object of objects) {
     const { definition, id, name, state } = object;
-    const inputs = state && declaringInputs(definition.inputs, state);
-    const [failure] = inputs ? check(definition, inputs).failures : [];
-    if (inputs && !failure) possible.push({ definition, id, name, inputs });
-    else undeclarable.push({ object, reason: failure?.message ?? object.reason ?? "it cannot be read" });
+    const inputs = declaringInputs(definition.inputs, state);
+    const reason = object.reason ?? check(definition, inputs).failures[0]?.message;
+    if (reason === undefined) possible.push({ definition, id, name, inputs });
+    else undeclarable.push({ object, reason });
   }
   return { declarable: possible, undeclarable };
 }

@@ -1,4 +1,5 @@
 import type { Declarable } from "../estate/liveObjects.ts";
+import { definitionsByName } from "../resources/index.ts";
 import { byTexts } from "../words.ts";
 import type { Code } from "./literal.ts";
 
@@ -122,7 +123,9 @@ export const withNamespaceLast = (
   dependsOn === undefined
     ? kinds
     : kinds.map((kind) =>
-        kind.kind === "Namespace" ? { ...kind, options: { ...kind.options, dependsOn } } : kind,
+        kind.kind === definitionsByName.Namespace.name
+          ? { ...kind, options: { ...kind.options, dependsOn } }
+          : kind,
       );
 
 /**

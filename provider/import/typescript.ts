@@ -1,5 +1,6 @@
 import type { Declarable } from "../estate/liveObjects.ts";
 import { packageManifest } from "../packageFile.ts";
+import { definitionsByName } from "../resources/index.ts";
 import { printable } from "../words.ts";
 import {
   type Declaration,
@@ -141,7 +142,7 @@ function addedFile(kinds: readonly KindOfProgram[], { plugin }: ProgramOptions):
   const accountIds = new Map<string, Code>();
   const args: object[] = [];
   const sections = kinds.map((kind) => {
-    const isPolicy = kind.kind === "AccessPolicy";
+    const isPolicy = kind.kind === definitionsByName.AccessPolicy.name;
     const texts = kind.objects.map((object) => {
       const declaration = declarationOf(withSubject(object, accountIds));
       args.push(declaration.args);

@@ -1,27 +1,12 @@
 import { OWN_DYNAMIC, OWN_PLUGIN } from "../engine/index.ts";
 import type { Declarable } from "../estate/liveObjects.ts";
+import { kindsWith } from "../kinds/index.ts";
+import { definitionsByName } from "../resources/index.ts";
 import { typeNameOf } from "../terraform/types.ts";
-import { type KindOfFile, type KindOfProgram, named, type Program, type ProgramOptions } from "./model.ts";
+import { type KindOfProgram, named, type Program, type ProgramOptions } from "./model.ts";
 import { terraformFiles } from "./terraform.ts";
 import { typescriptFiles } from "./typescript.ts";
 import { yamlFiles } from "./yaml.ts";
-
-const KINDS: readonly KindOfFile[] = [
-  { kind: "Namespace", file: "namespace", options: { protect: true } },
-  { kind: "Member", file: "members", naming: "email" },
-  { kind: "PublicKey", file: "keys", naming: "name" },
-  {
-    kind: "FirewallRule",
-    file: "rules",
-    nameOf: ({ inputs: { action, priority } }) => `${action}-${priority}`,
-  },
-  { kind: "ApiKey", file: "apiKeys", naming: "name" },
-  { kind: "TrustedWorkload", file: "workloads", naming: "name" },
-  { kind: "DeviceTags", file: "devices", naming: "device" },
-  { kind: "AccessPolicy", file: "policies", naming: "name" },
-  { kind: "ServiceAccount", file: "serviceAccounts", naming: "name" },
-  { kind: "InstallKey", file: "installKeys", naming: "name" },
-];
 
 /** Writes a readable program that declares existing objects. */
 export function writeProgram(objects: readonly Declarable[], options: ProgramOptions): Program {
@@ -31,13 +16,19 @@ export function writeProgram(objects: readonly Declarable[], options: ProgramOpt
     // Terraform normalizes Unicode. If an object's id changes under this normalization, Terraform would read a
     // different object, so a Terraform program omits the object.
     (format !== "terraform" || id === id.normalize());
-  const kinds = KINDS.map((kind): KindOfProgram => {
-    const own = objects.filter((object) => object.definition.name === kind.kind && canBe(object));
-    return { ...kind, objects: named(newObjects ? own.map(inIdentityMode) : own, kind) };
-  }).filter((kind) => kind.objects.length > 0);
+  const kinds = kindsWith("imported")
+    .map(({ definition, imported }): KindOfProgram => {
+      const { nameOf, ...kind } = imported;
+      const own = objects.filter((object) => object.definition === definition && canBe(object));
+      const naming = nameOf && { nameOf: ({ inputs }: Declarable) => nameOf(inputs) };
+      const of = { ...kind, ...naming, kind: definition.name };
+      return { ...of, objects: named(newObjects ? own.map(inIdentityMode) : own, of) };
+    })
+    .filter((kind) => kind.objects.length > 0);
   const leftOut = objects.filter((object) => !canBe(object));
-  const added = ["ServiceAccount", "AccessPolicy"]
-    .map((kind): KindOfProgram => {
+  // The subject of a policy can be a new account.
+  const added = [definitionsByName.ServiceAccount, definitionsByName.AccessPolicy]
+    .map(({ name: kind }): KindOfProgram => {
       const own = newObjects?.filter(({ definition }) => definition.name === kind) ?? [];
       const taken = kinds.find((other) => other.kind === kind)?.objects.map(({ resource }) => resource);
       return { kind, file: "identityMode", objects: named(own, { taken: taken ?? [] }) };
@@ -60,7 +51,7 @@ export function writeProgram(objects: readonly Declarable[], options: ProgramOpt
 /** Returns a namespace whose declaration changes it to identity mode, and other objects unchanged. */
 function inIdentityMode(object: Declarable): Declarable {
   const { definition, inputs } = object;
-  if (definition.name !== "Namespace") return object;
+  if (definition !== definitionsByName.Namespace) return object;
   const settings = { ...(inputs.settings as object | undefined), sshAccessMode: "identity" };
   return { ...object, inputs: { ...inputs, settings } };
 }

@@ -1,5 +1,6 @@
 import { Document, Scalar, visit } from "yaml";
 import type { Declarable } from "../estate/liveObjects.ts";
+import { definitionsByName } from "../resources/index.ts";
 import { escaping, printable } from "../words.ts";
 import { sharedValues, withShared } from "./declarations.ts";
 import { Code, characterEscape } from "./literal.ts";
@@ -33,7 +34,8 @@ export function yamlFiles(
   const accountIds = new Map<string, Code>();
   const created = added.map(({ kind, objects: own }) =>
     own.map((object) => {
-      const keyWith = (key: string) => uniqueKey(`${key}-${kind === "AccessPolicy" ? "policy" : "account"}`);
+      const keyWith = (key: string) =>
+        uniqueKey(`${key}-${kind === definitionsByName.AccessPolicy.name ? "policy" : "account"}`);
       const entry = entryOf(kind, object.resource, withSubject(object, accountIds).inputs, keyWith);
       accountIds.set(object.id, new Code(`\${${entry[0]}.accountId}`));
       return entry;

@@ -1,10 +1,11 @@
 import { ConfigurationError } from "@gatehouse-access/sdk";
 import type { Plan, ResourceValues, Step } from "../engine/index.ts";
 import { definitionOf } from "../estate/liveObjects.ts";
+import { isHidden } from "../kinds/plannedStep.ts";
+import { definitionsByName } from "../resources/index.ts";
 import type { Connection } from "../service/connection.ts";
 import { isUnreadable } from "../service/listings.ts";
 import { namespaceOf } from "../service/lookups.ts";
-import { isHidden } from "./steps.ts";
 
 /**
  * Returns a plan in which the namespaces that it adopts have their ids. A preview does not know these ids. Resources
@@ -25,7 +26,7 @@ export async function withAdoptedNamespaces(connection: Connection, plan: Plan):
 
 async function adoptedBy(connection: Connection, step: Step): Promise<string | undefined> {
   const { name, adopt } = step.after?.inputs ?? {};
-  if (step.op !== "create" || !adopt || definitionOf(step)?.name !== "Namespace") return undefined;
+  if (step.op !== "create" || !adopt || definitionOf(step) !== definitionsByName.Namespace) return undefined;
   if (typeof name !== "string" || isHidden(name)) return undefined;
   try {
     return (await namespaceOf(connection, { name })).tenantId;

@@ -2,26 +2,11 @@ import { ConfigurationError } from "@gatehouse-access/sdk";
 import { tenantId } from "@gatehouse-access/sdk/contract";
 import { holds, type Plan, type ResourceValues, type Shown, type Step } from "../engine/index.ts";
 import { definitionOf } from "../estate/liveObjects.ts";
+import { hasOwnCredential, isHidden, type PlannedStep } from "../kinds/plannedStep.ts";
 import type { ResourceDefinition } from "../resources/definition.ts";
+import { definitionsByName } from "../resources/index.ts";
 import { type Connection, isSameService } from "../service/connection.ts";
 import { byText, firstOf } from "../words.ts";
-
-/** A step of a plan in one namespace. A move to another namespace becomes two steps, one in each namespace. */
-export interface PlannedStep {
-  readonly step: Step;
-  readonly definition: ResourceDefinition;
-  /** Title in sentences: `PublicKey "ana"`. */
-  readonly title: string;
-  /** Inputs and outputs of the resource before the step; undefined if the resource has no object in the namespace. */
-  readonly before: ResourceValues | undefined;
-  /**
-   * Inputs and outputs of the resource after the step; undefined if the resource will have no object in the namespace.
-   */
-  readonly after: ResourceValues | undefined;
-}
-
-/** True if a value is secret, or unknown before the apply. */
-export const isHidden = (value: Shown | undefined): boolean => holds(value, "[unknown]", "[secret]");
 
 /** The top-level field of a path: `filter` for `filter.tags[0]`. */
 export const topOf = (path: string): string => path.split(".", 1)[0] ?? "";
@@ -29,13 +14,6 @@ export const topOf = (path: string): string => path.split(".", 1)[0] ?? "";
 /** The namespace of a resource, from its outputs or inputs. */
 export const tenantIn = ({ inputs, outputs }: ResourceValues): Shown | undefined =>
   outputs.tenant ?? inputs.tenant;
-
-/** True if the provider instance of a resource has its own credential, whose permissions are unknown. */
-export const hasOwnCredential = ({ before, after }: Pick<Step, "before" | "after">): boolean =>
-  Object.values((after ?? before)?.provider ?? {}).some((value) => holds(value, "[secret]"));
-
-/** True if the resource loses its current object: the step deletes the object, or replaces it with another object. */
-export const losesObject = ({ op }: Step): boolean => op === "delete" || op === "replace";
 
 /**
  * Returns the steps of a plan in one namespace. `inNewNamespaces` contains the steps in namespaces that the plan
@@ -49,7 +27,7 @@ export function stepsOf(plan: Plan, tenant: string, home: string) {
   const steps: PlannedStep[] = [];
   const inNewNamespaces: PlannedStep[] = [];
   const notEvaluated: string[] = [];
-  const namespaces = plan.steps.filter((step) => definitionOf(step)?.name === "Namespace");
+  const namespaces = plan.steps.filter((step) => definitionOf(step) === definitionsByName.Namespace);
   const isAdoption = ({ op, id }: Step) => op === "create" && id !== undefined;
   // With an adopted namespace, an unknown namespace may be the adopted one.
   const createsNamespace =
@@ -70,7 +48,7 @@ export function stepsOf(plan: Plan, tenant: string, home: string) {
     };
     const before = step.before && isHere(step.before) ? step.before : undefined;
     // A step with an id adopts an existing namespace.
-    if (definition.name === "Namespace" && step.op === "create" && step.id === undefined) {
+    if (definition === definitionsByName.Namespace && step.op === "create" && step.id === undefined) {
       inNewNamespaces.push({ step, definition, title, before: undefined, after: step.after });
       continue;
     }
@@ -105,7 +83,7 @@ export const changesNamespace = (plan: Plan, tenant: string, home = ""): boolean
 /** Returns the names of the namespaces that a plan creates; undefined for a name that is not known before the apply. */
 export const createdNamespaces = (plan: Plan): (string | undefined)[] =>
   stepsOf(plan, "", "")
-    .inNewNamespaces.filter(({ definition }) => definition.name === "Namespace")
+    .inNewNamespaces.filter(({ definition }) => definition === definitionsByName.Namespace)
     .map(({ after }) => after?.inputs.name)
     .map((name) => (typeof name === "string" && !isHidden(name) ? name : undefined));
 

@@ -1,14 +1,13 @@
 import { inspect } from "node:util";
 import { Access, type EvaluatedLogins, type NamespacePolicy } from "@gatehouse-access/sdk/policy";
 import { queryTime } from "../access/queryTime.ts";
-import {
-  countingInvited,
-  type Estate,
-  evaluatedFor,
-  inOrder,
-  type NamespaceState,
-  readEstate,
-} from "../estate/namespaceState.ts";
+import { countingInvited, evaluatedFor, readNamespace } from "../estate/readNamespace.ts";
+import { apiKeysOf } from "../kinds/apiKey.ts";
+import { membersOf } from "../kinds/member.ts";
+import { settingsOf } from "../kinds/namespace.ts";
+import type { NamespaceState } from "../kinds/namespaceState.ts";
+import { workloadsOf } from "../kinds/trustedWorkload.ts";
+import { definitionsByName, type KindName } from "../resources/index.ts";
 import type { Connection } from "../service/connection.ts";
 import { matchers } from "./matchers.ts";
 import { endedWithin, lineIn, TimeLimitError } from "./policyFiles.ts";
@@ -24,7 +23,8 @@ import { type CalledMatcher, type DeclaredTest, type MatcherName, running } from
 import type { PolicySubjects, TimedAccess } from "./written/types.ts";
 
 /** The namespace that policy tests check, live or after a plan. */
-export interface PolicyTestFacts extends NamespaceState {
+export interface PolicyTestFacts {
+  readonly state: NamespaceState;
   /**
    * The login names and addresses for which `access` is evaluated. Assertions add the names and addresses of their
    * queries.
@@ -36,9 +36,9 @@ export interface PolicyTestFacts extends NamespaceState {
  * Reads a live namespace for policy tests.
  * @throws RequestError if the devices, public keys or firewall rules cannot be read
  */
-export async function liveFacts(connection: Connection, tenant: string): Promise<PolicyTestFacts & Estate> {
-  const estate = inOrder(await readEstate(connection, tenant));
-  return { ...estate, evaluated: evaluatedFor(estate, [estate.policy]) };
+export async function liveFacts(connection: Connection, tenant: string): Promise<PolicyTestFacts> {
+  const state = await readNamespace(connection, tenant);
+  return { state, evaluated: evaluatedFor(state.facts, [state.policy]) };
 }
 
 /** The part of a suite that runs on one namespace. */
@@ -90,13 +90,13 @@ export function fileFailures({ file, path, error }: PolicyFile): PolicyTestResul
   return [{ name: file, file, line: failure.line, ...failed }];
 }
 
-function subjectsOf(facts: PolicyTestFacts): PolicySubjects {
-  const { evaluated, members, apiKeys, trustedWorkloads, settings, unreadable, accessUnknown } = facts;
+function subjectsOf({ state, evaluated }: PolicyTestFacts): PolicySubjects {
+  const { accessUnknown } = state;
   let access: TimedAccess | undefined;
   return {
     get policy() {
       if (accessUnknown !== undefined) throw new Error(accessUnknown);
-      return facts.policy;
+      return state.policy;
     },
     evaluated,
     get access() {
@@ -104,23 +104,30 @@ function subjectsOf(facts: PolicyTestFacts): PolicySubjects {
       return access;
     },
     get members() {
-      const reason = unreadable.members ?? unreadable.invitations;
-      if (!members || reason !== undefined) throw new Error(reason ?? "members could not be read");
-      return members;
+      return readObjects(state, definitionsByName.Member, membersOf(state));
     },
     get apiKeys() {
-      if (!apiKeys) throw new Error(unreadable.apiKeys ?? "API keys could not be read");
-      return apiKeys;
+      return readObjects(state, definitionsByName.ApiKey, apiKeysOf(state));
     },
     get workloads() {
-      if (!trustedWorkloads) throw new Error("trusted workloads could not be read");
-      return trustedWorkloads;
+      return readObjects(state, definitionsByName.TrustedWorkload, workloadsOf(state));
     },
     get settings() {
-      if (!settings) throw new Error("the settings of the namespace could not be read");
-      return settings;
+      return readObjects(state, definitionsByName.Namespace, settingsOf(state));
     },
   };
+}
+
+/** Returns the objects of a kind. @throws Error if not all of them could be read */
+function readObjects<T>(
+  { unread }: NamespaceState,
+  { name }: { readonly name: string },
+  objects: T | undefined,
+): T {
+  const { what = name, reason = "" } = unread.get(name as KindName) ?? {};
+  if (objects === undefined || unread.has(name as KindName))
+    throw new Error(`${what} could not be read${reason === "" ? "" : `: ${reason}`}`);
+  return objects;
 }
 
 // Node.js does not check the types of a policy file.

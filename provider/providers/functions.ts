@@ -162,13 +162,13 @@ export const functions: readonly PluginFunction[] = [
     async run(service, { tenant, devices = [], keys = [], users = [], logins = [], addresses = [] }) {
       const { accessAnswer } = await import("../access/answer.ts");
       const { AccessInquiryError, accessInquiry } = await import("../access/inquiry.ts");
-      const { readEstate } = await import("../estate/namespaceState.ts");
+      const { readNamespace } = await import("../estate/readNamespace.ts");
       const inquiry = accessInquiry(
         { device: devices, key: keys, user: users, login: logins, from: addresses },
         "json",
       );
       // A program may query objects that the same run changed, so the function uses a connection without cached reads.
-      const estate = await readEstate(service.fresh(), tenant);
+      const estate = await readNamespace(service.fresh(), tenant);
       if (estate.accessUnknown !== undefined)
         throw new GatehouseError({
           code: "access_unknown",

@@ -80,10 +80,12 @@ const inputs = {
   tenant: tenantInput,
   name: required(z.string().min(1), {
     description: "The display name of the policy. Several policies can have the same name.",
+    notDecisive: "the name is only displayed",
   }),
   subject: required(subject, {
     description:
       "The users or service accounts to match. Must contain exactly one of `user`, `role` and `allMembers`.",
+    notDecisive: "a plan follows the reference to a principal that it creates",
   }),
   filter: filterInput,
   logins: required(
@@ -179,7 +181,7 @@ export const accessPolicy = defineResource({
   async list(connection, tenant) {
     const { accessPolicies } = await connection.tenant(tenant);
     return (await accessPolicies.all()).map((policy) =>
-      listed(`${tenant}/${policy.id}`, policy.name, () => toState(tenant, policy)),
+      listed(`${tenant}/${policy.id}`, policy.name, toState(tenant, policy)),
     );
   },
 

@@ -49,6 +49,7 @@ const inputs = {
   name: optional(apiKeys.createApiKey.body.shape.name, {
     description:
       "The name of the key. Must be unique in the namespace and contain 3 to 20 characters without white space. Defaults to a generated name.",
+    notDecisive: "the name is only displayed",
   }),
   role: optional(roleSchema, {
     description:
@@ -63,6 +64,7 @@ const inputs = {
       "The length of the period before expiration, in days, in which a run replaces the key with a new key.",
     default: 0,
     isLocal: true,
+    notDecisive: "the plan contains the rotation itself",
   }),
   overlap: optional(days.max(90), {
     description:
@@ -72,6 +74,7 @@ const inputs = {
   }),
   keepers: optional(z.record(z.string(), z.string()), {
     description: "Arbitrary values that trigger a rotation: a change of any value creates a new key.",
+    notDecisive: "the plan contains the rotation itself",
     replaces: true,
     default: {},
   }),
@@ -125,7 +128,7 @@ export const apiKey = defineGuarded({
 
   // The replaced keys in the state must keep working until their overlap ends. The engine deletes the old resource of
   // such a key, possibly in a later run. This claim prevents the deletion from revoking the key.
-  keeps: (state) => state.previous.map(claimOfKey),
+  keeps: ({ previous = [] }) => previous.map(claimOfKey),
 
   objectKeys: (state) => [claimOfKey(state)],
 
@@ -136,8 +139,8 @@ export const apiKey = defineGuarded({
       listedObject(
         `${tenant}/${key.name}`,
         key.name,
-        () => ({ ...toState(tenant, key, settings(key)), ...UNKNOWN_SECRETS }),
-        key.declaredBy,
+        { ...toState(tenant, key, settings(key)), ...UNKNOWN_SECRETS },
+        { declaredBy: key.declaredBy, facts: { updatedAt: key.updatedAt } },
       ),
     );
   },

@@ -34,6 +34,11 @@ export interface InputField<S extends z.ZodType = z.ZodType, Required extends bo
   readonly transient: boolean;
   /** True for an input that no request of an update contains, so that only the state changes. */
   readonly isLocal: boolean;
+  /**
+   * The reason why the effect of a plan on privileges does not depend on the value. The value may then be secret or
+   * unknown before the apply. Omitted for decisive inputs: a resource with an unknown decisive input is not evaluated.
+   */
+  readonly notDecisive?: string;
   /** Returns the canonical form of a value. Two values with the same canonical form are equal. */
   readonly canonical?: (value: z.output<S>) => z.output<S>;
   /** Returns true if the value refers to the same object as the state, although the two texts differ. */
@@ -140,11 +145,11 @@ export interface Listed<S = Readonly<Record<string, unknown>>> {
    * an empty text.
    */
   readonly name: string;
-  /**
-   * The state of the object. Undefined if no program can declare the object; {@link reason} then contains the cause.
-   */
-  readonly state: S | undefined;
+  readonly state: S;
+  /** The reason why no program can declare the object. Omitted if a program can declare it. */
   readonly reason?: string;
+  /** Facts about the object that are no fields of its resource type, such as the role of a service account. */
+  readonly facts?: Values;
   /**
    * The resource that declared the object last, according to the service. Undefined if the service has no
    * declaration.
@@ -316,12 +321,6 @@ export interface ResourceDefinition<I extends Inputs = Inputs, O extends Outputs
    * for objects whose effect does not depend on the mode.
    */
   readonly actsIn?: SshAccessMode;
-  /**
-   * Returns the privilege that an object gives beside logins and roles, as a sentence without its subject. Undefined if
-   * the object gives none. Kinds without this function give only logins and roles.
-   * @param values inputs, in which a value that is secret or unknown before the apply is a mark
-   */
-  privilege?(values: Values): string | undefined;
   /** The inputs that a create sets with a second request. Until then, they have their defaults. */
   readonly setAfterCreate?: readonly (keyof I & string)[];
   /** True if a replacement must delete the old object first, because both objects cannot exist at the same time. */
@@ -378,7 +377,10 @@ export interface ResourceDefinition<I extends Inputs = Inputs, O extends Outputs
 }
 
 /** The options of an input in addition to its schema. Omitted flags default to false. */
-type InputOptions<S extends z.ZodType> = Pick<InputField<S>, "description" | "canonical" | "sameAs"> &
+type InputOptions<S extends z.ZodType> = Pick<
+  InputField<S>,
+  "description" | "canonical" | "sameAs" | "notDecisive"
+> &
   Partial<Pick<InputField<S>, "replaces" | "transient" | "isLocal" | "secret">>;
 
 const PLAIN = { replaces: false, transient: false, isLocal: false, secret: false } as const;
@@ -428,24 +430,17 @@ export function claimedObject({ object }: Pick<ResourceDefinition, "object">) {
   return object && kind !== undefined && !object.isPart ? { ...object, kind } : undefined;
 }
 
-/**
- * Returns a listed object with its state. If the service's data cannot be converted to a valid state, the result
- * contains the reason instead.
- */
-export function listed<S>(
+/** Returns a listed object. */
+export const listed = <S>(
   id: string,
   name: string,
-  state: () => S,
-  owner?: Declaration | undefined,
-): Listed<S> {
-  const declaredBy = declarationIn(owner);
-  try {
-    return { id, name, declaredBy, state: state() };
-  } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    return { id, name, declaredBy, state: undefined, reason };
-  }
-}
+  state: S,
+  { declaredBy, reason, facts }: Partial<Pick<Listed, "declaredBy" | "reason" | "facts">> = {},
+): Listed<S> => ({
+  ...{ id, name, state, declaredBy: declarationIn(declaredBy) },
+  ...(reason !== undefined && { reason }),
+  ...(facts && { facts }),
+});
 
 /** Defines a resource. Resources that can find existing objects get the input `adopt`. */
 export function defineResource<I extends Inputs, O extends Outputs>(
@@ -539,6 +534,7 @@ export class IdForm<P extends Part> {
 export const tenantInput = optional(tenantId, {
   description: "The ID of the namespace. Defaults to the namespace in the provider configuration.",
   replaces: true,
+  notDecisive: "the steps of a plan are assigned to namespaces separately",
 });
 
 /**

@@ -49,6 +49,7 @@ export const device = defineResource({
     }),
     onDestroy: optional(z.enum(["keep", "remove"]), {
       description: "The action on the device when the resource is destroyed. Must be `keep` or `remove`.",
+      notDecisive: "a later deletion uses the value in the state",
       default: "keep",
       isLocal: true,
     }),

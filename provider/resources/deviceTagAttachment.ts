@@ -62,7 +62,7 @@ export const deviceTagAttachment = defineResource({
     return selectorsOf(await devices.all()).flatMap(({ device, selector }) =>
       device.tags.map((tag) => {
         const { id, state } = existing(tenant, selector, device, tag);
-        return listed(id, `${tag} on ${device.name}`, () => state, device.tagsDeclaredBy);
+        return listed(id, `${tag} on ${device.name}`, state, { declaredBy: device.tagsDeclaredBy });
       }),
     );
   },

@@ -61,12 +61,9 @@ export const deviceTags = defineResource({
     return selected
       .filter(({ device }) => device.tags.length > 0)
       .map(({ device, selector }) =>
-        listed(
-          `${tenant}/${device.uid}`,
-          device.name,
-          () => toState(tenant, selector, device),
-          device.tagsDeclaredBy,
-        ),
+        listed(`${tenant}/${device.uid}`, device.name, toState(tenant, selector, device), {
+          declaredBy: device.tagsDeclaredBy,
+        }),
       );
   },
 

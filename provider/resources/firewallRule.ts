@@ -99,12 +99,9 @@ export const firewallRule = defineExpiring({
 
   async list(connection, tenant) {
     return (await connection.firewallRules(tenant)).map((rule) =>
-      listed(
-        `${tenant}/${rule.id}`,
-        `${rule.action} at priority ${rule.priority}`,
-        () => toState(tenant, rule),
-        rule.declaredBy,
-      ),
+      listed(`${tenant}/${rule.id}`, `${rule.action} at priority ${rule.priority}`, toState(tenant, rule), {
+        declaredBy: rule.declaredBy,
+      }),
     );
   },
 

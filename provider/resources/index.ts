@@ -13,19 +13,27 @@ import { serviceAccount } from "./serviceAccount.ts";
 import { tag } from "./tag.ts";
 import { trustedWorkload } from "./trustedWorkload.ts";
 
+const byKind = {
+  Namespace: namespace,
+  Member: member,
+  PublicKey: publicKey,
+  FirewallRule: firewallRule,
+  ApiKey: apiKey,
+  TrustedWorkload: trustedWorkload,
+  Tag: tag,
+  DeviceTags: deviceTags,
+  DeviceTagAttachment: deviceTagAttachment,
+  Device: device,
+  AccessPolicy: accessPolicy,
+  ServiceAccount: serviceAccount,
+  InstallKey: installKey,
+};
+
+/** The name of a kind of object: the name of its resource type. */
+export type KindName = keyof typeof byKind;
+
+/** All declarative resources, by name. */
+export const definitionsByName = byKind as unknown as Readonly<Record<KindName, ResourceDefinition>>;
+
 /** All declarative resources. */
-export const definitions = [
-  namespace,
-  member,
-  publicKey,
-  firewallRule,
-  apiKey,
-  trustedWorkload,
-  tag,
-  deviceTags,
-  deviceTagAttachment,
-  device,
-  accessPolicy,
-  serviceAccount,
-  installKey,
-] as unknown as readonly ResourceDefinition[];
+export const definitions: readonly ResourceDefinition[] = Object.values(definitionsByName);

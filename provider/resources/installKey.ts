@@ -47,6 +47,7 @@ const inputs = {
   name: required(apiKeys.createApiKey.body.shape.name, {
     description:
       "The name of the key. Must be unique in the namespace and contain 3 to 20 characters without white space. The name of a deleted key stays taken.",
+    notDecisive: "the name is only displayed",
   }),
   mode: optional(z.enum(MODES), {
     description:
@@ -67,6 +68,7 @@ const inputs = {
       "The secret that signs requests to `webhookUrl`. Required with the mode `webhook`. The service does not return the secret, so a change outside the program is not detected.",
     default: "",
     secret: true,
+    notDecisive: "the secret signs requests of the service, and does not decide about devices",
   }),
   webhookTimeout: optional(z.int().min(1).max(15), {
     description: "The number of seconds to wait for a response of `webhookUrl`. Must be from 1 to 15.",
@@ -124,19 +126,6 @@ const outputs = {
   createdAt: output(z.string(), { description: "The time when the key was created." }),
 };
 
-/** The inputs beside the mode that decide which devices can enroll, and how. */
-const ENROLLING = [
-  "tags",
-  "allowedMacs",
-  "webhookUrl",
-  "webhookTimeout",
-  "webhookCallbackTtl",
-  "validDays",
-  "usageLimit",
-  "ephemeral",
-  "ephemeralTimeout",
-] as const;
-
 type Inputs = InputValues<typeof inputs>;
 type KeyState = State<typeof inputs, typeof outputs>;
 /** The values in a state that the service does not return. */
@@ -154,16 +143,6 @@ export const installKey = defineResource({
   outputs,
   needs: (_inputs, state) => (state ? [] : [{ capability: "install keys" }]),
   setAfterCreate: ["disabled"],
-  privilege(values) {
-    if (values.disabled === true) return undefined;
-    const { mode = "automatic" } = values;
-    const limits = ENROLLING.flatMap((name) => {
-      const value = values[name] ?? inputs[name].default;
-      const isDefault = JSON.stringify(value) === JSON.stringify(inputs[name].default);
-      return isDefault ? [] : [`, ${name} ${[value].flat().join(" ")}`];
-    });
-    return `enrolls devices in the namespace (mode ${mode}${limits.join("")})`;
-  },
   identity: {
     fields: ["tenant", "name"],
     ofInputs: ({ tenant, name }) => [{ key: `install key ${tenant ?? ""} ${name}`, property: "name" }],
@@ -201,7 +180,11 @@ export const installKey = defineResource({
     const { installKeys } = await connection.tenant(tenant);
     return (await installKeys.all())
       .filter(({ revoked }) => !revoked)
-      .map((key) => listed(`${tenant}/${key.id}`, key.name, () => declarableState(tenant, key)));
+      .map((key) =>
+        listed(`${tenant}/${key.id}`, key.name, toState(tenant, key, {}), {
+          ...(key.mode === "webhook" && { reason: NO_SECRET }),
+        }),
+      );
   },
 
   async create(connection, values) {
@@ -400,13 +383,8 @@ function existing({ tenant }: TenantClient, found: InstallKey, kept: Kept) {
   return { id: `${tenant}/${found.id}`, state: toState(tenant, found, kept) };
 }
 
-/** Returns the state of a listed key. @throws Error if no program can declare the key without a secret */
-function declarableState(tenant: string, found: InstallKey): KeyState {
-  if (found.mode !== "webhook") return toState(tenant, found, {});
-  throw new Error(
-    'the service does not return webhookSecret; declare the key with its secret and adopt: "overwrite"',
-  );
-}
+const NO_SECRET =
+  'the service does not return webhookSecret; declare the key with its secret and adopt: "overwrite"';
 
 function toState(tenant: string, found: InstallKey, kept: Kept): KeyState {
   const { mode, ephemeral } = found;

@@ -14,6 +14,7 @@ import {
 const allowLockout = optional(z.boolean(), {
   description:
     "Whether an update or deletion may remove or shorten the access of the user or workload that applies it, or leave no administrator except the owner. By default, `gatehouse-server` refuses such a change.",
+  notDecisive: "the review finds lockouts by itself",
   default: false,
   isLocal: true,
 });
@@ -48,7 +49,7 @@ export function defineGuarded<I extends Inputs, O extends Outputs>(
     ...(list && {
       async list(connection, tenant) {
         const objects = await list(connection, tenant);
-        return objects.map((object) => ({ ...object, state: object.state && withInput(object.state, {}) }));
+        return objects.map((object) => ({ ...object, state: withInput(object.state, {}) }));
       },
     }),
 

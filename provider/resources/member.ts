@@ -7,7 +7,16 @@ import type { Connection } from "../service/connection.ts";
 import { hasStatus, type Invitation, isNotReturned, withdrawInvitation } from "../service/invitations.ts";
 import type { Namespace } from "../service/listings.ts";
 import { type Member, usersOf } from "../service/newerListings.ts";
-import { IdForm, type LiveFacts, listed, liveFacts, output, required, tenantInput } from "./definition.ts";
+import {
+  IdForm,
+  type Listed,
+  type LiveFacts,
+  listed,
+  liveFacts,
+  output,
+  required,
+  tenantInput,
+} from "./definition.ts";
 import { defineExpiring, endState, endToSend, expiryInputs, expiryOutputs } from "./expiry.ts";
 import { defineGuarded } from "./lockoutGuard.ts";
 
@@ -98,12 +107,9 @@ const expiring = defineExpiring({
     return [...(people?.members ?? []), ...invited]
       .filter((person) => person.role !== "owner" && person.status !== "declined")
       .map((person) =>
-        listed(
-          `${tenant}/${person.id}`,
-          person.email,
-          () => toState(tenant, person.email, person),
-          person.declaredBy,
-        ),
+        listed(`${tenant}/${person.id}`, person.email, toState(tenant, person.email, person), {
+          declaredBy: person.declaredBy,
+        }),
       );
   },
 
@@ -392,6 +398,10 @@ async function withMembers(
   connection.namespaces.put(namespace);
   return namespace;
 }
+
+/** Returns the owner of a namespace as a listed object, which no program declares. */
+export const listedOwner = (tenant: string, owner: Member): Listed =>
+  listed(`${tenant}/${owner.id}`, owner.email, toState(tenant, owner.email, fromMember(owner)));
 
 const existing = (tenant: string, declaredEmail: string, person: Person) => ({
   id: `${tenant}/${person.id}`,

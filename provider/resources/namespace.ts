@@ -225,15 +225,18 @@ export const namespace = defineResource({
       description:
         "The name of the namespace. Must be unique on the service and a valid host name label. Stored in lowercase.",
       canonical: (name) => name.toLowerCase(),
+      notDecisive: "the name is only displayed",
     }),
     settings: optional(settings, {
       description: "The settings of the namespace.",
+      notDecisive: "a plan reports each unknown setting separately",
       default: DEFAULT_SETTINGS,
       canonical: settingsOf,
       sameAs: (state, declared) => sameSettings(state.settings as Settings | undefined, declared),
     }),
     forceDestroy: optional(z.boolean(), {
       description: "Whether to delete the namespace even if it has devices.",
+      notDecisive: "a later deletion uses the value in the state",
       default: false,
       isLocal: true,
     }),
@@ -299,7 +302,7 @@ export const namespace = defineResource({
 
   async list({ namespaces }, tenant) {
     const found = await namespaces.find(tenant);
-    return found ? [listed(tenant, found.name, () => toState(found), found.declaredBy)] : [];
+    return found ? [listed(tenant, found.name, toState(found), { declaredBy: found.declaredBy })] : [];
   },
 
   async read({ client, namespaces }, id, state) {

@@ -9,7 +9,7 @@ import {
 import { z } from "zod";
 import { ResourceError, type ResourceFault, said } from "../resourceError.ts";
 import type { Connection } from "../service/connection.ts";
-import type { PublicKey } from "../service/listings.ts";
+import { isUnreadable, type PublicKey } from "../service/listings.ts";
 import {
   filterInput,
   filterState,
@@ -51,6 +51,7 @@ export const publicKey = defineExpiring({
     tenant: tenantInput,
     name: required(wire.name, {
       description: "The display name of the key. Several keys can have the same name.",
+      notDecisive: "the name is only displayed",
     }),
     data: required(sshKeySchema, {
       description:
@@ -116,8 +117,10 @@ export const publicKey = defineExpiring({
     const { keys } = await connection.tenant(tenant);
     const withOwner = async (key: PublicKey) => {
       const owner = await ownerOf(connection, tenant, key);
-      const state = () => toState(tenant, key, owner);
-      return listed(`${tenant}/${key.fingerprint}`, key.name, state, key.declaredBy);
+      const { declaredBy, ownerEmail } = key;
+      return listed(`${tenant}/${key.fingerprint}`, key.name, toState(tenant, key, owner), {
+        ...{ declaredBy, facts: { ownerEmail } },
+      });
     };
     return Promise.all((await keys.all()).map(withOwner));
   },
@@ -187,7 +190,12 @@ async function ownerOf(
 ): Promise<Owner> {
   if (ownerId === "") return { owner: "", ownerId };
   if (known.ownerId === ownerId) return { owner: known.owner ?? "", ownerId };
-  const user = (await usersIn(connection, tenant))?.find(({ id }) => id === ownerId);
+  const users = await usersIn(connection, tenant).catch((error: unknown) => {
+    // The id of the owner is known without the members.
+    if (isUnreadable(error)) return undefined;
+    throw error;
+  });
+  const user = users?.find(({ id }) => id === ownerId);
   return { owner: user?.email.toLowerCase() ?? "", ownerId };
 }
 
@@ -235,11 +243,17 @@ export function sshFingerprintOf(line: string): string | undefined {
   }
 }
 
+/** Returns the line of a key in canonical form. Older servers stored keys that this version rejects. */
+function canonicalLineOf(key: PublicKey): string {
+  const line = lineOf(key);
+  return sshKeySchema.safeParse(line).success ? canonicalSshKey(line) : line;
+}
+
 function toState(tenant: string, key: PublicKey, owner: Owner) {
   return {
     tenant,
     name: key.name,
-    data: canonicalSshKey(lineOf(key)),
+    data: canonicalLineOf(key),
     username: key.username,
     filter: filterState(key.filter),
     fingerprint: key.fingerprint,

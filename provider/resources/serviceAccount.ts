@@ -24,6 +24,7 @@ const inputs = {
   tenant: tenantInput,
   name: required(z.string().min(1), {
     description: "The display name of the account. Several accounts can have the same name.",
+    notDecisive: "the name is only displayed",
     replaces: true,
   }),
   data: required(sshKeySchema, {
@@ -108,9 +109,17 @@ export const serviceAccount = defineResource({
     const opened = await connection.tenant(tenant);
     const accounts = await opened.serviceAccounts.all();
     const lines = accounts.length === 0 ? new Map<string, string>() : await publicKeyLines(opened);
-    return accounts.map((account) =>
-      listed(`${tenant}/${account.id}`, account.name, () => listedState(tenant, account, lines)),
-    );
+    return accounts.map((account) => {
+      // The service does not return the key of the account, which the namespace may also have as a public key.
+      const line = lines.get(account.identities?.[0]?.fingerprint ?? "");
+      const data = line === undefined ? "" : canonicalSshKey(line);
+      const state = toState(tenant, account, { data });
+      const reason = undeclarable(state);
+      return listed(`${tenant}/${account.id}`, account.name, state, {
+        ...(reason !== undefined && { reason }),
+        facts: { identities: account.identities ?? [] },
+      });
+    });
   },
 
   async create(connection, { tenant: wanted, name, data, singleUse = false, validDays = NEVER }) {
@@ -169,19 +178,12 @@ async function publicKeyLines({ keys }: TenantClient): Promise<ReadonlyMap<strin
   );
 }
 
-/**
- * Returns the state of a listed account.
- * @param lines the public keys of the namespace, since the service does not return the key of the account
- * @throws Error if a program cannot declare the account
- */
-function listedState(tenant: string, account: ServiceAccount, lines: ReadonlyMap<string, string>) {
-  const data = lines.get(account.identities?.[0]?.fingerprint ?? "");
-  if (data === undefined) throw new Error("the service does not return the public key of a service account");
-  const state = toState(tenant, account, { data: canonicalSshKey(data) });
+/** Returns the reason why a program cannot declare a listed account; undefined if a program can. */
+function undeclarable({ data, consumedAt, expiresAt }: AccountState): string | undefined {
+  if (data === "") return "the service does not return the public key of a service account";
   // A program that declares such an account would replace it.
-  if (state.consumedAt !== "" || hasPassed(state.expiresAt, new Date()))
-    throw new Error("its key has expired or was used up");
-  return state;
+  const isOver = consumedAt !== "" || hasPassed(expiresAt, new Date());
+  return isOver ? "its key has expired or was used up" : undefined;
 }
 
 /**

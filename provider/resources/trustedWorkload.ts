@@ -18,7 +18,10 @@ const wire = trustedWorkloads.createTrustedWorkload.body.shape;
 
 const inputs = {
   tenant: tenantInput,
-  name: required(wire.name, { description: "The name of the workload. Must be unique in the namespace." }),
+  name: required(wire.name, {
+    description: "The name of the workload. Must be unique in the namespace.",
+    notDecisive: "the name is only displayed",
+  }),
   issuer: required(wire.issuer, {
     description:
       "The URL of the OpenID Connect provider, exactly as in the claim `iss` of its tokens. Must be an `https` URL.",
@@ -78,7 +81,7 @@ export const trustedWorkload = defineGuarded({
   async list(connection, tenant) {
     return (await connection.trustedWorkloads(tenant)).map((workload) => {
       const { id, state } = existing(tenant, workload);
-      return listed(id, workload.name, () => state, workload.declaredBy);
+      return listed(id, workload.name, state, { declaredBy: workload.declaredBy });
     });
   },
 

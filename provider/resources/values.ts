@@ -68,6 +68,16 @@ export const declares = (
     ([name, field]) => name === "tenant" || sameValue(field, state[name], values[name]),
   );
 
+/** Returns true if values declare an object with this state. Ignores the namespace and instructions to the run. */
+export const sameInputs = (
+  inputs: Inputs,
+  state: Readonly<Record<string, unknown>>,
+  values: Readonly<Record<string, unknown>>,
+): boolean => declares(fieldsOf(inputs), state, values);
+
+const fieldsOf = (inputs: Inputs): Inputs =>
+  Object.fromEntries(Object.entries(inputs).filter(([, { transient }]) => !transient));
+
 /**
  * Returns the inputs with which a program declares an object in its current state. Omits the namespace, which is the
  * stack's namespace. Also omits instructions to a run and values that equal their defaults.

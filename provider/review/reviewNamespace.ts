@@ -1,9 +1,6 @@
 import {
   type Access,
-  type AccessPolicy,
-  type AccessRule,
   type EvaluationOptions,
-  expiryOf,
   type Finding,
   type LintOptions,
   lint,
@@ -16,26 +13,24 @@ import {
   type ManagedObjects,
   share,
   shownObject,
-  type Unmanaged,
   unmanagedOf,
 } from "../estate/coverage.ts";
-import { definitionNamed, type LiveObject } from "../estate/liveObjects.ts";
-import {
-  type Estate,
-  hasMembershipEnded,
-  inOrder,
-  type NamespaceState,
-  withoutObjects,
-} from "../estate/namespaceState.ts";
-import { declaredEnds, type PlannedEstate, plannedEstate } from "../plan/planned/plannedEstate.ts";
+import { watchedIn } from "../estate/liveObjects.ts";
+import { kindsWith } from "../kinds/index.ts";
+import { hasMembershipEnded, membersOf } from "../kinds/member.ts";
+import type { NamespaceState } from "../kinds/namespaceState.ts";
+import type { LiveObject } from "../kinds/object.ts";
+import { workloadsOf } from "../kinds/trustedWorkload.ts";
+import { type AppliedPlan, applyPlan } from "../plan/planned/appliedPlan.ts";
+import { declaredEnds } from "../plan/planned/notes.ts";
 import type { PolicyTestResult } from "../policyTests/results.ts";
 import type { PolicyTestFacts } from "../policyTests/runPolicyTests.ts";
-import { settingChanges } from "../resources/namespace.ts";
-import { idWithin } from "../resources/values.ts";
+import type { ReviewedAccess } from "../privileges/accessLines.ts";
+import { wideningOf } from "../privileges/effects.ts";
+import { copiedFindings, undistinguished } from "../privileges/modeChange.ts";
+import { comparable, differenceOf } from "../privileges/privileges.ts";
 import type { Member } from "../service/newerListings.ts";
-import { byText, byTexts, counted } from "../words.ts";
-import { accessEffect } from "./accessEffect.ts";
-import { accesses, accessLines, firstSentences, sentencesByKey } from "./accessLines.ts";
+import { byText } from "../words.ts";
 import {
   deviceLockouts,
   memberLockouts,
@@ -44,18 +39,7 @@ import {
   workloadLockouts,
 } from "./guards/lockouts.ts";
 import { type Actor, missingPermissions } from "./guards/planProblems.ts";
-import { changesMode, copiedFindings, limitationsOfModeChange } from "./modeChange.ts";
-import { otherPrivileges } from "./otherPrivileges.ts";
-import type {
-  Coverage,
-  EstateObject,
-  NamespaceReview,
-  ReviewedAccess,
-  ReviewedFinding,
-  UndeclaredObject,
-} from "./report/review.ts";
-import { accessSentence, isGain, PLAIN, tokensPhrase } from "./report/sections.ts";
-import { apiKeyChanges, memberChanges, workloadChanges } from "./roleChanges.ts";
+import type { Coverage, NamespaceReview, ReviewedFinding, UndeclaredObject } from "./report/review.ts";
 
 /** Options of {@link reviewNamespace}. */
 export interface NamespaceReviewOptions extends EvaluationOptions {
@@ -88,128 +72,102 @@ export interface ReviewedNamespace {
   readonly review: NamespaceReview;
   readonly before: Access;
   readonly after: Access;
-  readonly planned: PlannedEstate;
+  readonly planned: AppliedPlan;
   /** The reason why the access is not known. */
   readonly accessUnknown: string | undefined;
 }
 
 /** Reviews the effect of a plan on one namespace. */
 export async function reviewNamespace(
-  estate: Estate,
+  live: NamespaceState,
   plan: Plan,
   options: NamespaceReviewOptions,
 ): Promise<ReviewedNamespace> {
   const { home, policyTests, actor, base, runningId } = options;
-  const isHome = estate.tenant === home;
   // Both plans use the same time, so that expiry dates are equal.
   const withinDays = options.expiresWithin ?? SOON_DAYS;
   const by = { ...(home !== undefined && { home }), now: new Date(), creatorRole: actor.role };
-  const planned = inOrder(plannedEstate(estate, plan, by));
-  const basePlanned = base && plannedEstate(estate, base, by);
-  const was = inOrder<NamespaceState>(basePlanned ?? { ...estate, notEvaluated: [], unknown: [] });
-  const { accessUnknown } = planned;
-  const { before, after } = accesses(was.policy, planned.policy, { ...estate, accessUnknown }, options);
-  const effect = accessEffect(before, after);
-  const access = accessUnknown === undefined ? effect.lines : null;
-  const invited = new Set(estate.members?.map(({ email }) => email));
-  const findings = (evaluated: Access, state: NamespaceState) =>
-    lint(evaluated, expiring(state, invited, options.expiresWithin));
-  const unmanaged = unmanagedAccess(
-    estate,
-    planned,
-    options.elsewhere,
-    // Without a project, two folders of one name look like one stack.
-    plan.engine === "terraform" ? undefined : plan,
-  );
+  const planned = applyPlan(live, plan, by);
+  const state = planned.state.inOrder();
+  const was = (
+    base ? applyPlan(live, base, by).state : live.with({ notEvaluated: [], unknown: [] })
+  ).inOrder();
+  const { before, after } = comparable(was, state, options);
+  const difference = differenceOf(before, after);
+  const { access } = difference.changes;
+  const [lintBefore, lintAfter] = [before, after].map((side) =>
+    lint(side.access, lintOptions(side.state, options.expiresWithin)),
+  ) as [Finding[], Finding[]];
+  // Without a project, two folders of one name look like one stack.
+  const declarer = plan.engine === "terraform" ? undefined : plan;
+  const unmanaged = unmanagedAccess(live, planned, options.elsewhere, declarer);
   const review: NamespaceReview = {
-    tenant: estate.tenant,
-    name: estate.name,
+    tenant: live.tenant,
+    name: live.name,
     evaluated: {
-      devices: planned.policy.devices.length,
-      keys: after.policy.keys.length,
-      rules: after.policy.rules.length,
-      ...(after.policy.identity && {
-        principals: after.policy.identity.principals.length,
-        policies: after.policy.identity.policies.length,
+      devices: state.policy.devices.length,
+      keys: after.access.policy.keys.length,
+      rules: after.access.policy.rules.length,
+      ...(after.access.policy.identity && {
+        principals: after.access.policy.identity.principals.length,
+        policies: after.access.policy.identity.policies.length,
       }),
-      sessions: estate.seen.sessions,
-      ...after.evaluated,
+      sessions: live.facts.seen.sessions,
+      ...after.access.evaluated,
     },
-    access,
-    members: memberChanges(was.members ?? [], planned.members ?? [], planned.policy.keys),
-    workloads: workloadChanges(was.trustedWorkloads ?? [], planned.trustedWorkloads ?? []),
-    apiKeys: apiKeyChanges(was.apiKeys ?? [], planned.apiKeys ?? []),
-    settings: was.settings && planned.settings ? settingChanges(was.settings, planned.settings) : [],
-    privileges: otherPrivileges(planned.steps, basePlanned?.steps),
+    ...difference.changes,
     ending: {
       withinDays,
-      objects: declaredEnds(planned, by.now, new Date(by.now.getTime() + withinDays * DAY_MS)),
+      objects: declaredEnds(planned.steps, by.now, new Date(by.now.getTime() + withinDays * DAY_MS)),
     },
     lockouts: [
-      ...memberLockouts(unended(was, by.now), unended(planned, by.now), runningId),
-      ...workloadLockouts(was.trustedWorkloads ?? [], planned.trustedWorkloads ?? [], runningId),
-      ...deviceLockouts(before, after, options.protect),
-      ...policyLockouts(before, after),
+      ...memberLockouts(unended(was, by.now), unended(state, by.now), runningId),
+      ...workloadLockouts(workloadsOf(was) ?? [], workloadsOf(state) ?? [], runningId),
+      ...deviceLockouts(before.access, after.access, options.protect),
+      ...policyLockouts(before.access, after.access),
     ],
-    missingPermissions: missingPermissions(actor, planned.steps, isHome ? planned.inNewNamespaces : []),
-    lint: comparedFindings([before, findings(before, was)], [after, findings(after, planned)], access ?? []),
+    missingPermissions: missingPermissions(
+      actor,
+      planned.steps,
+      live.tenant === home ? planned.inNewNamespaces : [],
+    ),
+    lint: comparedFindings([before.access, lintBefore], [after.access, lintAfter], access ?? []),
     coverage: unmanaged.coverage,
-    tests: (await policyTests?.({ ...planned, evaluated: after.evaluated })) ?? [],
+    tests: (await policyTests?.({ state, evaluated: after.access.evaluated })) ?? [],
     notEvaluated: [
-      ...estate.notEvaluated,
-      ...(estate.members ? [] : ["members could not be read; lockouts cannot be detected"]),
-      ...(estate.unreadable.invitations
-        ? ["invitations could not be read; unmanaged invitations cannot be detected"]
-        : []),
-      ...(estate.apiKeys ? [] : ["API keys could not be read; unmanaged API keys cannot be detected"]),
-      ...(estate.trustedWorkloads
-        ? []
-        : ["trusted workloads could not be read; unmanaged workloads cannot be detected"]),
-      ...planned.notEvaluated.toSorted(byText),
-      ...effect.notEvaluated,
+      ...live.notEvaluated,
+      ...[...live.unread.values()].map(({ what, missed }) => `${what} could not be read; ${missed}`),
+      ...state.notEvaluated.toSorted(byText),
+      ...difference.notEvaluated,
       // Unmanaged objects are the same in two revisions.
       ...(base ? [] : unmanaged.notEvaluated),
     ],
     unknown: [
-      ...estate.unknown,
-      ...planned.unknown.toSorted(byText),
+      ...live.unknown,
+      ...state.unknown.toSorted(byText),
       ...[...was.notEvaluated, ...was.unknown]
-        .filter((sentence) => ![...planned.notEvaluated, ...planned.unknown].includes(sentence))
+        .filter((sentence) => ![...state.notEvaluated, ...state.unknown].includes(sentence))
         .toSorted(byText)
         .map((sentence) => `at the base revision: ${sentence}`),
-      ...undistinguished(before, after, access ?? []),
+      ...undistinguished(before.access, after.access, access ?? []),
     ],
   };
-  return { review, before, after, planned, accessUnknown };
+  const { accessUnknown } = state;
+  return { review, before: before.access, after: after.access, planned, accessUnknown };
 }
 
 /** Returns the members whose membership has not ended. */
-const unended = ({ members = [] }: Pick<NamespaceState, "members">, now: Date): Member[] =>
-  members.filter((member) => !hasMembershipEnded(member, now));
+const unended = (state: NamespaceState, now: Date): Member[] =>
+  (membersOf(state) ?? []).filter((member) => !hasMembershipEnded(member, now));
 
 const DAY_MS = 86_400_000;
 
-/**
- * Lint options with the trusted workloads, and the expiry of API keys and invitations. New invitations are omitted, since
- * they always expire soon.
- * @param invited the addresses of the present members and invited users
- */
-function expiring(
-  { members, apiKeys, trustedWorkloads = [] }: NamespaceState,
-  invited: ReadonlySet<string>,
-  expiresWithin: number | undefined,
-): LintOptions {
-  return {
-    trustedWorkloads,
-    ...(expiresWithin !== undefined && { expiresWithin }),
-    apiKeys: (apiKeys ?? []).map(({ name, role, expiresIn }) => ({
-      ...{ name, role, expiresAt: expiryOf(expiresIn) },
-    })),
-    invitations: (members ?? [])
-      .filter(({ id, email, status }) => id !== "" && status === "pending" && invited.has(email))
-      .map(({ email, role, expiresAt }) => ({ email, role, expiresAt: expiryOf(expiresAt) })),
-  };
-}
+/** Lint options with the objects that the lint checks beside logins. */
+const lintOptions = (state: NamespaceState, expiresWithin: number | undefined): LintOptions =>
+  Object.assign(
+    { ...(expiresWithin !== undefined && { expiresWithin }) },
+    ...kindsWith("linted").map(({ definition, linted }) => linted(state.of(definition) ?? new Map())),
+  );
 
 /**
  * The findings after the change. A finding is new unless the base has the same finding. If the access mode changes, a
@@ -227,69 +185,6 @@ function comparedFindings(
   return after[1].map((finding) => ({ ...finding, isNew: !old.has(id(finding)) && !copied.has(finding) }));
 }
 
-/**
- * Reports changed patterns of keys and rules that do not change any evaluated access. Without this report, such a
- * change would seem to have no effect for any login name, address or device.
- * @param changes the access changes
- */
-function undistinguished(
-  before: Access,
-  after: Access,
-  changes: readonly Pick<ReviewedAccess, "keys">[],
-): string[] {
-  if (changesMode(before, after)) return limitationsOfModeChange(before, after, changes);
-  if (after.policy.identity) {
-    const oldPolicies = new Map(before.policy.identity?.policies.map((policy) => [policy.id, policy]));
-    return after.policy.identity.policies.flatMap((policy) => {
-      const title = `access policy ${policy.name}`;
-      const old = oldPolicies.get(policy.id);
-      // Access changes show only whether a login needs a re-authentication, not how long the last one counts.
-      const [was, is] = [reauthText(old ?? policy), reauthText(policy)];
-      return [
-        ...(changes.length > 0 ? [] : differences(title, old, policy)),
-        ...(was === is ? [] : [`${title}: re-authentication ${is} (before: ${was})`]),
-      ];
-    });
-  }
-  const seen = new Set(changes.flatMap(({ keys }) => keys.map(({ fingerprint }) => fingerprint)));
-  const oldKeys = new Map(before.policy.keys.map((key) => [key.fingerprint, key]));
-  const keys = after.policy.keys
-    .filter(({ fingerprint }) => !seen.has(fingerprint))
-    .flatMap((key) => differences(`key ${key.name}`, oldKeys.get(key.fingerprint), key));
-  // An access change cannot be assigned to a single rule. If access changes, the lines about these changes already show
-  // the effect of changed rules, so only changed keys are reported here.
-  if (changes.length > 0) return keys;
-  const oldRules = new Map(before.policy.rules.map((rule) => [rule.id, rule]));
-  const rules = after.policy.rules.flatMap((rule) =>
-    differences(`rule ${rule.id}`, oldRules.get(rule.id), rule),
-  );
-  return [...keys, ...rules];
-}
-
-function reauthText({ action, requireReauth, reauthPeriod }: AccessPolicy): string {
-  if (action === "deny" || !requireReauth) return "not needed";
-  return reauthPeriod === null ? "needed at every login" : `counts for ${counted(reauthPeriod, "second")}`;
-}
-
-type Patterned = Pick<AccessRule, "filter"> & Partial<Pick<AccessRule, "username" | "sourceIp">>;
-
-function differences(title: string, old: Patterned | undefined, now: Patterned): string[] {
-  const before: Readonly<Record<string, string>> = patternsOf(old ?? now);
-  return Object.entries(patternsOf(now))
-    .filter(([field, pattern]) => before[field] !== pattern)
-    .map(
-      ([field, pattern]) =>
-        `${title}: ${field} changes from ${JSON.stringify(before[field])} to ${JSON.stringify(pattern)}, but no ` +
-        "evaluated login, address or device distinguishes these patterns; add logins and addresses with --login and --from",
-    );
-}
-
-const patternsOf = ({ username = "", sourceIp = "", filter: { hostname = "" } }: Patterned) => ({
-  username,
-  sourceIp,
-  hostname,
-});
-
 /** Objects that the reviewed program does not have to declare. */
 interface Elsewhere {
   /** Objects of other stacks. */
@@ -298,109 +193,32 @@ interface Elsewhere {
 }
 
 /**
- * Computes the coverage of a namespace, and the access that unmanaged objects give.
+ * Computes the coverage of a namespace, and the privileges that unmanaged objects give.
  * @param planned the namespace after the change
  * @param declarer the stack of the plan, if the service's declarations identify it
  */
 function unmanagedAccess(
-  estate: Estate,
-  planned: PlannedEstate,
+  live: NamespaceState,
+  planned: AppliedPlan,
   elsewhere: Elsewhere | undefined,
   declarer: Declarer | undefined,
 ) {
-  const urns = new Map(planned.managed.map(({ kind, id, urn }) => [`${kind} ${id}`, urn]));
   const managed = {
-    ownerOf: (object: LiveObject) =>
-      urns.get(`${object.definition.name} ${idWithin(object)}`) ?? elsewhere?.managed.ownerOf(object),
+    ownerOf: (object: LiveObject) => planned.managed.ownerOf(object) ?? elsewhere?.managed.ownerOf(object),
   };
-  const objects = declarableObjects(estate);
+  const { objects } = watchedIn(live);
   const unmanaged = unmanagedOf(objects, managed, elsewhere?.exceptions ?? []);
-  const { widening, notEvaluated } = wideningOf(estate, planned, unmanaged);
+  const excepted = new Set(unmanaged.filter(({ exception }) => exception).map(({ object }) => object));
+  const widening = wideningOf(
+    planned.state.inOrder(),
+    unmanaged.map(({ object }) => object),
+    (object) => excepted.has(object),
+  );
   const coverage: Coverage = {
     ...share(objects, unmanaged),
     unmanaged: unmanaged.map((one): UndeclaredObject => {
-      const { kind, id, name, ...excepted } = shownObject(one, declarer);
-      const widens = widening.get(one.object) ?? [];
-      return { kind: kind as EstateObject["kind"], id, name, widens, ...excepted };
+      return { ...shownObject(one, declarer), widens: widening.of.get(one.object) ?? [] };
     }),
   };
-  return { coverage, notEvaluated };
-}
-
-/** The objects of a namespace that count for the coverage, by kind. The owner does not count. */
-function declarableObjects(estate: Estate): LiveObject[] {
-  const { declarers, tenant, policy, identity, members = [], apiKeys = [], trustedWorkloads = [] } = estate;
-  const objectOf = (kind: EstateObject["kind"], id: string, name: string, state?: LiveObject["state"]) => ({
-    ...{ definition: definitionNamed(kind), id: `${tenant}/${id}`, name, state },
-    declaredBy: declarers.get(`${kind} ${id}`),
-  });
-  const kinds: LiveObject[][] = [
-    policy.keys.map(({ fingerprint, name }) => objectOf("PublicKey", fingerprint, name)),
-    policy.rules.map(({ id, action, priority }) =>
-      objectOf("FirewallRule", id, `${id}: ${action} at priority ${priority}`),
-    ),
-    (identity?.policies ?? []).map(({ id, name }) => objectOf("AccessPolicy", id, name)),
-    (identity?.serviceAccounts ?? []).map(({ id, name }) => objectOf("ServiceAccount", id, name)),
-    members
-      .filter(({ role }) => role !== "owner")
-      .map(({ id, email, role }) => objectOf("Member", id, email, { role })),
-    // In states, the creation time and the creator identify an API key. So the object of a key contains all fields of
-    // the key.
-    apiKeys.map((key) => objectOf("ApiKey", key.name, key.name, { ...key })),
-    trustedWorkloads.map(({ id, name }) => objectOf("TrustedWorkload", id, name)),
-  ];
-  const byNameAndId = byTexts<LiveObject>(
-    ({ name }) => name,
-    ({ id }) => id,
-  );
-  return kinds.flatMap((objects) => objects.sort(byNameAndId));
-}
-
-/**
- * Maximum number of unmanaged objects other than keys that are evaluated. Each of these objects requires an evaluation
- * of the namespace.
- */
-const OTHERS_MAX = 20;
-
-/**
- * Returns the access that each unmanaged key, rule, access policy, service account and trusted workload adds, and the
- * roles above observer of unmanaged members and API keys, as sentences.
- */
-function wideningOf(estate: Estate, planned: PlannedEstate, unmanaged: readonly Unmanaged[]) {
-  const objects = unmanaged.map(({ object }) => object);
-  const gainedBy = (some: readonly LiveObject[]) => {
-    const { before, after } = accesses(withoutObjects(planned, some).policy, planned.policy, estate);
-    return accessLines(before, after).filter(isGain);
-  };
-  const ofKind = (kind: string) => objects.filter(({ definition }) => definition.name === kind);
-  const keys = ofKind("PublicKey");
-  const byKey = sentencesByKey(keys.length === 0 ? [] : gainedBy(keys));
-  const widening = new Map<LiveObject, readonly string[]>();
-  for (const key of keys) widening.set(key, firstSentences(byKey.get(idWithin(key)) ?? []));
-  const workloads = new Map(planned.trustedWorkloads?.map((workload) => [workload.id, workload]));
-  for (const object of ofKind("TrustedWorkload")) {
-    const workload = workloads.get(idWithin(object));
-    widening.set(
-      object,
-      workload ? [`gives the role ${workload.role} to ${tokensPhrase(workload, PLAIN)}`] : [],
-    );
-  }
-  for (const object of objects) {
-    const { role } = object.state ?? {};
-    if (role === "operator" || role === "administrator") widening.set(object, [`gives the role ${role}`]);
-  }
-  const deciding = planned.policy.identity ? ["AccessPolicy", "ServiceAccount", "Member"] : ["FirewallRule"];
-  const isExcepted = new Set(unmanaged.filter(({ exception }) => exception).map(({ object }) => object));
-  const others = deciding
-    .flatMap(ofKind)
-    .sort((left, right) => Number(isExcepted.has(left)) - Number(isExcepted.has(right)));
-  for (const object of others.slice(0, OTHERS_MAX)) {
-    const sentences = gainedBy([object]).map((line) => accessSentence(line, PLAIN));
-    widening.set(object, firstSentences([...(widening.get(object) ?? []), ...sentences]));
-  }
-  const skipped = others.slice(OTHERS_MAX).filter((object) => !isExcepted.has(object)).length;
-  const objectsText = counted(skipped, "further unmanaged object");
-  const notEvaluated =
-    skipped === 0 ? [] : [`the access of ${objectsText} was not evaluated: the limit is ${OTHERS_MAX}`];
-  return { widening, notEvaluated };
+  return { coverage, notEvaluated: widening.notEvaluated };
 }

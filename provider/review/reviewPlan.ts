@@ -1,12 +1,13 @@
 import type { EvaluationOptions } from "@gatehouse-access/sdk/policy";
 import { type Plan, type ShownStep, type Step, shownStep } from "../engine/index.ts";
-import { newNamespaceNotes, newNamespacesOf } from "../plan/planned/plannedEstate.ts";
+import { membersOf } from "../kinds/member.ts";
+import { newNamespaceNotes, newNamespacesOf } from "../plan/planned/notes.ts";
 import { unplacedNotes } from "../plan/steps.ts";
 import type { Connection, Home } from "../service/connection.ts";
 import { byText, byTexts } from "../words.ts";
 import { protectedGroup } from "./guards/lockouts.ts";
 import { actorOf, type PlanProblem, planProblems } from "./guards/planProblems.ts";
-import { estatesOf, type PlanEstates } from "./planEstates.ts";
+import { type LiveNamespaces, liveNamespacesOf } from "./liveNamespaces.ts";
 import type { Review, Revisions } from "./report/review.ts";
 import { type NamespaceReviewOptions, type ReviewedNamespace, reviewNamespace } from "./reviewNamespace.ts";
 import { reviewTests } from "./reviewTests.ts";
@@ -44,8 +45,10 @@ export interface ReviewOptions
 }
 
 /** A review, and the data from which the review was created. */
-export interface ReviewedPlan extends Pick<PlanEstates, "home" | "estates"> {
+export interface ReviewedPlan extends Pick<LiveNamespaces, "home"> {
   readonly review: Review;
+  /** The live namespaces of the plan. */
+  readonly live: LiveNamespaces["namespaces"];
   /** The reviews by namespace. If the stack has its own namespace, that review comes first. */
   readonly namespaces: readonly ReviewedNamespace[];
 }
@@ -54,7 +57,7 @@ export interface ReviewedPlan extends Pick<PlanEstates, "home" | "estates"> {
  * Reviews the effect of a plan on access in the stack's namespace and in all other namespaces of the plan. With a
  * baseline, the review compares the namespaces after both plans.
  * @param plan a preview with values
- * @throws RequestError if the stack's namespace cannot be read; ConfigurationError as for {@link estatesOf}
+ * @throws RequestError if the stack's namespace cannot be read; ConfigurationError as for {@link liveNamespacesOf}
  */
 export async function reviewPlan(
   connection: Connection,
@@ -64,31 +67,35 @@ export async function reviewPlan(
   const identity = await connection.client.identity();
   const protect = options.protect.map(protectedGroup);
   const { baseline } = options;
-  const { home, main, estates, notEvaluated, unknown, plans } = await estatesOf(connection, [
-    plan,
-    ...(baseline ? [baseline.plan] : []),
-  ]);
+  const {
+    home,
+    main,
+    namespaces: live,
+    notEvaluated,
+    unknown,
+    plans,
+  } = await liveNamespacesOf(connection, [plan, ...(baseline ? [baseline.plan] : [])]);
   notEvaluated.unshift(...(options.notEvaluated ?? []));
   unknown.push(...(options.unknown ?? []), ...(baseline?.unknown ?? []));
   const [head = plan, base] = plans;
   unknown.push(...newNamespaceNotes(head));
   // Each namespace review also lists these resources.
-  if (estates.length === 0) notEvaluated.push(...unplacedNotes(head));
-  const tests = await reviewTests(connection, options.folder, { home, main, estates, plans });
+  if (live.length === 0) notEvaluated.push(...unplacedNotes(head));
+  const tests = await reviewTests(connection, options.folder, { home, main, namespaces: live, plans });
   // The plan may also contain a namespace that tests name and that could not be read.
   notEvaluated.push(...tests.notEvaluated.filter((sentence) => !notEvaluated.includes(sentence)));
   unknown.push(...tests.untested);
   const namespaces: ReviewedNamespace[] = [];
-  for (const estate of estates) {
-    const own = await connection.client.forTenant(estate.tenant).identity();
+  for (const one of live) {
+    const own = await connection.client.forTenant(one.tenant).identity();
     namespaces.push(
-      await reviewNamespace(estate, head, {
+      await reviewNamespace(one, head, {
         ...options,
         protect,
         home,
-        policyTests: tests.testsOf(estate.tenant),
+        policyTests: tests.testsOf(one.tenant),
         ...(base && { base }),
-        actor: actorOf(own, estate),
+        actor: actorOf(own, { members: membersOf(one) }),
         runningId: own.workloadId ?? identity.userId,
       }),
     );
@@ -115,7 +122,7 @@ export async function reviewPlan(
     },
     baseline,
   );
-  return { review, namespaces, home, estates };
+  return { review, namespaces, home, live };
 }
 
 /** Problem kinds that the review already reports in other lists: `missingPermissions` and `notEvaluated`. */

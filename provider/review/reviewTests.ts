@@ -1,4 +1,5 @@
-import { type Estate, readEach } from "../estate/namespaceState.ts";
+import { readEach } from "../estate/readNamespace.ts";
+import type { NamespaceState } from "../kinds/namespaceState.ts";
 import { changesNamespace, createdNamespaces } from "../plan/steps.ts";
 import { loadPolicySuite } from "../policyTests/policySuite.ts";
 import type { PolicyTestResult } from "../policyTests/results.ts";
@@ -10,8 +11,8 @@ import {
 } from "../policyTests/runPolicyTests.ts";
 import { CHANGED, testCoverage } from "../policyTests/testCoverage.ts";
 import type { Connection } from "../service/connection.ts";
+import type { LiveNamespaces } from "./liveNamespaces.ts";
 import { searchNamespace } from "./namespaceSearch.ts";
-import type { PlanEstates } from "./planEstates.ts";
 import type { TestedElsewhere } from "./report/review.ts";
 
 /** The policy tests of a review. */
@@ -33,17 +34,20 @@ export interface ReviewTests {
 export async function reviewTests(
   connection: Connection,
   folder: string,
-  { home, main, estates, plans }: Pick<PlanEstates, "home" | "main" | "estates" | "plans">,
+  { home, main, namespaces, plans }: Pick<LiveNamespaces, "home" | "main" | "namespaces" | "plans">,
 ): Promise<ReviewTests> {
   const suite = await loadPolicySuite(folder);
-  const isChanged = ({ tenant }: Estate) => plans.some((plan) => changesNamespace(plan, tenant, home));
-  const required = estates.filter(isChanged).map(({ tenant, name }) => ({ tenant, name, reason: CHANGED }));
+  const isChanged = ({ tenant }: NamespaceState) =>
+    plans.some((plan) => changesNamespace(plan, tenant, home));
+  const required = namespaces
+    .filter(isChanged)
+    .map(({ tenant, name }) => ({ tenant, name, reason: CHANGED }));
   const [head] = plans;
   const created = head ? createdNamespaces(head) : [];
-  const run = { main, evaluated: estates, required, created };
+  const run = { main, evaluated: namespaces, required, created };
   const coverage = await testCoverage(suite, run, searchNamespace(connection));
   // A file that cannot be loaded is reported in one namespace.
-  const first = estates.find(({ tenant }) => tenant === main) ?? estates[0];
+  const first = namespaces.find(({ tenant }) => tenant === main) ?? namespaces[0];
   const testsOf = (tenant: string) => async (facts: PolicyTestFacts) => {
     const selection = { checks: coverage.checksOn(tenant), reportsFiles: tenant === first?.tenant };
     return (await runPolicyTests(suite, facts, selection)).tests;
@@ -55,8 +59,8 @@ export async function reviewTests(
     undefined,
     async (tenant): Promise<TestedElsewhere> => {
       const facts = await liveFacts(connection, tenant);
-      const { name } = facts;
-      notEvaluated.push(...facts.notEvaluated.map((sentence) => `${name}: ${sentence}`));
+      const { name } = facts.state;
+      notEvaluated.push(...facts.state.notEvaluated.map((sentence) => `${name}: ${sentence}`));
       return { tenant, name, tests: await testsOf(tenant)(facts) };
     },
   );

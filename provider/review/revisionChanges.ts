@@ -9,7 +9,8 @@ import {
   typeName,
 } from "../engine/index.ts";
 import { definitionOf } from "../estate/liveObjects.ts";
-import { isHidden, topOf } from "../plan/steps.ts";
+import { isHidden } from "../kinds/plannedStep.ts";
+import { topOf } from "../plan/steps.ts";
 import { sameValue } from "../resources/values.ts";
 
 interface DeclaredStep extends Step {

@@ -1,16 +1,12 @@
 import { ConfigurationError } from "@gatehouse-access/sdk";
 import type { Plan } from "../engine/index.ts";
 import { namespacesUsedBy, type OwnResource } from "../estate/coverage.ts";
-import {
-  countingInvited,
-  type Estate,
-  evaluatedFor,
-  inOrder,
-  readEach,
-  readEstate,
-} from "../estate/namespaceState.ts";
+import { evaluatedFor, readEach, readNamespace } from "../estate/readNamespace.ts";
+import { membersOf, withInvitedAsMembers } from "../kinds/member.ts";
+import type { NamespaceState } from "../kinds/namespaceState.ts";
 import { withAdoptedNamespaces } from "../plan/adoptedNamespaces.ts";
-import { newNamespaceNotes, plannedEstate } from "../plan/planned/plannedEstate.ts";
+import { applyPlan } from "../plan/planned/appliedPlan.ts";
+import { newNamespaceNotes } from "../plan/planned/notes.ts";
 import {
   changesNamespace,
   createdNamespaces,
@@ -89,7 +85,7 @@ export async function testLive(
   const run = { main, evaluated, required, created: [] };
   return testNamespaces(connection, suite, run, async (tenant) => {
     const facts = await liveFacts(connection, tenant);
-    return { facts, name: facts.name };
+    return { facts, name: facts.state.name };
   });
 }
 
@@ -120,9 +116,9 @@ export async function testPlan(
   const unplaced = unplacedNotes(adopting);
   const tested = await testNamespaces(connection, suite, run, async (tenant) => {
     const { before, after } = await plannedNamespaceOf(connection, planned, tenant);
-    const facts = { ...inOrder(after), evaluated: evaluatedFor(before, [before.policy, after.policy]) };
-    const ownSentences = after.notEvaluated.filter((sentence) => !unplaced.includes(sentence));
-    return { facts: { ...facts, notEvaluated: ownSentences }, name: after.name };
+    const evaluated = evaluatedFor(before.facts, [before.policy, after.policy]);
+    const notEvaluated = after.notEvaluated.filter((sentence) => !unplaced.includes(sentence));
+    return { facts: { state: after.with({ notEvaluated }), evaluated }, name: after.name };
   });
   return {
     ...tested,
@@ -176,7 +172,7 @@ async function testNamespaces(
   const sentences = (list: "notEvaluated" | "unknown") => [
     ...new Set(
       results.flatMap(({ name, facts }) =>
-        facts[list].map((sentence) => (isSole ? sentence : `${name}: ${sentence}`)),
+        facts.state[list].map((sentence) => (isSole ? sentence : `${name}: ${sentence}`)),
       ),
     ),
   ];
@@ -229,21 +225,21 @@ async function plannedNamespaceOf(
   connection: Connection,
   { adopting, home = "" }: PlanOnService,
   tenant: string,
-): Promise<{ readonly before: Estate; readonly after: Estate }> {
-  const before = await readEstate(connection, tenant);
-  const { role: creatorRole } = actorOf(await connection.client.forTenant(tenant).identity(), before);
-  const planned = plannedEstate(before, adopting, { home, creatorRole });
-  const { accessUnknown, members, apiKeys, trustedWorkloads, settings } = planned;
-  const policy = countingInvited(planned.policy);
-  const notEvaluated = [...before.notEvaluated, ...planned.notEvaluated.toSorted(byText)];
-  const unknown = [...before.unknown, ...planned.unknown.toSorted(byText)];
-  const objects = { policy, members, apiKeys, trustedWorkloads, settings };
-  return { before, after: { ...before, ...objects, accessUnknown, notEvaluated, unknown } };
+): Promise<{ readonly before: NamespaceState; readonly after: NamespaceState }> {
+  const before = await readNamespace(connection, tenant);
+  const identity = await connection.client.forTenant(tenant).identity();
+  const { role: creatorRole } = actorOf(identity, { members: membersOf(before) });
+  const { state } = applyPlan(before, adopting, { home, creatorRole });
+  const after = state.inOrder().with({
+    notEvaluated: [...before.notEvaluated, ...state.notEvaluated.toSorted(byText)],
+    unknown: [...before.unknown, ...state.unknown.toSorted(byText)],
+  });
+  return { before, after };
 }
 
 /** A namespace after a plan, and the other namespaces of the plan. */
 export interface PlannedNamespace {
-  readonly after: Estate;
+  readonly after: NamespaceState;
   /** Number of resources of the plan in each other namespace, by the id of the namespace. */
   readonly others: ReadonlyMap<string, number>;
 }
@@ -263,5 +259,6 @@ export async function plannedNamespace(connection: Connection, plan: Plan): Prom
     .map((tenant) => [tenant, stepsOf(adopting, tenant, home ?? "").steps.length] as const);
   const notEvaluated = [...planned.notEvaluated, ...after.notEvaluated];
   const unknown = [...planned.unknown, ...after.unknown];
-  return { after: { ...after, notEvaluated, unknown }, others: new Map(others) };
+  const counted = withInvitedAsMembers(after);
+  return { after: counted.with({ notEvaluated, unknown }), others: new Map(others) };
 }

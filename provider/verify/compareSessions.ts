@@ -13,7 +13,8 @@ import {
 } from "@gatehouse-access/sdk/policy";
 import { reason } from "../access/explanation.ts";
 import { reason as identityReason } from "../access/identityExplanation.ts";
-import { acceptedDevices, type Estate } from "../estate/namespaceState.ts";
+import { acceptedDevices, type DeviceState } from "../kinds/device.ts";
+import type { NamespaceState } from "../kinds/namespaceState.ts";
 import type { Device } from "../service/listings.ts";
 import { counted, instantText, ruleText } from "../words.ts";
 import type { ComparedSessions, LoginDifference, Verification } from "./verification.ts";
@@ -36,7 +37,9 @@ const DECISION_LAG = 10_000;
 
 /** The data with which the sessions of a namespace are compared. */
 export interface ComparisonInput {
-  readonly estate: Pick<Estate, "policy" | "devices" | "accessUnknown">;
+  readonly estate: Pick<NamespaceState, "policy" | "accessUnknown"> & {
+    readonly devices: readonly Pick<DeviceState, "uid" | "status">[];
+  };
   /** Devices that the list of devices does not contain, such as containers. */
   readonly otherDevices: readonly Device[];
   /** The reasons why other devices could not be read, by the uid of the device. */
@@ -171,7 +174,7 @@ function deviceFinder({ estate, otherDevices }: ComparisonInput) {
  * between them.
  */
 function evaluator(
-  estate: Pick<Estate, "policy">,
+  estate: Pick<NamespaceState, "policy">,
   sessions: readonly Session[],
 ): (login: Login) => Prediction {
   const ends = endsOf(estate, sessions);
@@ -330,7 +333,7 @@ const keysAt = ({ keys }: Principal, at: Date): Principal["keys"] =>
  * Returns the times at which the decision about the login of a session can change without a change of the policy.
  * Times before the first and after the last session are omitted.
  */
-function endsOf({ policy }: Pick<Estate, "policy">, sessions: readonly Session[]): number[] {
+function endsOf({ policy }: Pick<NamespaceState, "policy">, sessions: readonly Session[]): number[] {
   const sshKeys = (policy.identity?.principals ?? []).flatMap(({ keys }) => keys ?? []);
   const times = [
     ...[...policy.keys, ...policy.rules, ...(policy.members ?? [])].map(({ expiresAt }) => expiresAt),
@@ -346,7 +349,7 @@ function differenceOf(
   session: Session,
   { basis, subject }: LoginBasis,
   why: string,
-  { policy }: Pick<Estate, "policy">,
+  { policy }: Pick<NamespaceState, "policy">,
 ): LoginDifference {
   const key = policy.keys.find(({ fingerprint }) => fingerprint === subject);
   const user = policy.identity?.principals.find(({ id }) => id === subject);

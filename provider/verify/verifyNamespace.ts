@@ -1,6 +1,7 @@
 import { type Client, GatehouseError, TransportError } from "@gatehouse-access/sdk";
 import { EngineError } from "../engine/index.ts";
-import { readEstate } from "../estate/namespaceState.ts";
+import { readNamespace } from "../estate/readNamespace.ts";
+import { deviceState, devicesOf } from "../kinds/device.ts";
 import { inParallel } from "../parallel.ts";
 import { lastPolicyChange, type PolicyChange } from "../service/auditTrail.ts";
 import type { Connection, TenantClient } from "../service/connection.ts";
@@ -46,15 +47,16 @@ export async function verifyNamespace(
     const until = new Date().toISOString();
     const trail = await readTrail(client, tenant, isOwn, since);
     const period = periodOf(trail, since);
-    const estate = await readEstate(connection, tenant);
+    const estate = await readNamespace(connection, tenant);
+    const devices = devicesOf(estate).map(deviceState);
     const { sessions, notEvaluated } = await readSessions(client, period.since, maxSessions);
-    const others = await otherDevices(opened.devices, estate.devices, sessions);
+    const others = await otherDevices(opened.devices, devices, sessions);
     const { lastChange } = trail;
     // A change during the check can be newer than the policy that the command has read.
     const isChanged = (await readTrail(client, tenant, isOwn, since)).lastChange?.entry !== lastChange?.entry;
     if (isChanged && attempt < ATTEMPTS) continue;
     const comparison = compareSessions({
-      estate,
+      estate: { policy: estate.policy, accessUnknown: estate.accessUnknown, devices },
       sessions: isChanged ? [] : sessions,
       otherDevices: others.devices,
       unreadDevices: others.unread,

@@ -1,7 +1,10 @@
 import { readFileSync } from "node:fs";
 import { expect, it } from "vitest";
-import { type IdentityState, identityRules, readIdentityState } from "../../provider/estate/identityMode.ts";
-import type { TenantClient } from "../../provider/service/connection.ts";
+import { keysByUser } from "../../provider/estate/readNamespace.ts";
+import { kinds } from "../../provider/kinds/index.ts";
+import type { LiveObject, Objects } from "../../provider/kinds/object.ts";
+import type { KindName } from "../../provider/resources/index.ts";
+import type { Connection } from "../../provider/service/connection.ts";
 import {
   fromWire,
   listAccessPolicies,
@@ -20,6 +23,8 @@ import {
   type Outcome,
   type Principal,
 } from "../../sdk/policy/index.ts";
+import { namespaceOf } from "../review/support/namespace.ts";
+import { estate, TENANT } from "../review/support/planned.ts";
 
 // Decisions of a server of version 0.27 about real SSH logins. The first logins test one rule each; the logins of the
 // rounds are random, each round with random policies.
@@ -92,23 +97,45 @@ async function compareFile(file: string): Promise<Compared[]> {
 async function policyOf(state: State): Promise<NamespacePolicy | undefined> {
   const { devices, members, serviceAccounts, serviceRoles = {} } = state;
   const all = ({ success }: Operation, items: unknown) => ({
-    all: async () => fromWire(success.body as NonNullable<typeof success.body>, items),
+    all: async () => fromWire(success.body as NonNullable<typeof success.body>, items) as never,
   });
-  const client = {
-    accessPolicies: all(listAccessPolicies, state.policies),
-    serviceAccounts: all(listServiceAccounts, serviceAccounts),
-    sshIdentities: all(listSshIdentities, state.identities),
-  } as unknown as TenantClient;
   const accounts = serviceAccounts.map(({ id }) => ({
     ...{ id, role: serviceRoles[id] ?? "service", type: "service" },
   }));
-  const reading = await readIdentityState(client, [...members, ...accounts] as never, true);
-  if (reading.problem !== undefined) return undefined;
-  expect(reading.state?.notEvaluated).toEqual([]);
+  const connection = {
+    tenant: async () => ({
+      accessPolicies: all(listAccessPolicies, state.policies),
+      serviceAccounts: all(listServiceAccounts, serviceAccounts),
+      keys: { all: async () => [] },
+    }),
+    namespaces: { find: async () => ({ members: [...members, ...accounts] }) },
+  } as unknown as Connection;
+  const objectsOf = async (kind: KindName): Promise<Objects> => {
+    const { definition, reading, keyOf } = kinds[kind];
+    const { objects = [] } = (await reading?.read(connection, TENANT)) ?? {};
+    const live = objects.map((object): LiveObject => ({ ...object, definition }));
+    return new Map(live.map((object) => [keyOf(object), object]));
+  };
+  const policies = await objectsOf("AccessPolicy");
+  if ([...policies.values()].some((one) => kinds.AccessPolicy.decides?.obstacle?.(one))) return undefined;
   const users = members.map(({ id, email, role }) => ({ id, email, role, status: "accepted" }));
-  const identity = identityRules(reading.state as IdentityState, users as never);
-  return { devices, keys: [], rules: [], identity };
+  const { userKeys: _none, ...identity } = NO_IDENTITY;
+  const userKeys = keysByUser(await all(listSshIdentities, state.identities).all());
+  const namespace = namespaceOf({
+    ...{ ...estate, tenant: TENANT, members: users as never, identity: { ...identity, userKeys } },
+    policy: { devices: [], keys: [], rules: [] },
+  });
+  const objects = new Map([
+    ...namespace.objects,
+    ["AccessPolicy", policies] as const,
+    ["ServiceAccount", await objectsOf("ServiceAccount")] as const,
+  ]);
+  return { devices, keys: [], rules: [], identity: namespace.with({ objects }).policy.identity };
 }
+
+const NO_IDENTITY = {
+  ...{ decides: true, policies: [], serviceAccounts: [], userKeys: undefined, notEvaluated: [] },
+};
 
 const wordOf = (outcome: Outcome): Result => {
   if (outcome === "unknown") throw new Error("the recording contains the SSH keys of all principals");

@@ -1,7 +1,7 @@
 import { createClient, tokenCredential } from "@gatehouse-access/sdk";
 import fc from "fast-check";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { readEstate } from "../../provider/estate/namespaceState.ts";
+import { readNamespace } from "../../provider/estate/readNamespace.ts";
 import { Connection } from "../../provider/service/connection.ts";
 import { type DeviceFilter, explain, type NamespacePolicy } from "../../sdk/policy/index.ts";
 import { sshKeyLine } from "../provider/support/programs.ts";
@@ -122,7 +122,7 @@ async function create({ token, tenant }: TestUser, { devices, keys, rules }: Obj
 /** Reads the policy of a namespace in the same way as a review, with the ends and owners from the public API. */
 async function read({ token, tenant }: TestUser): Promise<NamespacePolicy> {
   const client = createClient({ url: app.url, credential: tokenCredential(token) });
-  const { policy } = await readEstate(new Connection(client), tenant);
+  const { policy } = await readNamespace(new Connection(client), tenant);
   const keys = new Map((await client.getPublicKeys({})).map((key) => [key.fingerprint, key]));
   const rules = new Map((await client.getFirewallRules({})).map((rule) => [rule.id, rule]));
   const { members } = await client.getNamespace({ params: { tenant } });

@@ -2,8 +2,9 @@ import { createHash } from "node:crypto";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { z } from "zod";
 import { coverageOf, ManagedObjects } from "../../provider/estate/coverage.ts";
-import { declarable, inventoryOf, WATCHED_KINDS } from "../../provider/estate/liveObjects.ts";
-import { definitions } from "../../provider/resources/index.ts";
+import { declarable, inventoryOf, watchedIn } from "../../provider/estate/liveObjects.ts";
+import { readNamespace } from "../../provider/estate/readNamespace.ts";
+import { definitions, definitionsByName } from "../../provider/resources/index.ts";
 import { Connection } from "../../provider/service/connection.ts";
 import { isUnreadable } from "../../provider/service/listings.ts";
 import {
@@ -152,7 +153,7 @@ it("logins with special characters and networks of IPv4-mapped addresses stay as
 it("the inventory has the reason why no program can declare a webhook's install key", async () => {
   await harness.up(installKey("inventory", WEBHOOK));
   const connection = new Connection(client, { defaultTenant: server.facts.tenant });
-  const { objects } = await inventoryOf(connection, server.facts.tenant, ["InstallKey"]);
+  const { objects } = await inventoryOf(connection, server.facts.tenant, [definitionsByName.InstallKey]);
   expect(declarable(objects)).toMatchObject({
     declarable: [],
     undeclarable: [{ reason: expect.stringContaining("does not return webhookSecret; declare the key") }],
@@ -255,7 +256,7 @@ it("an API key cannot manage install keys or read SSH keys, and the inventory re
   const { sshIdentities, accessPolicies } = await connection.tenant(undefined);
   expect(isUnreadable(await sshIdentities.all().catch((error: unknown) => error))).toBe(true);
   expect((await accessPolicies.all()).map(({ name }) => name)).toContain("Owner access");
-  const inventory = await inventoryOf(connection, server.facts.tenant, WATCHED_KINDS);
+  const inventory = watchedIn(await readNamespace(connection, server.facts.tenant));
   expect(inventory.unread).toContain("InstallKey");
   await ofKey.close();
 });
@@ -268,7 +269,7 @@ it("the inventory has the objects of users, without the system's install keys an
     body: { role: "operator" },
   });
   const connection = new Connection(client, { defaultTenant: server.facts.tenant });
-  const inventory = await inventoryOf(connection, server.facts.tenant, WATCHED_KINDS);
+  const inventory = watchedIn(await readNamespace(connection, server.facts.tenant));
   const named = inventory.objects.map(({ definition, name }) => `${definition.name} ${name}`);
   expect(named).toEqual(["AccessPolicy Owner access", "ServiceAccount ci", "ApiKey admin-key"]);
   const where = { service: server.url, tenant: server.facts.tenant };

@@ -16,7 +16,7 @@ import { sshKeyLine } from "./support/programs.ts";
 const TENANT = "3dd0d1f8-8246-4519-b11a-a3dd33717f65";
 const uid = (digit: string) => digit.repeat(64);
 
-const live = (kind: string, id: string, state?: Record<string, unknown>, name = id): LiveObject => ({
+const live = (kind: string, id: string, state: Record<string, unknown> = {}, name = id): LiveObject => ({
   definition: definitionNamed(kind),
   ...{ id: `${TENANT}/${id}`, name, state },
 });

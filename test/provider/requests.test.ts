@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { inventoryOf, WATCHED_KINDS } from "../../provider/estate/liveObjects.ts";
-import { readEstate } from "../../provider/estate/namespaceState.ts";
+import { inventoryOf } from "../../provider/estate/liveObjects.ts";
+import { readNamespace } from "../../provider/estate/readNamespace.ts";
+import { kindsWith } from "../../provider/kinds/index.ts";
 import { Connection } from "../../provider/service/connection.ts";
 import { requestsDuring } from "../support/requests.ts";
 import { sharedFleet } from "../support/shared.ts";
@@ -43,9 +44,13 @@ describe("reads of many objects", () => {
 
   it("an inventory sends no request for a namespace that was already read", async () => {
     const connection = new Connection(fleet.client);
-    await readEstate(connection, fleet.tenant);
+    await readNamespace(connection, fleet.tenant);
     const requests = await requestsDuring(fleet.service, async () => {
-      const { objects } = await inventoryOf(connection, fleet.tenant, WATCHED_KINDS);
+      const { objects } = await inventoryOf(
+        connection,
+        fleet.tenant,
+        kindsWith("watched").map(({ definition }) => definition),
+      );
       expect(objects).not.toEqual([]);
     });
     expect(requests).toEqual([]);

@@ -1,7 +1,9 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { declarable, inventoryOf } from "../../provider/estate/liveObjects.ts";
-import { readEstate } from "../../provider/estate/namespaceState.ts";
+import { readNamespace } from "../../provider/estate/readNamespace.ts";
 import { githubActions } from "../../provider/helpers/workloads.ts";
+import { workloadsOf } from "../../provider/kinds/trustedWorkload.ts";
+import { definitionsByName } from "../../provider/resources/index.ts";
 import { Connection } from "../../provider/service/connection.ts";
 import { NotFoundError } from "../../sdk/index.ts";
 import { requestsDuring } from "../support/requests.ts";
@@ -70,10 +72,10 @@ describe("a trusted workload", () => {
   it("is in the inventory with the inputs that declare it", async () => {
     await harness.up(program({ allowLockout: true }));
     const connection = new Connection(world.client, { defaultTenant: world.tenant });
-    const { objects } = await inventoryOf(connection, world.tenant, ["TrustedWorkload"]);
+    const { objects } = await inventoryOf(connection, world.tenant, [definitionsByName.TrustedWorkload]);
     const { allowLockout: _, ...inputs } = { ...args, allowLockout: true };
     expect(declarable(objects).declarable).toMatchObject([{ name: "deploy", inputs }]);
-    expect((await readEstate(connection)).trustedWorkloads).toMatchObject([{ name: "deploy" }]);
+    expect(workloadsOf(await readNamespace(connection))).toMatchObject([{ name: "deploy" }]);
   });
 });
 

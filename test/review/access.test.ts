@@ -1,16 +1,19 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { accessAnswer } from "../../provider/access/answer.ts";
 import { type AccessFlags, type AccessFormat, accessInquiry } from "../../provider/access/inquiry.ts";
-import { type Estate, readEstate } from "../../provider/estate/namespaceState.ts";
+import { readNamespace } from "../../provider/estate/readNamespace.ts";
+import { membersOf } from "../../provider/kinds/member.ts";
+import type { NamespaceState } from "../../provider/kinds/namespaceState.ts";
+import { definitionsByName } from "../../provider/resources/index.ts";
 import { Connection } from "../../provider/service/connection.ts";
 import { gatehouse, spawnGatehouse } from "../support/gatehouse.ts";
 import { type PolicyWorld, startPolicyWorld } from "./support.ts";
 
 let world: PolicyWorld;
-let estate: Estate;
+let estate: NamespaceState;
 beforeAll(async () => {
   world = await startPolicyWorld();
-  estate = await readEstate(new Connection(world.fleet.client));
+  estate = await readNamespace(new Connection(world.fleet.client));
 });
 afterAll(() => world?.fleet.stop());
 
@@ -33,9 +36,9 @@ const uid = (name: string) => world.uids[name];
 const FORMULA = '=cmd(), "x"\u001b[2J';
 
 test("the server of this project ends access by itself, so the members decide about keys with an owner", () => {
-  expect(estate.enforcesExpiry).toBe(true);
+  expect(estate.facts.enforcesExpiry).toBe(true);
   expect(estate.policy.members).toEqual(
-    estate.members?.map(({ id, email }) => ({ id, email, isAccepted: true })),
+    membersOf(estate)?.map(({ id, email }) => ({ id, email, isAccepted: true })),
   );
 });
 
@@ -264,14 +267,16 @@ test.each<[AccessFlags, AccessFormat, RegExp]>([
 });
 
 test("a fingerprint prefix of several keys matches all of them, and the output reports it", () => {
-  const [one, ...others] = estate.policy.keys;
-  if (!one) throw new Error("no key");
-  const similar = { ...one, name: "twin", fingerprint: `${one.fingerprint.slice(0, 20)}-twin` };
-  const withSimilar = { ...estate, policy: { ...estate.policy, keys: [one, similar, ...others] } };
-  const { output } = accessAnswer(
-    withSimilar,
-    accessInquiry({ key: [one.fingerprint.slice(0, 20)] }, "text"),
-  );
+  const keys = estate.of(definitionsByName.PublicKey);
+  const [one] = keys?.values() ?? [];
+  if (!keys || !one) throw new Error("no key");
+  const start = String(one.state.fingerprint).slice(0, 20);
+  const similar = { ...one, name: "twin", id: `${estate.tenant}/${start}-twin` };
+  const twin = { ...similar, state: { ...one.state, name: "twin", fingerprint: `${start}-twin` } };
+  const withSimilar = estate.with({
+    objects: new Map([...estate.objects, ["PublicKey", new Map([...keys, [`${start}-twin`, twin]])]]),
+  });
+  const { output } = accessAnswer(withSimilar, accessInquiry({ key: [start] }, "text"));
   const text = [...output].join("");
   expect(text).toContain("2 of 4 keys");
   expect(text).toMatch(/--key \S+ matches several keys: .*twin/);

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
+import { memberChanges } from "../../provider/kinds/member.ts";
+import { accessLines } from "../../provider/privileges/accessLines.ts";
 import { definitions } from "../../provider/resources/index.ts";
-import { accessLines } from "../../provider/review/accessLines.ts";
 import {
   deviceLockouts,
   memberLockouts,
@@ -9,7 +10,6 @@ import {
   workloadLockouts,
 } from "../../provider/review/guards/lockouts.ts";
 import { missingPermissions } from "../../provider/review/guards/planProblems.ts";
-import { memberChanges } from "../../provider/review/roleChanges.ts";
 import { Access, type AccessRule, type NamespacePolicy } from "../../sdk/policy/index.ts";
 
 const web1 = { uid: "1", name: "web-1", tags: ["prod"] };

@@ -8,7 +8,7 @@ import { driftJunit } from "../../provider/drift/report/junit.ts";
 import { driftedSentence } from "../../provider/drift/report/reports.ts";
 import type { FieldChange, Step } from "../../provider/engine/index.ts";
 import { definitionNamed } from "../../provider/estate/liveObjects.ts";
-import { PLAIN } from "../../provider/review/report/sections.ts";
+import { PLAIN } from "../../provider/style.ts";
 import { sshKeyLine } from "../provider/support/programs.ts";
 
 const STYLE = { ...PLAIN, change: (_change: string, sentence: string) => sentence, test: () => [] };

@@ -3,17 +3,18 @@ import { describe, expect, test } from "vitest";
 import { accessAnswer } from "../../provider/access/answer.ts";
 import { type AccessFlags, accessInquiry } from "../../provider/access/inquiry.ts";
 import type { Step } from "../../provider/engine/index.ts";
-import type { Estate } from "../../provider/estate/namespaceState.ts";
+import { memberSentence } from "../../provider/kinds/member.ts";
 import { accessMapData } from "../../provider/map/accessMapData.ts";
-import { plannedEstate } from "../../provider/plan/planned/plannedEstate.ts";
+import { accessSentence } from "../../provider/privileges/accessLines.ts";
 import { reviewMarkdown } from "../../provider/review/report/markdown.ts";
 import type { NamespaceReview } from "../../provider/review/report/review.ts";
-import { accessSentence, memberSentence, PLAIN } from "../../provider/review/report/sections.ts";
 import { reviewText } from "../../provider/review/report/text.ts";
 import { reviewNamespace } from "../../provider/review/reviewNamespace.ts";
+import { PLAIN } from "../../provider/style.ts";
 import type { AccessRule } from "../../sdk/policy/index.ts";
 import { DSA_KEY } from "../support/dsaKey.ts";
 import { accessesOf, meta } from "./support/example.ts";
+import { type NamespaceFixture, namespaceAfter, namespaceOf } from "./support/namespace.ts";
 import {
   byPlugin,
   fingerprintOf,
@@ -22,6 +23,7 @@ import {
   keyInputs,
   keyState,
   lineC,
+  member,
   estate as plannedNamespace,
   planOf,
   rule,
@@ -42,14 +44,13 @@ const textOf = (time: string) => `${time.slice(0, 16).replace("T", " ")} UTC`;
 const [SOON, LATER, PAST] = [inDays(3), inDays(40), inDays(-3)];
 
 /** A namespace on a server that does not end access by itself. */
-const estate: Estate = { ...plannedNamespace, apiKeys: [] };
+const estate: NamespaceFixture = { ...plannedNamespace, apiKeys: [] };
 /** The member who owns the key `b`. */
 const bob = { id: "user-bob", email: "bob@example.com", isAccepted: true };
 /** A namespace on a server that ends access by itself: the key `a` ends soon, and Bob owns the key `b`. */
-const enforcing: Estate = {
+const enforcing: NamespaceFixture = {
   ...estate,
   enforcesExpiry: true,
-  declarers: new Map(),
   policy: {
     ...estate.policy,
     keys: [
@@ -61,10 +62,10 @@ const enforcing: Estate = {
   },
 };
 
-const plannedIn = (namespace: Estate, ...steps: Step[]) => {
+const plannedIn = (namespace: NamespaceFixture, ...steps: Step[]) => {
   const options = { creatorRole: "administrator", now: new Date() } as const;
-  const planned = plannedEstate(namespace, planOf(...steps), options);
-  expect(plannedEstate(namespace, planOf(...steps.map(byPlugin)), options).policy).toEqual(planned.policy);
+  const planned = namespaceAfter(namespace, planOf(...steps), options);
+  expect(namespaceAfter(namespace, planOf(...steps.map(byPlugin)), options).policy).toEqual(planned.policy);
   return planned;
 };
 
@@ -187,8 +188,8 @@ describe("a planned namespace", () => {
   });
 });
 
-async function reviewOf(namespace: Estate, ...steps: Step[]): Promise<NamespaceReview> {
-  const { review } = await reviewNamespace(namespace, planOf(...steps), {
+async function reviewOf(namespace: NamespaceFixture, ...steps: Step[]): Promise<NamespaceReview> {
+  const { review } = await reviewNamespace(namespaceOf(namespace), planOf(...steps), {
     home: namespace.tenant,
     runningId: "me",
     protect: [],
@@ -352,8 +353,8 @@ describe("a review", () => {
 });
 
 /** Returns the output of `gatehouse access` for a namespace. */
-function answer(namespace: Estate, flags: AccessFlags, format: "text" | "json" | "csv" = "text") {
-  const { output, refused } = accessAnswer(namespace, accessInquiry(flags, format));
+function answer(namespace: NamespaceFixture, flags: AccessFlags, format: "text" | "json" | "csv" = "text") {
+  const { output, refused } = accessAnswer(namespaceOf(namespace), accessInquiry(flags, format));
   return { text: [...output].join(""), refused };
 }
 
@@ -413,19 +414,16 @@ describe("gatehouse access", () => {
   });
 
   test("--person selects a member in a namespace that decides by access policies", () => {
-    const principal = (id: string, name: string) =>
-      ({ id, name, kind: "user", role: "observer", keys: [] }) as const;
-    const principals = [principal(bob.id, bob.email), principal("user-owner", "owner@example.com")];
-    const identity = { policies: [], principals };
-    const namespace = { ...estate, policy: { ...estate.policy, identity } };
+    const identity = { decides: true, policies: [], serviceAccounts: [], userKeys: new Map() };
+    const namespace = { ...estate, identity: { ...identity, notEvaluated: [] } };
     expect(answer(namespace, { person: bob.email }).text).toContain("1 of 2 principals");
   });
 
   const explained = (flags: AccessFlags, namespace = enforcing) =>
     answer(namespace, { explain: true, device: ["web-01"], login: ["root"], ...flags });
-  const withMembers = (members: NonNullable<Estate["policy"]["members"]>): Estate => ({
+  const withMembers = (...members: NonNullable<NamespaceFixture["members"]>): NamespaceFixture => ({
     ...enforcing,
-    policy: { ...enforcing.policy, members },
+    members,
   });
 
   test("--explain reports expired keys and rules", () => {
@@ -459,10 +457,16 @@ describe("gatehouse access", () => {
 
   test.each([
     ["the user user-bob, who is not a member", []],
-    ["bob@example.com, who has not accepted the invitation", [{ ...bob, isAccepted: false }]],
-    [`bob@example.com, whose membership ended at ${textOf(PAST)}`, [{ ...bob, expiresAt: PAST }]],
+    [
+      "bob@example.com, who has not accepted the invitation",
+      [{ ...member("bob", "observer"), status: "pending" as const }],
+    ],
+    [
+      `bob@example.com, whose membership ended at ${textOf(PAST)}`,
+      [{ ...member("bob", "observer"), accessExpiresAt: PAST }],
+    ],
   ])("--explain reports a key that belongs to %s", (text, members) => {
-    const { refused, text: words } = explained({ key: ["b"] }, withMembers(members));
+    const { refused, text: words } = explained({ key: ["b"] }, withMembers(...members));
     expect(refused).toBe(true);
     expect(words).toContain(`Because the key b belongs to ${text}.`);
   });

@@ -1,10 +1,13 @@
 import { describe, expect, test } from "vitest";
-import type { Estate } from "../../provider/estate/namespaceState.ts";
-import { plannedEstate } from "../../provider/plan/planned/plannedEstate.ts";
-import { accesses, accessLines } from "../../provider/review/accessLines.ts";
-import { changesMode, copiedFindings, limitationsOfModeChange } from "../../provider/review/modeChange.ts";
-import { accessSentence, blockingFindings, PLAIN } from "../../provider/review/report/sections.ts";
+import { accessLines, accessSentence } from "../../provider/privileges/accessLines.ts";
+import {
+  changesMode,
+  copiedFindings,
+  limitationsOfModeChange,
+} from "../../provider/privileges/modeChange.ts";
+import { blockingFindings } from "../../provider/review/report/sections.ts";
 import { reviewNamespace } from "../../provider/review/reviewNamespace.ts";
+import { PLAIN } from "../../provider/style.ts";
 import { parseSshPublicKey, sha256Fingerprint } from "../../sdk/contract/index.ts";
 import {
   type AccessKey,
@@ -15,6 +18,8 @@ import {
   type Principal,
   type SshIdentity,
 } from "../../sdk/policy/index.ts";
+import { accesses } from "./support/example.ts";
+import { type NamespaceFixture, namespaceAfter, namespaceOf } from "./support/namespace.ts";
 import { estate, keyInputs, planOf, step, TENANT, urnOf } from "./support/planned.ts";
 
 const devices = ["web-1", "web-2", "db-1"].map((name) => ({ uid: name, name, tags: [] }));
@@ -80,9 +85,8 @@ interface World {
 function change({ keys = [], rules = [], principals = [], policies = [] }: World, newMode = "identity") {
   const legacy: NamespacePolicy = { devices, keys, rules };
   const identity = { ...legacy, identity: { principals, policies } };
-  const seen = { sessions: 0, logins: [], addresses: [] };
   const [old, now] = newMode === "identity" ? [legacy, identity] : [identity, legacy];
-  const { before, after } = accesses(old, now, { seen, accessUnknown: undefined });
+  const { before, after } = accesses(old, now);
   expect(changesMode(before, after)).toBe(true);
   const lines = accessLines(before, after);
   const found = lint(after);
@@ -293,7 +297,7 @@ describe("a plan that changes the mode", () => {
     username: "^root$",
     filter: { hostname: "web" },
   };
-  const namespace: Estate = {
+  const namespace: NamespaceFixture = {
     ...estate,
     apiKeys: [],
     trustedWorkloads: [],
@@ -331,7 +335,7 @@ describe("a plan that changes the mode", () => {
     );
   };
   const review = async (logins: readonly string[]) =>
-    (await reviewNamespace(namespace, moveWith(logins), options)).review;
+    (await reviewNamespace(namespaceOf(namespace), moveWith(logins), options)).review;
 
   test("has no access change and no blocking finding if it copies the patterns of the keys", async () => {
     const found = await review(["root"]);
@@ -353,7 +357,7 @@ describe("a plan that changes the mode", () => {
     const id = `${TENANT}/${live.fingerprint}`;
     const before = { inputs: keyInputs, outputs: { fingerprint: live.fingerprint } };
     const renamed = planOf(step("update", "PublicKey", "a", { id, after: inputs, before }));
-    const keysIn = (found: Estate) => plannedEstate(found, renamed).policy.keys;
+    const keysIn = (found: NamespaceFixture) => namespaceAfter(found, renamed).policy.keys;
     expect(keysIn(namespace)).toMatchObject([{ name: "renamed", sshFingerprint }]);
     // Servers without access modes have no SSH keys of principals.
     expect(keysIn({ ...namespace, identity: undefined })[0]?.sshFingerprint).toBeUndefined();

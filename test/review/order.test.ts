@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { Step } from "../../provider/engine/index.ts";
-import type { Estate } from "../../provider/estate/namespaceState.ts";
 import { reviewNamespace } from "../../provider/review/reviewNamespace.ts";
 import { changedSteps } from "../../provider/review/reviewPlan.ts";
+import { type NamespaceFixture, namespaceOf } from "./support/namespace.ts";
 import { apiKey, device, estate, planOf, rule, ruleInputs, step, TENANT, uidOf } from "./support/planned.ts";
 
 const names = ["web-2", "web-10", "web-1", "db-1", "gate"];
@@ -14,7 +14,7 @@ const keys = ["kim-2", "kim-10", "ana", "zoe"].map((name, index) => ({
   username: `^(${name}|root)$`,
   filter: { hostname: ".*" },
 }));
-type Member = NonNullable<Estate["members"]>[number];
+type Member = NonNullable<NamespaceFixture["members"]>[number];
 const members = ["owner", "mia10", "mia2", "bob"].map(
   (name) =>
     ({
@@ -72,7 +72,7 @@ const worlds = fc.record({
 type World = typeof worlds extends fc.Arbitrary<infer W> ? W : never;
 
 async function reviewOf(world: World) {
-  const whole: Estate = {
+  const whole: NamespaceFixture = {
     ...estate,
     devices: world.devices,
     policy: {
@@ -84,7 +84,7 @@ async function reviewOf(world: World) {
     apiKeys: world.apiKeys,
     seen: { ...seen, logins: world.logins, addresses: world.addresses },
   };
-  const { review } = await reviewNamespace(whole, planOf(...world.steps), options);
+  const { review } = await reviewNamespace(namespaceOf(whole), planOf(...world.steps), options);
   return review;
 }
 

@@ -1,11 +1,12 @@
 import { describe, expect, test } from "vitest";
 import type { Shown } from "../../provider/engine/index.ts";
 import { withAdoptedNamespaces } from "../../provider/plan/adoptedNamespaces.ts";
-import { newNamespacesOf, plannedEstate } from "../../provider/plan/planned/plannedEstate.ts";
+import { newNamespacesOf } from "../../provider/plan/planned/notes.ts";
 import type { Connection } from "../../provider/service/connection.ts";
 import { parseSshPublicKey, sha256Fingerprint } from "../../sdk/contract/index.ts";
 import type { AccessPolicy } from "../../sdk/policy/index.ts";
 import { sshKeyLine } from "../provider/support/programs.ts";
+import { namespaceAfter } from "./support/namespace.ts";
 import { estate, lineC, planOf, step, TENANT, urnOf } from "./support/planned.ts";
 
 const policy: AccessPolicy = {
@@ -27,7 +28,7 @@ const owner = { ...inputs, subject: { user: "user-owner" } };
 
 type Steps = Parameters<typeof planOf>;
 const planned = (...steps: Steps) =>
-  plannedEstate({ ...estate, identity }, planOf(...steps), { creatorRole: "administrator" });
+  namespaceAfter({ ...estate, identity }, planOf(...steps), { creatorRole: "administrator" });
 
 /** Returns the creation of a policy whose subject is unknown. @param referenced the resources in the subject */
 function withUnknownUser(...referenced: string[]) {
@@ -118,7 +119,7 @@ describe("a change to identity mode", () => {
   const toIdentity = change({ sshAccessMode: "identity" });
   const created = step("create", "AccessPolicy", "root", { after: { ...owner, logins: ["root"] } });
   const policiesAfter = (...steps: Steps) =>
-    plannedEstate({ ...estate, identity: legacyState }, planOf(...steps)).policy.identity?.policies.map(
+    namespaceAfter({ ...estate, identity: legacyState }, planOf(...steps)).policy.identity?.policies.map(
       ({ name, logins }) => [name, logins],
     );
 
@@ -134,18 +135,18 @@ describe("a change to identity mode", () => {
     ["an unknown mode", { sshAccessMode: "[unknown]" }],
     ["unknown settings", "[unknown]"],
   ])("is not evaluated with %s", (_, settings) => {
-    const { notEvaluated } = plannedEstate({ ...estate, identity: legacyState }, planOf(change(settings)));
+    const { notEvaluated } = namespaceAfter({ ...estate, identity: legacyState }, planOf(change(settings)));
     expect(notEvaluated).toEqual([expect.stringContaining("its access mode is secret or unknown")]);
   });
 
   test("reports lists that could not be read, and members without which no access is known", () => {
     const unread = { ...legacyState, notEvaluated: ["the SSH keys of users could not be read"] };
-    const { notEvaluated, accessUnknown } = plannedEstate(
+    const { notEvaluated, accessUnknown } = namespaceAfter(
       { ...estate, identity: unread },
       planOf(toIdentity),
     );
     expect([notEvaluated, accessUnknown]).toEqual([unread.notEvaluated, undefined]);
-    const blind = plannedEstate({ ...estate, members: undefined, identity: unread }, planOf(toIdentity));
+    const blind = namespaceAfter({ ...estate, members: undefined, identity: unread }, planOf(toIdentity));
     expect(blind.accessUnknown).toContain("the members could not be read");
     expect(blind.notEvaluated).toContain(blind.accessUnknown);
   });
@@ -175,7 +176,7 @@ describe("the adoption of a Namespace", () => {
 
   test("evaluates the change of the access mode", async () => {
     const plan = await withAdoptedNamespaces(connection, planOf(adopting("identity")));
-    const { policy, notes, managed } = plannedEstate(legacy, plan);
+    const { policy, notes, managed } = namespaceAfter(legacy, plan);
     expect(policy.identity?.policies.map(({ id }) => id)).toEqual(["p1"]);
     expect([notes, managed]).toMatchObject([[], [{ kind: "Namespace", id: TENANT }]]);
   });
@@ -187,7 +188,7 @@ describe("the adoption of a Namespace", () => {
     const references = { tenant: [urnOf("Namespace", "fleet")] };
     const inside = { ...created, ...(created.after && { after: { ...created.after, references } }) };
     const plan = await withAdoptedNamespaces(connection, planOf(adopting("identity"), inside));
-    const { policy, notes } = plannedEstate(legacy, plan);
+    const { policy, notes } = namespaceAfter(legacy, plan);
     expect(policy.identity?.policies.map(({ logins }) => logins)).toEqual([["*"], ["root"]]);
     expect(notes).toEqual([]);
     expect(newNamespacesOf(plan)).toEqual({ namespaces: 0, resources: 0 });

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { plannedEstate } from "../../provider/plan/planned/plannedEstate.ts";
+import { namespaceAfter } from "./support/namespace.ts";
 import { device, devices, estate, on, plan, planOf, step, TENANT, tagsOf, uidOf } from "./support/planned.ts";
 
 describe("DeviceTags", () => {
@@ -166,7 +166,7 @@ describe("Device", () => {
     const reenrolled = device("new-04", [], { status: "pending", identity: { mac: "02:00:00:00:00:01" } });
     const swapped = { ...estate, devices: [...devices.slice(0, 3), reenrolled] };
     const after = { device: reenrolled.uid, status: "accepted" };
-    const { policy } = plannedEstate(swapped, planOf(step("create", "Device", "d", { after })));
+    const { policy } = namespaceAfter(swapped, planOf(step("create", "Device", "d", { after })));
     expect(policy.devices.filter(({ name }) => name === "web-01").map(({ uid }) => uid)).toEqual([
       reenrolled.uid,
     ]);

@@ -1,6 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { Estate } from "../../provider/estate/namespaceState.ts";
-import { plannedEstate } from "../../provider/plan/planned/plannedEstate.ts";
+import { type NamespaceFixture, namespaceAfter } from "./support/namespace.ts";
 import { apiKey, CREATOR, estate, plan, planOf, step, TENANT, urnOf, workload } from "./support/planned.ts";
 
 const PAST = "2026-01-01T00:00:00.000Z";
@@ -90,7 +89,7 @@ describe("ApiKey", () => {
       ["delete", []],
     ] as const) {
       const after = op === "update" ? { after: { name: "ci2", validDays: 30 } } : {};
-      const planned = plannedEstate(
+      const planned = namespaceAfter(
         two,
         planOf(step(op, "ApiKey", "ci", { before, id: `${TENANT}/ci`, ...after })),
       );
@@ -99,8 +98,11 @@ describe("ApiKey", () => {
   });
 
   test("is managed under its current name", () => {
-    const renamed = { ...estate, apiKeys: [{ ...apiKey("ci", "observer"), name: "by-hand" }] } as Estate;
-    const planned = plannedEstate(
+    const renamed = {
+      ...estate,
+      apiKeys: [{ ...apiKey("ci", "observer"), name: "by-hand" }],
+    } as NamespaceFixture;
+    const planned = namespaceAfter(
       renamed,
       planOf(step("same", "ApiKey", "ci", { ...state, after: { validDays: 30 } })),
     );

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { kinds } from "../../provider/plan/planned/kinds.ts";
-import { plannedEstate } from "../../provider/plan/planned/plannedEstate.ts";
+import { kinds } from "../../provider/kinds/index.ts";
 import { definitions } from "../../provider/resources/index.ts";
+import { namespaceAfter } from "./support/namespace.ts";
 import {
   estate,
   keyB,
@@ -39,7 +39,8 @@ test("ignores resources of other packages, components and the stack", () => {
 });
 
 test("supports every resource", () => {
-  expect([...kinds.keys()].sort()).toEqual(definitions.map(({ name }) => name).sort());
+  expect(Object.keys(kinds).sort()).toEqual(definitions.map(({ name }) => name).sort());
+  for (const [name, { definition }] of Object.entries(kinds)) expect(definition.name).toBe(name);
 });
 
 describe("namespaces", () => {
@@ -69,8 +70,8 @@ describe("namespaces", () => {
     const theirs = step("create", "PublicKey", "k", { after: { ...keyInputs, data: lineC, tenant: OTHER } });
     expect(plan(theirs)).toMatchObject({ policy: estate.policy, unknown: [], notes: [] });
     const unnamed = planOf(step("create", "PublicKey", "k", { after: { ...keyInputs, data: lineC } }));
-    expect(plannedEstate(estate, unnamed, { home: OTHER }).policy).toEqual(estate.policy);
-    expect(plannedEstate(estate, unnamed).policy.keys).toHaveLength(3);
+    expect(namespaceAfter(estate, unnamed, { home: OTHER }).policy).toEqual(estate.policy);
+    expect(namespaceAfter(estate, unnamed).policy.keys).toHaveLength(3);
     // A resource belongs to the namespace in the state, even if the program sets no namespace.
     const state = { before: { outputs: { ...keyState.before.outputs, tenant: OTHER } }, id: keyId };
     expect(plan(step("update", "PublicKey", "a", { ...state, after: keyInputs })).policy).toEqual(

@@ -4,8 +4,10 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { openStack, type Stack } from "../../provider/engine/index.ts";
-import { type Estate, readEstate } from "../../provider/estate/namespaceState.ts";
-import { type PlannedEstate, plannedEstate } from "../../provider/plan/planned/plannedEstate.ts";
+import { readNamespace } from "../../provider/estate/readNamespace.ts";
+import { apiKeysOf } from "../../provider/kinds/apiKey.ts";
+import { membersOf } from "../../provider/kinds/member.ts";
+import type { NamespaceState } from "../../provider/kinds/namespaceState.ts";
 import { Connection } from "../../provider/service/connection.ts";
 import type { NamespacePolicy } from "../../sdk/policy/index.ts";
 import { sshKeyLine } from "../provider/support/programs.ts";
@@ -14,6 +16,7 @@ import { engines } from "../support/gatehouse.ts";
 import { ownDefinitions } from "../support/ownDefinitions.ts";
 import { firewallRule } from "../support/policy.ts";
 import { sharedFleet } from "../support/shared.ts";
+import { listsOf, namespaceAfter } from "./support/namespace.ts";
 
 const PROGRAM = fileURLToPath(new URL("../endToEnd/fixtures/commonjs", import.meta.url));
 
@@ -165,8 +168,8 @@ describe.each(engines)("a plan with the $label", ({ engine, available }) => {
         POLICY: JSON.stringify(program),
       },
     });
-  const estateNow = async (): Promise<Estate> =>
-    readEstate(new Connection(fleet.client, { defaultTenant: fleet.tenant }));
+  const namespaceNow = async () =>
+    readNamespace(new Connection(fleet.client, { defaultTenant: fleet.tenant }));
 
   beforeAll(async () => {
     folder = mkdtempSync(join(tmpdir(), "gatehouse-state-"));
@@ -188,8 +191,8 @@ describe.each(engines)("a plan with the $label", ({ engine, available }) => {
   const options = { timeout: 600_000, tags: ["long"] };
   it.runIf(available)("predicts the namespace after the apply", options, async () => {
     stack = await open(before);
-    const empty = await estateNow();
-    const first = plannedEstate(empty, await stack.preview({ values: true }));
+    const empty = await namespaceNow();
+    const first = namespaceAfter(empty, await stack.preview({ values: true }));
     await stack.up({ skipPreview: true });
     await agrees(first, empty);
 
@@ -212,9 +215,9 @@ describe.each(engines)("a plan with the $label", ({ engine, available }) => {
     }
 
     stack = await open(after);
-    const today = await estateNow();
+    const today = await namespaceNow();
     const plan = await stack.preview({ values: true });
-    const planned = plannedEstate(today, plan);
+    const planned = namespaceAfter(today, plan);
     expect(planned.notEvaluated).toEqual([]);
     expect(planned.unknown).toEqual([expect.stringContaining("have an account: ana@example.com")]);
     expect(planned.duplicates).toEqual([]);
@@ -236,31 +239,36 @@ describe.each(engines)("a plan with the $label", ({ engine, available }) => {
     expect(
       rules.filter((one) => !managed("FirewallRule").has(one.id)).map(({ priority }) => priority),
     ).toEqual([8]);
-    expect(unmanaged("ApiKey", today.apiKeys?.map(({ name }) => name) ?? [])).toEqual([]);
+    expect(unmanaged("ApiKey", apiKeysOf(today)?.map(({ name }) => name) ?? [])).toEqual([]);
     expect(
-      unmanaged("Member", today.members?.filter(({ role }) => role !== "owner").map(({ id }) => id) ?? []),
+      unmanaged(
+        "Member",
+        membersOf(today)
+          ?.filter(({ role }) => role !== "owner")
+          .map(({ id }) => id) ?? [],
+      ),
     ).toEqual([]);
 
     // After the apply, the next plan is empty and predicts no change.
-    const idle = plannedEstate(now, await stack.preview({ values: true }));
+    const idle = namespaceAfter(now, await stack.preview({ values: true }));
     expect(comparable(idle.policy, () => false)).toEqual(comparable(now.policy, () => false));
     expect(idle.unknown).toEqual([]);
   });
 
-  async function agrees(planned: PlannedEstate, earlier: Estate): Promise<Estate> {
-    const now = await estateNow();
+  async function agrees(planned: ReturnType<typeof namespaceAfter>, earlier: NamespaceState) {
+    const now = await namespaceNow();
     const known = new Set(earlier.policy.rules.map(({ id }) => id));
     const isNew = (id: string) => !known.has(id);
     expect(comparable(planned.policy, isNew)).toEqual(comparable(now.policy, isNew));
     const seats = (members: readonly { email: string; role: string }[] | undefined) =>
       members?.map(({ email, role }) => `${email} ${role}`).sort();
-    expect(seats(planned.members)).toEqual(seats(now.members));
+    expect(seats(planned.members)).toEqual(seats(membersOf(now)));
     const ends = (keys: readonly { name: string; role: string | undefined }[] | undefined) =>
       keys?.map(({ name, role }) => `${name} ${role}`).sort();
-    expect(ends(planned.apiKeys)).toEqual(ends(now.apiKeys));
-    const trusted = ({ trustedWorkloads = [] }: Pick<Estate, "trustedWorkloads">) =>
+    expect(ends(planned.apiKeys)).toEqual(ends(apiKeysOf(now)));
+    const trusted = ({ trustedWorkloads = [] }: Pick<ReturnType<typeof listsOf>, "trustedWorkloads">) =>
       trustedWorkloads.map(({ name, role, claims }) => `${name} ${role} ${claims.ref}`).sort();
-    expect(trusted(planned)).toEqual(trusted(now));
+    expect(trusted(planned)).toEqual(trusted(listsOf(now)));
     return now;
   }
 });

@@ -1,10 +1,10 @@
 import { describe, expect, test } from "vitest";
-import type { Estate } from "../../provider/estate/namespaceState.ts";
+import type { NamespaceFixture } from "./support/namespace.ts";
 import { reviewed, reviewedBy } from "./support/namespaceReview.ts";
 import { apiKey, estate, lineC, member, step, TENANT, workload } from "./support/planned.ts";
 
 /** A namespace whose server ends access, with one key of `ana`, who is not a member. */
-const orphaned = (more: Partial<Estate> = {}): Estate => ({
+const orphaned = (more: Partial<NamespaceFixture> = {}): NamespaceFixture => ({
   ...estate,
   enforcesExpiry: true,
   policy: {
@@ -231,7 +231,7 @@ describe("a role above observer", () => {
 });
 
 describe("the settings of a namespace", () => {
-  const settings: NonNullable<Estate["settings"]> = {
+  const settings: NonNullable<NamespaceFixture["settings"]> = {
     sessionRecord: true,
     connectionAnnouncement: "",
     deviceProof: "required",
@@ -242,7 +242,7 @@ describe("the settings of a namespace", () => {
     sessionRecordFailure: "end",
     sshForwarding: [],
   };
-  const live: Estate = { ...estate, settings };
+  const live: NamespaceFixture = { ...estate, settings };
   const declaring = (changes: Readonly<Record<string, unknown>>) => {
     const after = { name: "fleet", settings: { ...settings, ...changes } };
     return step("update", "Namespace", "fleet", {
@@ -287,7 +287,7 @@ describe("the settings of a namespace", () => {
     const opened = await reviewed(live, declaring({ sshForwarding: [rule] }));
     expect(opened.review.settings).toMatchObject([{ setting: "sshForwarding", to: [rule], effect: "opens" }]);
     expect(opened.title).toContain("1 setting change; gained privileges: setting sshForwarding");
-    const open: Estate = { ...estate, settings: { ...settings, sshForwarding: [rule] } };
+    const open: NamespaceFixture = { ...estate, settings: { ...settings, sshForwarding: [rule] } };
     expect((await reviewed(open, declaring({}))).title).not.toContain("gained");
   });
 
@@ -316,20 +316,40 @@ describe("an install key", () => {
   });
 
   test("that a plan revokes or keeps is no gain", async () => {
-    const state = { before: { inputs: key, outputs: {} }, id: `${TENANT}/floor` };
-    const deleted = await reviewed(estate, step("delete", "InstallKey", "floor", state));
+    const live = { ...estate, installKeys: [{ id: "k1", ...key }] };
+    const state = { before: { inputs: key, outputs: { installKeyId: "k1" } }, id: `${TENANT}/k1` };
+    const deleted = await reviewed(live, step("delete", "InstallKey", "floor", state));
     expect(deleted.review.privileges).toMatchObject([{ change: "lost" }]);
     expect(deleted.title).not.toContain("gained");
     const webhook = { ...key, mode: "webhook", webhookUrl: "https://a.example.org" };
-    const moved = { ...webhook, webhookUrl: "https://b.example.org" };
     const changed = step("update", "InstallKey", "floor", {
-      before: { inputs: webhook, outputs: {} },
+      before: { inputs: webhook, outputs: { installKeyId: "k1" } },
       id: state.id,
-      after: moved,
+      after: { ...webhook, webhookUrl: "https://b.example.org" },
     });
-    expect((await reviewed(estate, changed)).review.privileges).toMatchObject([{ change: "altered" }]);
-    const kept = await reviewed(estate, step("same", "InstallKey", "floor", { ...state, after: key }));
+    const moved = { ...estate, installKeys: [{ id: "k1", ...webhook }] };
+    expect((await reviewed(moved, changed)).review.privileges).toMatchObject([{ change: "altered" }]);
+    const kept = await reviewed(live, step("same", "InstallKey", "floor", { ...state, after: key }));
     expect(kept.review.privileges).toEqual([]);
+  });
+
+  test("of a mode that is unknown before the apply is not evaluated", async () => {
+    const hidden = step("create", "InstallKey", "floor", { after: { ...key, mode: "[unknown]" } });
+    const { review } = await reviewed(estate, hidden);
+    expect(review.privileges).toEqual([]);
+    expect(review.notEvaluated).toEqual([
+      'InstallKey "floor": its mode is secret or unknown before the apply; access is evaluated without this resource',
+    ]);
+  });
+
+  test("that no program declares gives a privilege", async () => {
+    const { review } = await reviewed({ ...estate, installKeys: [{ id: "k1", ...key }] });
+    expect(review.coverage.unmanaged).toContainEqual(
+      expect.objectContaining({
+        ...{ kind: "InstallKey", id: "k1", name: "floor" },
+        widens: ["enrolls devices in the namespace (mode automatic, tags prod)"],
+      }),
+    );
   });
 });
 
@@ -337,7 +357,7 @@ describe("a rule that denies until a time", () => {
   const key = { fingerprint: "aa", name: "ana", username: "", filter: {} };
   const deny = { action: "deny", active: true, priority: 1, sourceIp: ".*", username: ".*" } as const;
   const rule = { ...deny, id: "1", filter: {} };
-  const live: Estate = {
+  const live: NamespaceFixture = {
     ...estate,
     enforcesExpiry: true,
     policy: { ...estate.policy, keys: [key], rules: [rule] },
@@ -359,7 +379,10 @@ describe("a rule that denies until a time", () => {
   });
 
   test("gives no access later that the namespace without the change gives at the same time", async () => {
-    const already: Estate = { ...live, policy: { ...live.policy, rules: [{ ...rule, expiresAt: starts }] } };
+    const already: NamespaceFixture = {
+      ...live,
+      policy: { ...live.policy, rules: [{ ...rule, expiresAt: starts }] },
+    };
     expect((await reviewed(already, ending(starts))).review.access).toEqual([]);
     const later = ending("2032-01-01T00:00:00.000Z");
     expect((await reviewed(already, later)).review.access?.map(({ change }) => change)).not.toContain(
@@ -381,7 +404,7 @@ describe("a rule that denies until a time", () => {
   test("shows that the end of access that starts later is prolonged", async () => {
     const ends = "2032-01-01T00:00:00.000Z";
     const { policy } = live;
-    const denied: Estate = {
+    const denied: NamespaceFixture = {
       ...live,
       policy: { ...policy, keys: [{ ...key, expiresAt: ends }], rules: [{ ...rule, expiresAt: starts }] },
     };
@@ -405,7 +428,7 @@ describe("a rule that denies until a time", () => {
         username: "^root$",
       },
     });
-    const narrow: Estate = {
+    const narrow: NamespaceFixture = {
       ...live,
       policy: { ...live.policy, rules: [{ ...rule, username: "^admin$", expiresAt: starts }] },
     };
@@ -428,7 +451,7 @@ test("more ends of rules that deny than the limit are not evaluated", async () =
     } as const),
     expiresAt: `20${30 + at}-01-01T00:00:00.000Z`,
   }));
-  const live: Estate = { ...estate, enforcesExpiry: true, policy: { ...estate.policy, rules } };
+  const live: NamespaceFixture = { ...estate, enforcesExpiry: true, policy: { ...estate.policy, rules } };
   const { review } = await reviewed(live);
   expect(review.notEvaluated).toContain(
     "the access after 5 further ends of rules that deny was not evaluated: the limit is 20",

@@ -1,12 +1,8 @@
 import pc from "picocolors";
 import { describe, expect, test } from "vitest";
+import type { ReviewedAccess } from "../../provider/privileges/accessLines.ts";
 import { code, reviewMarkdown } from "../../provider/review/report/markdown.ts";
-import type {
-  NamespaceReview,
-  Review,
-  ReviewedAccess,
-  ReviewedFinding,
-} from "../../provider/review/report/review.ts";
+import type { NamespaceReview, Review, ReviewedFinding } from "../../provider/review/report/review.ts";
 import { type Allowed, objections } from "../../provider/review/report/sections.ts";
 import { reviewText } from "../../provider/review/report/text.ts";
 

@@ -1,12 +1,12 @@
 import { describe, expect, test } from "vitest";
 import type { Plan, Step } from "../../provider/engine/index.ts";
-import type { Estate } from "../../provider/estate/namespaceState.ts";
 import { type NamespaceReviewOptions, reviewNamespace } from "../../provider/review/reviewNamespace.ts";
+import { type NamespaceFixture, namespaceOf } from "./support/namespace.ts";
 
 const HOME = "00000000-0000-4000-8000-000000000001";
 const OTHER = "00000000-0000-4000-8000-000000000002";
 
-const estateOf = (tenant: string): Estate => ({
+const estateOf = (tenant: string): NamespaceFixture => ({
   tenant,
   name: `namespace ${tenant.at(-1)}`,
   devices: [],
@@ -15,13 +15,11 @@ const estateOf = (tenant: string): Estate => ({
   trustedWorkloads: [],
   notEvaluated: [],
   unknown: [],
-  unreadable: {},
   accessUnknown: undefined,
   identity: undefined,
   settings: undefined,
   formerOwners: new Map(),
   enforcesExpiry: false,
-  declarers: new Map(),
   policy: { devices: [], keys: [], rules: [] },
   seen: { sessions: 0, logins: [], addresses: [] },
 });
@@ -47,7 +45,7 @@ const review = async (tenant: string, steps: Step[], more: Partial<NamespaceRevi
     actor: { kind: "user", role: "administrator" },
     ...more,
   };
-  return (await reviewNamespace(estateOf(tenant), { steps } as unknown as Plan, options)).review;
+  return (await reviewNamespace(namespaceOf(estateOf(tenant)), { steps } as unknown as Plan, options)).review;
 };
 
 describe.each([
@@ -154,7 +152,7 @@ describe("trusted workloads", () => {
   const main = { repository: "acme/fleet", ref: "refs/heads/main" };
   const planOf = (...some: Step[]) => ({ steps: some }) as unknown as Plan;
   const live = { id: "65a1f0c2d3e4b5a697887766", maxSessionMinutes: 60 };
-  const withLive = (claims: Record<string, string>): Estate => ({
+  const withLive = (claims: Record<string, string>): NamespaceFixture => ({
     ...estateOf(HOME),
     trustedWorkloads: [{ ...live, ...inputs("operator", claims), role: "operator" }],
   });
@@ -196,7 +194,7 @@ describe("trusted workloads", () => {
   });
 
   test("that no program declares widen access", async () => {
-    const { review: found } = await reviewNamespace(withLive(main), planOf(), options);
+    const { review: found } = await reviewNamespace(namespaceOf(withLive(main)), planOf(), options);
     expect(found.workloads).toEqual([]);
     expect(found.coverage).toMatchObject({
       managed: 0,
@@ -209,8 +207,8 @@ describe("trusted workloads", () => {
   });
 
   test("that cannot be read block the review", async () => {
-    const unread: Estate = { ...estateOf(HOME), trustedWorkloads: undefined };
-    const { review: found } = await reviewNamespace(unread, planOf(), options);
+    const unread: NamespaceFixture = { ...estateOf(HOME), trustedWorkloads: undefined };
+    const { review: found } = await reviewNamespace(namespaceOf(unread), planOf(), options);
     expect(found.notEvaluated).toEqual([
       "trusted workloads could not be read; unmanaged workloads cannot be detected",
     ]);

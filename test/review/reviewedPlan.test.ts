@@ -5,11 +5,11 @@ import { gzipSync } from "node:zlib";
 import fc from "fast-check";
 import { afterAll, describe, expect, test } from "vitest";
 import type { Plan, Step } from "../../provider/engine/index.ts";
-import type { Estate } from "../../provider/estate/namespaceState.ts";
 import { capturePlan } from "../../provider/plan/saved/capturePlan.ts";
 import { OutdatedPlanError, planDifferences } from "../../provider/plan/saved/planDifferences.ts";
 import type { ReviewedContent, ReviewedObject, ReviewedStep } from "../../provider/plan/saved/planFile.ts";
 import { readPlan, savePlan } from "../../provider/plan/saved/planFile.ts";
+import { type NamespaceFixture, namespaceOf } from "./support/namespace.ts";
 
 const step = (more: Partial<ReviewedStep> = {}): ReviewedStep => ({
   ...{ op: "update", title: 'PublicKey "ana"', about: { id: "1/ab:cd" } },
@@ -134,8 +134,14 @@ describe("a plan compared with the reviewed plan", () => {
 
 describe("a captured plan", () => {
   const device = (uid: string, name: string, status: "accepted" | "pending") =>
-    ({ uid, name, status, tags: [], identity: { mac: "" } }) as unknown as Estate["devices"][number];
-  const estate = (devices: Estate["devices"]): Estate => ({
+    ({
+      uid,
+      name,
+      status,
+      tags: [],
+      identity: { mac: "" },
+    }) as unknown as NamespaceFixture["devices"][number];
+  const estate = (devices: NamespaceFixture["devices"]): NamespaceFixture => ({
     ...{
       tenant: "1",
       name: "fleet",
@@ -147,11 +153,9 @@ describe("a captured plan", () => {
       formerOwners: new Map(),
       notEvaluated: [],
       unknown: [],
-      unreadable: {},
       accessUnknown: undefined,
       identity: undefined,
       enforcesExpiry: false,
-      declarers: new Map(),
     },
     policy: { devices: [], keys: [], rules: [] },
     seen: { sessions: 0, logins: [], addresses: [] },
@@ -163,9 +167,14 @@ describe("a captured plan", () => {
       after: { inputs: { device: "db-1", status: "accepted" }, outputs: {} },
     },
   ];
-  const of = (devices: Estate["devices"], planSteps = steps) =>
+  const of = (devices: NamespaceFixture["devices"], planSteps = steps) =>
     capturePlan({ project: "fleet", stack: "prod", steps: planSteps } as unknown as Plan, {
-      ...{ service: "https://gate.example.org", home: "1", refresh: true, estates: [estate(devices)] },
+      ...{
+        service: "https://gate.example.org",
+        home: "1",
+        refresh: true,
+        live: [namespaceOf(estate(devices))],
+      },
     });
 
   test("contains the device that a name selects, also if the device is pending", () => {

@@ -5,7 +5,8 @@ import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { accessAnswer } from "../../provider/access/answer.ts";
 import { type AccessFlags, accessInquiry } from "../../provider/access/inquiry.ts";
-import { type Estate, readEstate } from "../../provider/estate/namespaceState.ts";
+import { readNamespace } from "../../provider/estate/readNamespace.ts";
+import type { NamespaceState } from "../../provider/kinds/namespaceState.ts";
 import { testLive } from "../../provider/review/testedNamespace.ts";
 import { Connection } from "../../provider/service/connection.ts";
 import { schemaFaults } from "../support/schemas.ts";
@@ -15,16 +16,16 @@ const EXAMPLE = fileURLToPath(new URL("../../examples/fleet-access/access.policy
 
 let world: PolicyWorld;
 let connection: Connection;
-let estate: Estate;
+let estate: NamespaceState;
 beforeAll(async () => {
   world = await startPolicyWorld();
   connection = new Connection(world.fleet.client);
-  estate = await readEstate(connection);
+  estate = await readNamespace(connection);
 });
 afterAll(() => world?.fleet.stop());
 
 const printed = (flags: AccessFlags, accessUnknown?: string) =>
-  JSON.parse([...accessAnswer({ ...estate, accessUnknown }, accessInquiry(flags, "json")).output].join(""));
+  JSON.parse([...accessAnswer(estate.with({ accessUnknown }), accessInquiry(flags, "json")).output].join(""));
 
 describe("JSON output matches its schema, and modified output does not", () => {
   test("for the command access", () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { ReviewedAccess } from "../../provider/review/report/review.ts";
+import type { ReviewedAccess } from "../../provider/privileges/accessLines.ts";
 import { differences, laterDifferences, type Stated } from "./support/truth/compare.ts";
 import { ADDRESSES, type Decisions, JOBS, LOGINS, loginOf } from "./support/truth/TruthWorld.ts";
 

@@ -2,9 +2,8 @@ import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { type Drifted, driftMeaning } from "../../provider/drift/driftMeaning.ts";
 import type { Step } from "../../provider/engine/index.ts";
-import { definitionNamed, type LiveObject } from "../../provider/estate/liveObjects.ts";
-import type { Estate } from "../../provider/estate/namespaceState.ts";
-import { plannedEstate } from "../../provider/plan/planned/plannedEstate.ts";
+import { idWithin } from "../../provider/resources/values.ts";
+import { type NamespaceFixture, namespaceAfter } from "./support/namespace.ts";
 import { reviewed } from "./support/namespaceReview.ts";
 import {
   apiKey,
@@ -25,7 +24,7 @@ const rule = { id: "1", action: "deny", active: true, priority: 5, sourceIp: ".*
 const everywhere = { hostname: ".*" };
 
 /** A namespace whose server ends access. A rule denies every login, except on the device `open-01`. */
-const base: Estate = {
+const base: NamespaceFixture = {
   ...estate,
   enforcesExpiry: true,
   devices: [device("web-01", ["prod"]), device("open-01", []), device("new-04", [], { status: "pending" })],
@@ -76,7 +75,7 @@ type Sides = Parameters<typeof step>[3];
 interface Way {
   readonly way: string;
   /** The namespace before the change. @default {@link base} */
-  readonly live?: Estate;
+  readonly live?: NamespaceFixture;
   readonly op: "create" | "update" | "delete";
   readonly kind: string;
   readonly sides: Sides;
@@ -113,7 +112,7 @@ const bob = { before: { outputs: { userId: "user-bob" } }, id: `${TENANT}/user-b
 const bobDeclared = { email: "bob@example.com", role: "observer", expiresAt: "2030-01-01T00:00:00Z" };
 const { id: workloadId, ...workloadInputs } = { ...workload, role: "operator" as const };
 const workloadState = { before: { outputs: { workloadId } }, id: `${TENANT}/${workloadId}` };
-const administrator: Estate = {
+const administrator: NamespaceFixture = {
   ...base,
   members: [
     member("owner", "owner"),
@@ -125,7 +124,7 @@ const settingsWith = (changes: object) => ({
   name: "fleet",
   settings: { ...base.settings, ...changes } as never,
 });
-const identity: Estate = {
+const identity: NamespaceFixture = {
   ...base,
   identity: { decides: true, policies: [], serviceAccounts: [], userKeys: new Map(), notEvaluated: [] },
   policy: { ...base.policy, identity: { policies: [], principals: [] } },
@@ -274,43 +273,23 @@ const ways: readonly Way[] = [
       kind: "InstallKey",
       section: "Other privileges",
     },
-    ...{ title: "InstallKey x enrolls devices in the namespace", drift: "effects", created: "k" },
+    ...{ title: "InstallKey x enrolls devices in the namespace", drift: "effects", created: "x" },
     sides: { after: { name: "x", mode: "automatic" } },
   },
 ];
 
 const changeOf = ({ op, kind, sides }: Way): Step => step(op, kind, "x", sides);
 
-/** The namespace after a manual change with the same effect as a step. */
-function changedManually(live: Estate, change: Step): Estate {
-  const { policy, members, apiKeys, trustedWorkloads, settings } = plannedEstate(live, planOf(change));
-  const accepted = new Map(policy.devices.map((one) => [one.uid, one]));
-  const devices = live.devices.map((one): Estate["devices"][number] => {
-    const { name = one.name, tags = one.tags } = accepted.get(one.uid) ?? {};
-    return { ...one, name, tags: [...tags], status: accepted.has(one.uid) ? "accepted" : "pending" };
-  });
-  return {
-    ...{ ...live, policy, members, apiKeys, trustedWorkloads, settings },
-    devices,
-    identity: live.identity && { ...live.identity, policies: policy.identity?.policies ?? [] },
-  };
-}
-
 /** Evaluates the drift of a manual change of a declared object, or of an unmanaged object. */
 function driftOf({ live = base, op, kind, sides, declared, created }: Way, change: Step) {
-  const estate = changedManually(live, change);
-  const unmanaged: LiveObject[] =
+  // A manual change has the same effect as the step.
+  const { state } = namespaceAfter(live, planOf(change));
+  const unmanaged =
     created === undefined
       ? []
-      : [
-          {
-            definition: definitionNamed(kind),
-            id: `${TENANT}/${created}`,
-            name: "x",
-            // The time of the creation identifies an API key.
-            state: { ...(estate.apiKeys?.find(({ name }) => name === created) ?? sides.after) },
-          },
-        ];
+      : state
+          .watched()
+          .filter((object) => object.definition.name === kind && idWithin(object).startsWith(created));
   const reverting =
     declared && step(op === "delete" ? "create" : op, kind, "x", { ...sides, after: declared });
   const fields =
@@ -319,7 +298,7 @@ function driftOf({ live = base, op, kind, sides, declared, created }: Way, chang
       : [];
   const drifted = reverting ? [{ ...reverting, op, fields } as Drifted] : [];
   const plan = planOf(...(reverting ? [reverting] : []));
-  const meaning = driftMeaning({ estate, plan, drifted, unmanaged, home: TENANT });
+  const meaning = driftMeaning({ live: state, plan, drifted, unmanaged, home: TENANT });
   return { ...meaning.namespace, effects: [...meaning.ofObjects.values()].flat() };
 }
 

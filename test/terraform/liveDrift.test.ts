@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { inventoryOf } from "../../provider/estate/liveObjects.ts";
 import { TerraformResource } from "../../provider/providers/terraform/resource.ts";
+import { definitionsByName, type KindName } from "../../provider/resources/index.ts";
 import { Connection } from "../../provider/service/connection.ts";
 import { SOURCE } from "../../provider/terraform/source.ts";
 import { createClient, passwordCredential } from "../../sdk/index.ts";
@@ -45,12 +46,16 @@ describe("drift of a Terraform plan", () => {
   afterAll(() => fleet.stop());
 
   /** Returns a resource for each live object of these kinds, with the attributes that its state has. */
-  async function resourcesOf(...kinds: readonly string[]): Promise<Planned[]> {
-    const { objects } = await inventoryOf(new Connection(fleet.client), fleet.tenant, kinds);
+  async function resourcesOf(...kinds: readonly KindName[]): Promise<Planned[]> {
+    const { objects } = await inventoryOf(
+      new Connection(fleet.client),
+      fleet.tenant,
+      kinds.map((kind) => definitionsByName[kind]),
+    );
     return objects.map(({ definition, id, name, state }) => {
       const resource = new TerraformResource(definition);
       const label = name.replaceAll(/\W/g, "_");
-      const row = resource.row({ id, state: state ?? {} }, {});
+      const row = resource.row({ id, state }, {});
       return { address: `${resource.typeName}.r${label}`, type: resource.typeName, state: row };
     });
   }

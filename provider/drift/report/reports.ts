@@ -1,21 +1,14 @@
 import { type FieldChange, typeName } from "../../engine/index.ts";
 import { expiredSentence } from "../../estate/expired.ts";
 import type { Format } from "../../import/model.ts";
+import { accessSentence } from "../../privileges/accessLines.ts";
 import { COMMENT_MAX, code, fittedSections, MARKDOWN } from "../../review/report/markdown.ts";
-import {
-  accessSentence,
-  apiKeySentence,
-  memberSentence,
-  PLAIN,
-  type ReportStyle,
-  type Section,
-  settingSentence,
-  workloadSentence,
-} from "../../review/report/sections.ts";
+import { changeSections, type ReportStyle, type Section } from "../../review/report/sections.ts";
 import { testPlaces } from "../../review/report/testPlaces.ts";
 import { type Paint, sectionLines, terminalStyle } from "../../review/report/text.ts";
 import type { TestedNamespace } from "../../review/testedNamespace.ts";
 import { actorText, declarationText } from "../../service/auditTrail.ts";
+import { PLAIN } from "../../style.ts";
 import { counted, printable, timeText } from "../../words.ts";
 import { changedFields } from "../changedFields.ts";
 import {
@@ -154,29 +147,14 @@ function driftSections(report: DriftReport, style: ReportStyle): Section[] {
       items: expired.map((object) => expiredSentence(object, style.name(object.name))),
     },
     { title: `Not evaluated: ${notEvaluated.length}`, items: notEvaluated.map(style.text) },
-    ...namespaces.flatMap(({ name, access, members, workloads, apiKeys, settings }) => {
-      const where = isSole ? "" : ` in the namespace ${style.text(name)}`;
+    ...namespaces.flatMap(({ name, access, ...changes }) => {
+      const where = ` from drift${isSole ? "" : ` in the namespace ${style.text(name)}`}`;
       return [
         {
-          title: `Access changes from drift${where}`,
+          title: `Access changes${where}`,
           items: (access ?? []).map((line) => style.change(line.change, accessSentence(line, style))),
         },
-        {
-          title: `Member changes from drift${where}`,
-          items: members.map((change) => memberSentence(change, style)),
-        },
-        {
-          title: `Trusted workload changes from drift${where}`,
-          items: workloads.map((change) => workloadSentence(change, style)),
-        },
-        {
-          title: `API key changes from drift${where}`,
-          items: apiKeys.map((change) => apiKeySentence(change, style)),
-        },
-        {
-          title: `Setting changes from drift${where}`,
-          items: settings.map((change) => settingSentence(change, style)),
-        },
+        ...changeSections(changes, style, where),
       ];
     }),
     {

@@ -1,11 +1,12 @@
 import { isDeepStrictEqual } from "node:util";
 import { Access, type AccessDevice, type AccessRule, areDisjoint } from "@gatehouse-access/sdk/policy";
-import { acceptedDevices } from "../../estate/namespaceState.ts";
+import { accessDevices, devicesOf } from "../../kinds/device.ts";
+import type { Draft } from "../../kinds/draft.ts";
+import { rulesOf } from "../../kinds/firewallRule.ts";
+import { isHidden, type PlannedStep } from "../../kinds/plannedStep.ts";
 import { claimsOfId } from "../../lifecycle/claims.ts";
 import type { Claim } from "../../resources/definition.ts";
-import { canonicalInputs } from "../../resources/values.ts";
-import { isHidden, type PlannedStep } from "../steps.ts";
-import type { Draft } from "./draft.ts";
+import { canonicalInputs, idWithin } from "../../resources/values.ts";
 
 /**
  * Two or more resources that declare the same object. Each resource would revert the changes of the other resources.
@@ -54,7 +55,7 @@ function claimsOf(draft: Draft, { planned, id }: Declared): readonly Claim[] {
   // A value that is secret or unknown has no canonical form.
   const known = Object.entries(fields).filter(([name]) => !isHidden(after.inputs[name]));
   const inputs = canonicalInputs(Object.fromEntries(known), after.inputs);
-  if (fields.tenant) inputs.tenant = draft.estate.tenant;
+  if (fields.tenant) inputs.tenant = draft.live.tenant;
   // The selector may be a name or a MAC address, so the device's uid from the id of the object replaces the selector.
   if (fields.device) inputs.device = id?.split("/")[1] ?? inputs.device;
   return [...identity.ofInputs(inputs), ...ofId];
@@ -63,10 +64,10 @@ function claimsOf(draft: Draft, { planned, id }: Declared): readonly Claim[] {
 /**
  * Returns the key of a declared object as text for messages: without the tenant, and with device names instead of uids.
  */
-function inWords({ estate }: Draft, key: string): string {
-  const text = key.replace(`${estate.tenant}/`, "").replace(`${estate.tenant} `, "");
-  const device = estate.devices.find(({ uid }) => text.includes(uid));
-  return device ? text.replace(device.uid, `the device ${device.name}`) : text;
+function inWords({ live }: Draft, key: string): string {
+  const text = key.replace(`${live.tenant}/`, "").replace(`${live.tenant} `, "");
+  const device = devicesOf(live).find((object) => text.includes(idWithin(object)));
+  return device ? text.replace(idWithin(device), `the device ${device.name}`) : text;
 }
 
 /**
@@ -88,9 +89,9 @@ const PAIRS_MAX = 10_000;
  * Finds pairs of contradictory rules in which the plan creates or changes at least one rule. In such a pair, the rule
  * that was created last decides.
  */
-export function contradictions({ rules, estate, devices }: Draft): Contradiction[] {
-  const known = new Map(estate.policy.rules.map((rule) => [rule.id, rule]));
-  const active = [...rules.values()].filter((rule) => rule.active);
+export function contradictions(draft: Draft): Contradiction[] {
+  const known = new Map(rulesOf(draft.live).map((rule) => [rule.id, rule]));
+  const active = rulesOf(draft).filter((rule) => rule.active);
   let shared: ReturnType<typeof sharedDevices> | undefined;
   const conflicts: Contradiction[] = [];
   const done = new Set<AccessRule>();
@@ -105,7 +106,7 @@ export function contradictions({ rules, estate, devices }: Draft): Contradiction
         const text = `more than ${PAIRS_MAX} pairs of an allow rule and a deny rule have the same priority, too many to compare; give the rules different priorities`;
         return [...conflicts, { text, isUndecided: true }];
       }
-      shared ??= sharedDevices(acceptedDevices(devices.values()));
+      shared ??= sharedDevices(accessDevices(devicesOf(draft)));
       const device = shared(rule, other);
       if (device === undefined) continue;
       const isUndecided = !known.has(rule.id) && !known.has(other.id);

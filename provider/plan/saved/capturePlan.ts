@@ -1,8 +1,10 @@
-import type { DeviceFilter } from "@gatehouse-access/sdk/policy";
 import { type Plan, type Step, typeName } from "../../engine/index.ts";
 import { definitionOf } from "../../estate/liveObjects.ts";
-import { acceptedDevices, type Estate } from "../../estate/namespaceState.ts";
-import { apiKeyIdentity, deviceKey, devicesByKey } from "../../service/listings.ts";
+import { acceptedDevices, deviceState, devicesOf, uidSelected } from "../../kinds/device.ts";
+import { kindsWith } from "../../kinds/index.ts";
+import { type NamespaceState, objectKey } from "../../kinds/namespaceState.ts";
+import type { LiveObject } from "../../kinds/object.ts";
+import { definitionsByName } from "../../resources/index.ts";
 import { tenantIn } from "../steps.ts";
 import type { ReviewedContent, ReviewedFields, ReviewedObject, ReviewedStep } from "./planFile.ts";
 
@@ -13,7 +15,7 @@ export interface PlanScope {
   readonly home: string | undefined;
   /** True if the plan was created after a refresh of the live objects. */
   readonly refresh: boolean;
-  readonly estates: readonly Estate[];
+  readonly live: readonly NamespaceState[];
 }
 
 /**
@@ -21,18 +23,18 @@ export interface PlanScope {
  * service. Fields that change without a plan are omitted: counters, dates, and the online status of devices.
  * @param plan a preview with values
  */
-export function capturePlan(plan: Plan, { estates, ...scope }: PlanScope): ReviewedContent {
+export function capturePlan(plan: Plan, { live, ...scope }: PlanScope): ReviewedContent {
   const { project, stack, steps } = plan;
-  const devices = new Map(estates.map((estate) => [estate.tenant, devicesByKey(estate.devices)]));
+  const namespaces = new Map(live.map((one) => [one.tenant, one]));
   const deviceOf = (step: Step) => {
     const selector = step.after?.inputs.device;
-    const known = devices.get(tenantOf(step) ?? scope.home ?? "");
-    return typeof selector === "string" ? known?.get(deviceKey(selector.toLowerCase()))?.uid : undefined;
+    const devices = namespaces.get(tenantOf(step) ?? scope.home ?? "")?.of(definitionsByName.Device);
+    return typeof selector === "string" ? uidSelected(devices, selector.toLowerCase()) : undefined;
   };
   return {
     ...{ project, stack, ...scope, at: new Date().toISOString() },
     steps: keyed(steps, (step) => stepOf(step, deviceOf(step))),
-    namespaces: Object.fromEntries(estates.map((estate) => [estate.tenant, namespaceOf(estate)])),
+    namespaces: Object.fromEntries(live.map((one) => [one.tenant, namespaceOf(one)])),
   };
 }
 
@@ -69,16 +71,19 @@ function stepOf(step: Step, device: string | undefined): ReviewedStep {
   };
 }
 
-const namespaceOf = (estate: Estate) => ({
-  name: estate.name,
+const namespaceOf = (live: NamespaceState) => ({
+  name: live.name,
   unread: [
-    ...(estate.members ? [] : ["members"]),
-    ...(estate.apiKeys ? [] : ["API keys"]),
-    ...(estate.trustedWorkloads ? [] : ["trusted workloads"]),
-    ...(estate.accessUnknown === undefined ? [] : ["access policies"]),
+    ...Array.from(live.unread.values(), ({ what }) => what),
+    ...(live.accessUnknown === undefined ? [] : ["who has access"]),
   ],
-  objects: objectsOf(estate),
-  devices: devicesOf(estate),
+  objects: objectsOf(live),
+  devices: Object.fromEntries(
+    acceptedDevices(devicesOf(live).map(deviceState)).map(({ uid, name, tags }) => [
+      uid,
+      { title: `device "${name}"`, fields: { name, tags: tags.toSorted() } },
+    ]),
+  ),
 });
 
 function picked(values: ReviewedFields, names: readonly string[]): ReviewedFields {
@@ -90,52 +95,29 @@ function picked(values: ReviewedFields, names: readonly string[]): ReviewedField
   );
 }
 
-function objectsOf(estate: Estate): Record<string, ReviewedObject> {
-  const { policy, identity, members = [], apiKeys = [], trustedWorkloads = [] } = estate;
-  return Object.fromEntries([
-    ...(identity ? [entry("Access mode", "", "", { accessPoliciesDecide: identity.decides })] : []),
-    ...(identity?.policies ?? []).map(({ id, filter, subject, logins, sourceIps, ...one }) =>
-      entry("AccessPolicy", id, one.name, {
-        ...{ ...one, subject: { ...subject }, filter: filterOf(filter) },
-        ...{ logins: logins.toSorted(), sourceIps: sourceIps.toSorted() },
-      }),
-    ),
-    ...(identity?.serviceAccounts ?? []).map(({ id, name, role, keys = [] }) =>
-      entry("ServiceAccount", id, name, { name, role, keys: keys.map(({ fingerprint }) => fingerprint) }),
-    ),
-    ...policy.keys.map(({ fingerprint, sshFingerprint, filter, ...key }) =>
-      entry("PublicKey", fingerprint, key.name, { ...key, filter: filterOf(filter) }),
-    ),
-    ...policy.rules.map(({ id, filter, ...rule }) =>
-      entry("FirewallRule", id, id, { ...rule, filter: filterOf(filter) }),
-    ),
-    ...members.map(({ id, email, role }) => entry("Member", id, email, { email, role })),
-    ...apiKeys.map(({ name, role, expiresIn, ...key }) =>
-      entry("ApiKey", apiKeyIdentity(key), name, { name, role, expiresIn }),
-    ),
-    ...trustedWorkloads.map(({ id, name, issuer, audience, claims, role, maxSessionMinutes, singleUse }) =>
-      entry("TrustedWorkload", id, name, {
-        ...{ name, issuer, audience, claims, role, maxSessionMinutes, singleUse },
-      }),
+/** The values of all objects, except devices, which enroll without a plan. */
+const objectsOf = (live: NamespaceState): Record<string, ReviewedObject> =>
+  Object.fromEntries([
+    ["Access mode", { title: "Access mode", fields: { accessPoliciesDecide: live.accessPoliciesDecide } }],
+    ...kindsWith("reading").flatMap(({ definition }) =>
+      definition === definitionsByName.Device
+        ? []
+        : Array.from(live.of(definition)?.values() ?? [], (object) => [objectKey(object), objectOf(object)]),
     ),
   ]);
+
+/**
+ * The values of an object that decide about its effect: its inputs, and the outputs that only a change of the object
+ * changes. Omits secrets.
+ */
+function objectOf({ definition: { name: kind, inputs, outputs }, name, state }: LiveObject): ReviewedObject {
+  const lasting = Object.entries(outputs).filter(([, { volatile, mutable }]) => !volatile && !mutable);
+  const fields = [...Object.entries(inputs), ...lasting].filter(([, { secret }]) => !secret);
+  return {
+    title: name === "" ? kind : `${kind} "${name}"`,
+    fields: picked(
+      state as ReviewedFields,
+      fields.map(([field]) => field),
+    ),
+  };
 }
-
-/** A device filter with sorted tags, since their order does not matter. */
-const filterOf = ({ hostname, tags }: DeviceFilter): ReviewedFields => ({
-  ...(hostname !== undefined && { hostname }),
-  ...(tags !== undefined && { tags: tags.toSorted() }),
-});
-
-function devicesOf({ devices }: Estate): Record<string, ReviewedObject> {
-  const shown = acceptedDevices(devices).map(({ uid, name, tags }) => [
-    uid,
-    { title: `device "${name}"`, fields: { name, tags: tags.toSorted() } },
-  ]);
-  return Object.fromEntries(shown);
-}
-
-const entry = (kind: string, id: string, name: string, fields: ReviewedFields): [string, ReviewedObject] => [
-  `${kind} ${id}`,
-  { title: name === "" ? kind : `${kind} "${name}"`, fields },
-];

@@ -9,7 +9,8 @@ import type {
   Outcome,
   Principal,
 } from "@gatehouse-access/sdk/policy";
-import type { NamespaceState, Workload } from "../../estate/namespaceState.ts";
+import type { Workload } from "../../kinds/trustedWorkload.ts";
+import type { NamespaceSettings } from "../../resources/namespace.ts";
 import type { ApiKey, Namespace } from "../../service/listings.ts";
 
 /** A member of the namespace, as the service lists it. */
@@ -22,7 +23,7 @@ export type PolicyApiKey = ApiKey;
 export type PolicyWorkload = Workload;
 
 /** The settings of the namespace, with the names and defaults of the resource `Namespace`. */
-export type PolicySettings = NonNullable<NamespaceState["settings"]>;
+export type PolicySettings = NamespaceSettings;
 
 /** The subjects of a policy test: a namespace in its current state, or after a planned change. */
 export interface PolicySubjects {

@@ -1,8 +1,7 @@
-import { acceptedDevicesOf, type Identity, newerOperations, RequestError } from "@gatehouse-access/sdk";
+import { acceptedDevicesOf, type Identity, RequestError } from "@gatehouse-access/sdk";
 import {
   FIREWALL_PATTERNS_MAX,
   type Operation,
-  operations,
   type Role,
   roleAtLeast,
   takesWorkload,
@@ -10,27 +9,23 @@ import {
 import { totalPatternCost } from "@gatehouse-access/sdk/policy";
 import type { Plan, ResourceValues, Shown, Step } from "../../engine/index.ts";
 import { definitionOf } from "../../estate/liveObjects.ts";
-import { type Estate, readEstate } from "../../estate/namespaceState.ts";
+import { readNamespace } from "../../estate/readNamespace.ts";
+import { kindOf } from "../../kinds/index.ts";
+import type { NamespaceState } from "../../kinds/namespaceState.ts";
+import { hasOwnCredential, isHidden, type PlannedStep } from "../../kinds/plannedStep.ts";
 import { existsAlready } from "../../lifecycle/createOrAdopt.ts";
 import { diff } from "../../lifecycle/diff.ts";
 import { changeConflict } from "../../lifecycle/outOfBand.ts";
 import { withAdoptedNamespaces } from "../../plan/adoptedNamespaces.ts";
-import { plannedEstate } from "../../plan/planned/plannedEstate.ts";
-import {
-  hasOwnCredential,
-  isHidden,
-  listed,
-  onService,
-  type PlannedStep,
-  stepsOf,
-  tenantIn,
-  titleIfUnnamed,
-  topOf,
-} from "../../plan/steps.ts";
+import { applyPlan } from "../../plan/planned/appliedPlan.ts";
+import { listed, onService, stepsOf, tenantIn, titleIfUnnamed, topOf } from "../../plan/steps.ts";
 import type { Listed, ResourceDefinition } from "../../resources/definition.ts";
+import { definitionsByName } from "../../resources/index.ts";
 import { canonicalInputs } from "../../resources/values.ts";
 import type { Connection, Home, TenantClient } from "../../service/connection.ts";
 import { deviceKey, isUnreadable, macOf, type Namespace } from "../../service/listings.ts";
+import type { Member } from "../../service/newerListings.ts";
+import { allOperations, type OperationId } from "../../service/operations.ts";
 import { byText, byTexts, counted } from "../../words.ts";
 
 /** A reason why a planned change cannot be applied, or why its result would differ from the declarations. */
@@ -85,10 +80,10 @@ export async function planProblems(connection: Connection, plan: Plan, home: Hom
     add("quota", await fullNamespace(opened, namespace, coming));
     const costly = coming.filter(hasCostlyPattern);
     if (costly.length > 0 || (await mayContradict(connection, tenant, steps))) {
-      const estate = await readEstate(connection, tenant);
-      const planned = plannedEstate(estate, changes, { home: home.tenant ?? "" });
+      const live = await readNamespace(connection, tenant);
+      const planned = applyPlan(live, changes, { home: home.tenant ?? "" });
       add("order", planned.contradictions);
-      if (costly.length > 0) add("quota", tooCostlyPatterns(estate, planned, costly));
+      if (costly.length > 0) add("quota", tooCostlyPatterns(live, planned.state, costly));
     }
   }
   return problems.sort(byTexts(({ text }) => text));
@@ -138,7 +133,7 @@ async function missingDevices({ devices, tenant }: TenantClient, steps: readonly
   return (await Promise.all(missing)).flat();
 }
 
-const isDevice = ({ definition }: PlannedStep) => definition.name === "Device";
+const isDevice = ({ definition }: PlannedStep) => definition === definitionsByName.Device;
 
 async function missingTags(
   { client, tenant }: TenantClient,
@@ -154,7 +149,7 @@ async function missingTags(
     .filter(({ definition }) => definition.inputs.device)
     .flatMap((step) => [...textsOf(inputs(step).tags), ...textsOf(inputs(step).tag)]);
   const renamed = steps
-    .filter(({ definition }) => definition.name === "Tag")
+    .filter(({ definition }) => definition === definitionsByName.Tag)
     .flatMap((step) => textsOf(inputs(step).name));
   const known = new Set([...(await client.getTags()), ...given, ...renamed]);
   return wanting
@@ -190,7 +185,9 @@ async function tooManyNamespaces(
   userId: string | undefined,
 ): Promise<string[]> {
   const { client, namespaces } = connection;
-  const created = steps.filter((step) => step.op === "create" && definitionOf(step)?.name === "Namespace");
+  const created = steps.filter(
+    (step) => step.op === "create" && definitionOf(step) === definitionsByName.Namespace,
+  );
   if (created.length === 0 || userId === undefined) return [];
   const { maxNamespaces } = await client.getUserInfo();
   if (!(maxNamespaces >= 0)) return [];
@@ -213,7 +210,7 @@ async function mayContradict(
   steps: readonly PlannedStep[],
 ): Promise<boolean> {
   const changed = steps
-    .filter(({ definition, after }) => definition.name === "FirewallRule" && after !== undefined)
+    .filter(({ definition, after }) => definition === definitionsByName.FirewallRule && after !== undefined)
     .map(inputs);
   if (changed.length === 0) return false;
   if (changed.some(({ action, priority }) => isHidden(action) || isHidden(priority))) return true;
@@ -231,25 +228,25 @@ const hasCostlyPattern = (step: PlannedStep): boolean => {
   const { username, sourceIp, filter } = inputs(step);
   const hostname = filter && typeof filter === "object" && "hostname" in filter ? filter.hostname : undefined;
   return (
-    step.definition.name === "FirewallRule" &&
+    step.definition === definitionsByName.FirewallRule &&
     totalPatternCost([username, sourceIp, hostname as Shown | undefined].flatMap(textsOf), 0) > 0
   );
 };
 
 /** Reports firewall rules after the plan whose patterns exceed the maximum total cost of a namespace. */
 function tooCostlyPatterns(
-  estate: Pick<Estate, "policy" | "tenant">,
-  planned: Pick<Estate, "policy">,
+  live: NamespaceState,
+  planned: NamespaceState,
   steps: readonly PlannedStep[],
 ): string[] {
-  const costOf = ({ policy }: Pick<Estate, "policy">) =>
+  const costOf = ({ policy }: NamespaceState) =>
     totalPatternCost(
       policy.rules.flatMap(({ username, sourceIp, filter }) => [username, sourceIp, filter.hostname ?? ""]),
     );
   const cost = costOf(planned);
-  if (cost <= FIREWALL_PATTERNS_MAX || cost <= costOf(estate)) return [];
+  if (cost <= FIREWALL_PATTERNS_MAX || cost <= costOf(live)) return [];
   return [
-    `${listed(steps.map(({ title }) => title))}: the patterns of the firewall rules of the namespace ${estate.tenant} would have a total cost of ${cost}, and the maximum is ${FIREWALL_PATTERNS_MAX}; use fewer different patterns, smaller patterns, or patterns of literals such as ^web-1$`,
+    `${listed(steps.map(({ title }) => title))}: the patterns of the firewall rules of the namespace ${live.tenant} would have a total cost of ${cost}, and the maximum is ${FIREWALL_PATTERNS_MAX}; use fewer different patterns, smaller patterns, or patterns of literals such as ^web-1$`,
   ];
 }
 
@@ -279,31 +276,7 @@ async function fullNamespace(
   ];
 }
 
-const allOperations = { ...operations, ...newerOperations };
-
-type OperationId = keyof typeof allOperations;
 type Work = "create" | "update" | "delete";
-
-function needs(create: OperationId[], update: OperationId[], remove: OperationId[]) {
-  return { create, update, delete: remove };
-}
-
-/** The operations that each resource in provider/resources calls. */
-const NEEDS: Readonly<Record<string, ReturnType<typeof needs>>> = {
-  Namespace: needs(["createNamespace"], ["editNamespace"], ["deleteNamespace"]),
-  Member: needs(["inviteMember"], ["updateMember"], ["removeMember"]),
-  PublicKey: needs(["createPublicKey"], ["updatePublicKey"], ["deletePublicKey"]),
-  FirewallRule: needs(["createFirewallRule"], ["updateFirewallRule"], ["deleteFirewallRule"]),
-  AccessPolicy: needs(["createAccessPolicy"], ["updateAccessPolicy"], ["deleteAccessPolicy"]),
-  ServiceAccount: needs(["createServiceAccount"], [], ["deleteServiceAccount"]),
-  InstallKey: needs(["createInstallKey"], ["updateInstallKey"], ["updateInstallKey"]),
-  ApiKey: needs(["createApiKey"], ["updateApiKey"], ["deleteApiKey"]),
-  TrustedWorkload: needs(["createTrustedWorkload"], ["updateTrustedWorkload"], ["deleteTrustedWorkload"]),
-  Tag: needs([], ["renameTag"], []),
-  DeviceTags: needs(["updateDeviceTags"], ["updateDeviceTags"], ["deleteDeviceTag"]),
-  DeviceTagAttachment: needs(["createDeviceTag"], ["createDeviceTag"], ["deleteDeviceTag"]),
-  Device: needs(["updateDevice", "acceptDevice"], ["updateDevice", "updateDeviceStatus"], ["deleteDevice"]),
-};
 
 /** The user, API key or workload that applies a plan, with its role in one namespace. */
 export interface Actor {
@@ -316,7 +289,10 @@ export interface Actor {
  * unknown, since the service does not return this role.
  * @param identity the identity in this namespace
  */
-export function actorOf({ kind, userId, workload }: Identity, { members }: Pick<Estate, "members">): Actor {
+export function actorOf(
+  { kind, userId, workload }: Identity,
+  { members }: { readonly members?: readonly Pick<Member, "id" | "role">[] | undefined },
+): Actor {
   if (workload) return { kind: "workload", role: workload.role };
   if (kind === "apiKey") return { kind: "apikey", role: undefined };
   return { kind: "user", role: members?.find(({ id }) => id === userId)?.role };
@@ -369,15 +345,13 @@ function neededBy(planned: PlannedStep): readonly OperationId[] {
   const { op } = planned.step;
   if (op === "import" || op === "same") return [];
   const work: Work[] = op === "replace" ? ["create", "delete"] : [op];
-  return work
-    .filter((one) => isSent(one, planned))
-    .flatMap((one) => NEEDS[planned.definition.name]?.[one] ?? []);
+  return work.filter((one) => isSent(one, planned)).flatMap((one) => kindOf(planned).operations[one]);
 }
 
-function isSent(work: Work, { step, definition: { name, inputs }, before, after }: PlannedStep): boolean {
+function isSent(work: Work, { step, definition, before, after }: PlannedStep): boolean {
   if (work === "create") return after !== undefined;
-  if (work === "update") return step.fields.some(({ path }) => !inputs[topOf(path)]?.isLocal);
-  if (name === "Device" && before?.outputs.onDestroy !== "remove") return false;
+  if (work === "update") return step.fields.some(({ path }) => !definition.inputs[topOf(path)]?.isLocal);
+  if (definition === definitionsByName.Device && before?.outputs.onDestroy !== "remove") return false;
   return before !== undefined && !before.retained;
 }
 
@@ -482,7 +456,7 @@ async function knownAmong(group: readonly NewObject[], listOnce: ListOnce): Prom
   const claimsOf = (inputs: Readonly<Record<string, unknown>>) =>
     identity.ofInputs(canonicalInputs(fields, inputs)).map(({ key }) => key);
   const all = await listOnce(definition, first.tenant);
-  const claimed = new Set(all.flatMap(({ state }) => (state ? claimsOf(state) : [])));
+  const claimed = new Set(all.flatMap(({ state }) => claimsOf(state)));
   return group.filter(({ inputs }) => claimsOf(inputs).some((key) => claimed.has(key)));
 }
 

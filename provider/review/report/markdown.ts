@@ -1,18 +1,17 @@
 import type { PolicyTestResult } from "../../policyTests/results.ts";
+import { isGain, type ReviewedAccess } from "../../privileges/accessLines.ts";
+import { changeLists, changesIn, gainsOf, isWithoutGain } from "../../privileges/privileges.ts";
 import { counted, firstOf, printable } from "../../words.ts";
-import type { NamespaceReview, Review, ReviewedAccess } from "./review.ts";
+import type { NamespaceReview, Review } from "./review.ts";
 import {
   type Allowed,
   evaluatedSentence,
-  gainedPrivileges,
-  isGain,
   namespaceSections,
   objections,
   planSections,
   type ReportStyle,
   revisionsSentence,
   type Section,
-  weakenedProtections,
 } from "./sections.ts";
 
 /** Maximum length of a comment, in characters. GitHub's limit of 65,536 is the smallest of the usual code hosts. */
@@ -44,7 +43,7 @@ export function reviewMarkdown(
       // HTML does not show backticks as code, and `sectionText` writes some titles as HTML.
       const where = isSole ? "" : ` in the namespace ${plain(namespace.name)}`;
       const sections = namespaceSections(namespace, MARKDOWN, where, where).filter(hasItems);
-      return isSole || !isWithoutGain(namespace) ? sections : foldedNamespace(namespace.name, sections);
+      return isSole || !isHarmless(namespace) ? sections : foldedNamespace(namespace.name, sections);
     }),
     ...planSections(review, MARKDOWN).filter(hasItems),
   ];
@@ -56,13 +55,9 @@ export function reviewMarkdown(
 
 const hasItems = ({ items }: Section) => items.length > 0;
 
-/** Returns true if no key gains access, nothing gives another privilege, and the review evaluated all parts. */
-const isWithoutGain = (namespace: NamespaceReview): boolean =>
-  namespace.access?.every(({ change }) => change === "lost") === true &&
-  namespace.members.every(({ change }) => change === "removed") &&
-  gainedPrivileges(namespace).length === 0 &&
-  weakenedProtections(namespace).length === 0 &&
-  namespace.notEvaluated.length === 0;
+/** Returns true if nothing gives a privilege, and the review evaluated all parts. */
+const isHarmless = (namespace: NamespaceReview): boolean =>
+  isWithoutGain(namespace) && namespace.notEvaluated.length === 0;
 
 /**
  * The title of a comment: the result, the stack, the numbers of changes, and the first gained privileges. A review that
@@ -72,11 +67,11 @@ const isWithoutGain = (namespace: NamespaceReview): boolean =>
 function titleOf(review: Review, blocking: number): string {
   const { namespaces, newNamespaces, project, stack } = review;
   const missing = [review, ...namespaces].flatMap(({ notEvaluated }) => notEvaluated).length;
-  const changes = CHANGES.flatMap(({ list, what }) => {
-    const count = namespaces.reduce((sum, namespace) => sum + namespace[list].length, 0);
+  const changes = changeLists.flatMap(({ list, what }) => {
+    const count = namespaces.reduce((sum, namespace) => sum + changesIn(namespace, list).length, 0);
     return count === 0 ? [] : [counted(count, what)];
   });
-  const gained = namespaces.flatMap(gainedPrivileges).map(plain);
+  const gained = namespaces.flatMap(gainsOf).map(plain);
   const access = (["gained", "lost", "altered"] as const).flatMap((change) =>
     SUBJECTS.flatMap(({ idsOf, what, several }) => {
       const count = subjectsWith(namespaces, change, idsOf);
@@ -106,15 +101,6 @@ function titleOf(review: Review, blocking: number): string {
   const privileges = gained.length === 0 ? "" : `; gained privileges: ${firstOf(gained, TITLE_MAX)}`;
   return `## ${result}: access review of ${code(`${project}/${stack}`)} (${counts.join(", ")}${privileges})`;
 }
-
-/** The lists of changes beside access that the title counts. */
-const CHANGES = [
-  { list: "members", what: "member change" },
-  { list: "workloads", what: "workload change" },
-  { list: "apiKeys", what: "API key change" },
-  { list: "settings", what: "setting change" },
-  { list: "privileges", what: "other privilege change" },
-] as const;
 
 /** Maximum number of privileges in the title. The report lists all of them. */
 const TITLE_MAX = 3;

@@ -1,3 +1,4 @@
+import { PLAIN } from "../../style.ts";
 import { counted, printable } from "../../words.ts";
 import type { Review } from "./review.ts";
 import {
@@ -5,7 +6,6 @@ import {
   evaluatedSentence,
   namespaceSections,
   objections,
-  PLAIN,
   planSections,
   type ReportStyle,
   revisionsSentence,

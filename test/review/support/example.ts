@@ -1,9 +1,12 @@
+import { countingInvited, evaluatedFor } from "../../../provider/estate/readNamespace.ts";
 import type { AccessMapMeta } from "../../../provider/map/accessMapData.ts";
+import { everyDevice } from "../../../provider/privileges/accessLines.ts";
 import {
   Access,
   type AccessDevice,
   type AccessKey,
   type AccessRule,
+  type EvaluationOptions,
   loginsToEvaluate,
   type NamespacePolicy,
 } from "../../../sdk/policy/index.ts";
@@ -16,6 +19,21 @@ export function accessesOf(
   const evaluated = loginsToEvaluate([before, after]);
   const uids = [...new Set([...before.devices, ...after.devices].map(({ uid }) => uid))];
   return { before: new Access(before, evaluated, uids), after: new Access(after, evaluated, uids) };
+}
+
+/** Evaluates two policies for the same logins, addresses and devices, as reviews do. */
+export function accesses(
+  old: NamespacePolicy,
+  now: NamespacePolicy,
+  options: EvaluationOptions = {},
+): { readonly before: Access; readonly after: Access } {
+  const [before, after] = [old, now].map(countingInvited) as [NamespacePolicy, NamespacePolicy];
+  const seen = { sessions: 0, logins: [], addresses: [] };
+  const evaluated = evaluatedFor({ seen }, [before, after], options);
+  const uids = everyDevice(before, after).map(({ uid }) => uid);
+  const time = new Date();
+  const of = (policy: NamespacePolicy) => new Access(policy, evaluated, uids, time);
+  return { before: of(before), after: of(after) };
 }
 
 export const meta: AccessMapMeta = {

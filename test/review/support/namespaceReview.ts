@@ -1,9 +1,9 @@
-import type { Estate } from "../../../provider/estate/namespaceState.ts";
 import { reviewMarkdown } from "../../../provider/review/report/markdown.ts";
 import type { Review } from "../../../provider/review/report/review.ts";
 import { type Allowed, objections } from "../../../provider/review/report/sections.ts";
 import { reviewNamespace } from "../../../provider/review/reviewNamespace.ts";
 import type { Role } from "../../../sdk/contract/index.ts";
+import { type NamespaceFixture, namespaceOf } from "./namespace.ts";
 import { planOf, TENANT } from "./planned.ts";
 
 /** The flags of a review that allows unmanaged objects, which these namespaces have, and missing permissions. */
@@ -18,11 +18,11 @@ const ALLOWED: Allowed = {
 type Steps = Parameters<typeof planOf>;
 
 /** Reviews a plan of the namespace's owner. Returns the review, the comment with its title, and the blocking findings. */
-export const reviewed = (live: Estate, ...steps: Steps) => reviewedBy("owner", live, ...steps);
+export const reviewed = (live: NamespaceFixture, ...steps: Steps) => reviewedBy("owner", live, ...steps);
 
 /** Reviews a plan as {@link reviewed}, with the credential of a user with a role. */
-export async function reviewedBy(role: Role, live: Estate, ...steps: Steps) {
-  const { review } = await reviewNamespace(live, planOf(...steps), {
+export async function reviewedBy(role: Role, live: NamespaceFixture, ...steps: Steps) {
+  const { review } = await reviewNamespace(namespaceOf(live), planOf(...steps), {
     home: TENANT,
     runningId: "user-owner",
     protect: [],

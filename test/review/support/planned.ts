@@ -1,13 +1,12 @@
 import { expect } from "vitest";
 import type { Plan, Shown, Step, StepOp } from "../../../provider/engine/index.ts";
-import type { Estate } from "../../../provider/estate/namespaceState.ts";
-import { plannedEstate } from "../../../provider/plan/planned/plannedEstate.ts";
 import { parseSshPublicKey } from "../../../sdk/contract/index.ts";
 import type { AccessKey, AccessRule } from "../../../sdk/policy/index.ts";
 import { sshKeyLine } from "../../provider/support/programs.ts";
+import { lines, type NamespaceFixture, namespaceAfter } from "./namespace.ts";
 
 type Values = Record<string, Shown>;
-type Device = Estate["devices"][number];
+type Device = NamespaceFixture["devices"][number];
 
 /** The id of the plan's namespace, and the id of another namespace. */
 export const TENANT = "11111111-2222-4333-8444-555555555555";
@@ -46,6 +45,7 @@ export const keyB: AccessKey = {
   username: ".*",
   filter: { hostname: "^web" },
 };
+lines.set(keyA.fingerprint, lineA).set(keyB.fingerprint, lineB);
 /** Returns a firewall rule. By default the rule denies every login on devices with the tag `prod`. */
 export const rule = (id: string, more: Partial<AccessRule> = {}): AccessRule => ({
   id,
@@ -60,16 +60,16 @@ export const rule = (id: string, more: Partial<AccessRule> = {}): AccessRule => 
 /** Returns an accepted member. */
 export const member = (name: string, role: string) =>
   ({ id: `user-${name}`, email: `${name}@example.com`, role, status: "accepted" }) as NonNullable<
-    Estate["members"]
+    NamespaceFixture["members"]
   >[number];
 /** Returns an API key in the form in which the service lists it. */
 export const apiKey = (name: string, role: string) =>
   ({ name, role, createdAt: `created ${name}`, createdBy: CREATOR, expiresIn: -1 }) as NonNullable<
-    Estate["apiKeys"]
+    NamespaceFixture["apiKeys"]
   >[number];
 
 /** The trusted workload of the namespace. */
-export const workload: NonNullable<Estate["trustedWorkloads"]>[number] = {
+export const workload: NonNullable<NamespaceFixture["trustedWorkloads"]>[number] = {
   ...{ id: "65a1f0c2d3e4b5a697887766", name: "deploy", role: "operator", audience: "gatehouse" },
   issuer: "https://token.actions.githubusercontent.com",
   claims: { repository: "acme/fleet", ref: "refs/heads/main" },
@@ -84,7 +84,7 @@ export const devices = [
   device("new-04", [], { status: "pending" }),
 ];
 /** The namespace before the plan, as it exists on the service. */
-export const estate: Estate = {
+export const estate: NamespaceFixture = {
   tenant: TENANT,
   name: "fleet",
   devices,
@@ -101,13 +101,11 @@ export const estate: Estate = {
   seen: { sessions: 0, logins: [], addresses: [] },
   notEvaluated: [],
   unknown: [],
-  unreadable: {},
   accessUnknown: undefined,
   identity: undefined,
   settings: undefined,
   formerOwners: new Map(),
   enforcesExpiry: false,
-  declarers: new Map(),
 };
 
 interface Sides {
@@ -149,16 +147,16 @@ export const byPlugin = (one: Step): Step => {
   const type = one.type.replace("pulumi-nodejs:dynamic/gatehouse:", "gatehouse:index:");
   return { ...one, type, urn: one.urn.replace(one.type, type) };
 };
-const namespaceAfter = (steps: readonly Step[], now: Date) =>
-  plannedEstate(estate, planOf(...steps), { creatorRole: "administrator", now });
+const appliedSteps = (steps: readonly Step[], now: Date) =>
+  namespaceAfter(estate, planOf(...steps), { creatorRole: "administrator", now });
 /**
  * Returns the planned policy for these steps, run by an administrator. Checks that the same steps with plugin resources
  * result in the same policy.
  */
 export function plan(...steps: Step[]) {
   const now = new Date();
-  const planned = namespaceAfter(steps, now);
-  const { policy, members, apiKeys, unknown, notes, managed, duplicates } = namespaceAfter(
+  const planned = appliedSteps(steps, now);
+  const { policy, members, apiKeys, unknown, notes, managed, duplicates } = appliedSteps(
     steps.map(byPlugin),
     now,
   );

@@ -3,11 +3,11 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect } from "vitest";
 import type { PolicyTestReport, PolicyTestResult } from "../../../provider/policyTests/results.ts";
-import type { PolicyTestFacts } from "../../../provider/policyTests/runPolicyTests.ts";
-import type { NamespacePolicy } from "../../../sdk/policy/index.ts";
+import type { EvaluatedLogins, NamespacePolicy, SshIdentity } from "../../../sdk/policy/index.ts";
 import { loginsToEvaluate } from "../../../sdk/policy/index.ts";
 import { runCommand } from "../../support/command.ts";
 import { testFolder } from "../../support/folder.ts";
+import type { NamespaceFixture } from "./namespace.ts";
 
 const SCRIPT = fileURLToPath(new URL("./runPolicyTests.ts", import.meta.url));
 /** The line with which every policy file of these tests begins. */
@@ -18,10 +18,10 @@ const CREATED = "2026-01-01T00:00:00.000Z";
 export const daysLater = (days: number) => Date.parse(CREATED) / 1000 + days * 86_400;
 
 export const apiKey = (name: string, expiresIn: number) =>
-  ({ name, expiresIn, createdAt: CREATED }) as NonNullable<PolicyTestFacts["apiKeys"]>[number];
+  ({ name, expiresIn, createdAt: CREATED }) as NonNullable<NamespaceFixture["apiKeys"]>[number];
 
 export const member = (email: string, role: string) =>
-  ({ email, role }) as NonNullable<PolicyTestFacts["members"]>[number];
+  ({ id: email, email, role, status: "accepted" }) as NonNullable<NamespaceFixture["members"]>[number];
 
 /** A policy with three devices and three keys. Production devices can be reached only from 10.0.0.0/8. */
 export const smallPolicy: NamespacePolicy = {
@@ -57,20 +57,49 @@ export const smallPolicy: NamespacePolicy = {
   ],
 };
 
+/** The input of policy tests as JSON, which a separate process reads. */
+export interface PolicyTestInput {
+  readonly fixture: Omit<NamespaceFixture, "formerOwners" | "identity"> & {
+    /** The SSH keys of users are entries of a map. Omitted in legacy mode. */
+    readonly identity?: Omit<NonNullable<NamespaceFixture["identity"]>, "userKeys"> & {
+      readonly userKeys?: readonly (readonly [string, readonly SshIdentity[]])[];
+    };
+  };
+  readonly evaluated: EvaluatedLogins;
+}
+
 /** Returns the input of policy tests: a policy, with an owner as member and one API key that expires. */
-export function factsOf(policy: NamespacePolicy, more: Partial<PolicyTestFacts> = {}): PolicyTestFacts {
+export function factsOf(
+  policy: NamespacePolicy,
+  more: Partial<PolicyTestInput["fixture"]> = {},
+): PolicyTestInput {
+  const { identity, ...legacy } = policy;
+  const users = identity?.principals.filter(({ kind }) => kind === "user");
+  const isKnown = users?.every(({ keys }) => keys !== undefined);
   return {
-    policy,
     evaluated: loginsToEvaluate([policy]),
-    members: [member("ana@example.org", "owner"), member("bob@example.org", "operator")],
-    apiKeys: [apiKey("ci", daysLater(90))],
-    trustedWorkloads: [],
-    notEvaluated: [],
-    unknown: [],
-    unreadable: {},
-    accessUnknown: undefined,
-    settings: undefined,
-    ...more,
+    fixture: {
+      ...{ tenant: "tenant", name: "fleet", policy: legacy, enforcesExpiry: policy.members !== undefined },
+      devices: policy.devices.map((one) => ({
+        ...{ ...one, tags: [...one.tags], status: "accepted", identity: { mac: "" } },
+      })),
+      members: users?.map(({ id, name, role }) => ({ ...member(name, role), id })) ??
+        policy.members?.map(({ id, email, expiresAt }) => ({
+          ...{ ...member(email, "observer"), id },
+          ...(expiresAt !== undefined && { accessExpiresAt: expiresAt }),
+        })) ?? [member("ana@example.org", "owner"), member("bob@example.org", "operator")],
+      apiKeys: [apiKey("ci", daysLater(90))],
+      ...{ trustedWorkloads: [], notEvaluated: [], unknown: [], accessUnknown: undefined },
+      ...{ settings: undefined, seen: { sessions: 0, logins: [], addresses: [] } },
+      ...(identity && {
+        identity: {
+          ...{ decides: true, policies: identity.policies, notEvaluated: [] },
+          serviceAccounts: identity.principals.filter(({ kind }) => kind !== "user"),
+          ...(isKnown && { userKeys: (users ?? []).map(({ id, keys = [] }) => [id, keys] as const) }),
+        },
+      }),
+      ...more,
+    },
   };
 }
 
@@ -80,7 +109,7 @@ export function factsOf(policy: NamespacePolicy, more: Partial<PolicyTestFacts> 
  */
 export async function runFiles(
   files: Readonly<Record<string, string>>,
-  ...facts: readonly PolicyTestFacts[]
+  ...facts: readonly PolicyTestInput[]
 ): Promise<PolicyTestReport[]> {
   const folder = testFolder();
   for (const [name, source] of Object.entries(files)) {
@@ -99,7 +128,7 @@ const HEAD = "({ access, policy, members, apiKeys, evaluated }) => {";
 /** Runs tests with these bodies. Each test is in a separate file, and its body starts on line 3. */
 export async function runBodies(
   bodies: readonly string[],
-  facts?: PolicyTestFacts,
+  facts?: PolicyTestInput,
 ): Promise<PolicyTestResult[]> {
   const files = bodies.map((body, index): [string, string] => [
     `${String(index).padStart(3, "0")}.policy.ts`,
@@ -110,7 +139,7 @@ export async function runBodies(
 }
 
 /** Runs one test with this body, which starts on line 3 of the file. */
-export async function runBody(body: string, facts?: PolicyTestFacts): Promise<PolicyTestResult> {
+export async function runBody(body: string, facts?: PolicyTestInput): Promise<PolicyTestResult> {
   const [result] = await runBodies([body], facts);
   if (!result) throw new Error("no test ran");
   return result;

@@ -2,7 +2,8 @@
 // load the policy files differently, and they cannot import a package that is written in TypeScript. This program reads
 // `{ folder, facts }` as JSON from stdin, and prints one report for each element of `facts`.
 import { text } from "node:stream/consumers";
-import type { PolicyTestFacts } from "../../../provider/policyTests/runPolicyTests.ts";
+import { namespaceOf } from "./namespace.ts";
+import type { PolicyTestInput } from "./policyFiles.ts";
 
 const built = (module: string) =>
   new URL(`../../../provider/dist/policyTests/${module}.js`, import.meta.url).href;
@@ -13,8 +14,16 @@ const { loadPolicySuite }: typeof import("../../../provider/policyTests/policySu
   built("policySuite")
 );
 
-const { folder, facts }: { folder: string; facts: PolicyTestFacts[] } = JSON.parse(await text(process.stdin));
+const { folder, facts }: { folder: string; facts: PolicyTestInput[] } = JSON.parse(await text(process.stdin));
 const suite = await loadPolicySuite(folder);
 const reports = [];
-for (const each of facts) reports.push(await runPolicyTests(suite, each));
+for (const { fixture, evaluated } of facts) {
+  const { identity } = fixture;
+  const state = namespaceOf({
+    ...fixture,
+    formerOwners: new Map(),
+    identity: identity && { ...identity, userKeys: identity.userKeys && new Map(identity.userKeys) },
+  });
+  reports.push(await runPolicyTests(suite, { state, evaluated }));
+}
 process.stdout.write(`${JSON.stringify(reports)}\n`, () => process.exit());

@@ -3,7 +3,7 @@ import { type DriftSearch, findDrift } from "../../../../provider/drift/findDrif
 import { KeptFile } from "../../../../provider/drift/KeptFile.ts";
 import type { Plan } from "../../../../provider/engine/index.ts";
 import type { Exception } from "../../../../provider/estate/coverage.ts";
-import { countingInvited } from "../../../../provider/estate/namespaceState.ts";
+import { countingInvited } from "../../../../provider/estate/readNamespace.ts";
 import { matchers } from "../../../../provider/policyTests/matchers.ts";
 import { reviewPlan } from "../../../../provider/review/reviewPlan.ts";
 import type { Connection } from "../../../../provider/service/connection.ts";
@@ -237,11 +237,11 @@ export class TruthRound {
     const { evaluated, unknown, access } = namespace.review;
     this.#log.push(`review: ${JSON.stringify({ ...pick(namespace.review), unknown })}`);
     this.#report("review", differences(namespace.review, evaluated, before, after));
-    this.#testPolicy(namespace.planned.policy, evaluated, after);
+    this.#testPolicy(namespace.planned.state.policy, evaluated, after);
     if (!this.#choices.chance(0.3) || !this.#options.movesClock) return after;
     const later = await this.#wait();
     this.#report("later", laterDifferences(access ?? [], namespace.before.policy, after, later));
-    this.#testPolicy(namespace.planned.policy, evaluated, later);
+    this.#testPolicy(namespace.planned.state.policy, evaluated, later);
     return later;
   }
 

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
-import type { NamespaceReview, ReviewedAccess } from "../../../../provider/review/report/review.ts";
+import type { ReviewedAccess } from "../../../../provider/privileges/accessLines.ts";
+import type { NamespaceReview } from "../../../../provider/review/report/review.ts";
 import type { NamespacePolicy } from "../../../../sdk/policy/index.ts";
 import { decide } from "../../../policy/oracle.ts";
 import { ADDRESSES, type Decisions, JOBS, LOGINS, type Login, loginOf } from "./TruthWorld.ts";

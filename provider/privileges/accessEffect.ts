@@ -7,8 +7,7 @@ import {
   subjectFacts,
 } from "@gatehouse-access/sdk/policy";
 import { counted } from "../words.ts";
-import { linesOf } from "./accessLines.ts";
-import type { ReviewedAccess } from "./report/review.ts";
+import { linesOf, type ReviewedAccess } from "./accessLines.ts";
 
 /** Maximum number of times at which access is evaluated. Each time requires two evaluations of the namespace. */
 const TIMES_MAX = 20;
@@ -30,7 +29,7 @@ export interface AccessEffect {
 export function accessEffect(before: Access, after: Access): AccessEffect {
   const changes = Array.from(accessChanges(before, after));
   const times = endsOfDenials(after);
-  const reported = new Gains();
+  const reported = new ReportedGains();
   reported.add(changes);
   const later = times.slice(0, TIMES_MAX).flatMap((time) => {
     const [old, now] = [before, after].map((access) => at(access, new Date(time))) as [Access, Access];
@@ -67,8 +66,8 @@ interface Gain {
   readonly until: string | undefined;
 }
 
-/** Logins that changes give or prolong. */
-class Gains {
+/** Logins that changes give or prolong, and that a report already contains. */
+export class ReportedGains {
   readonly #all = new Map<string, Gain[]>();
 
   add(changes: Iterable<AccessChange>): void {
@@ -107,7 +106,7 @@ class Gains {
 }
 
 /** True if a change gives access or prolongs it. */
-const givesAccess = ({ change, until, untilBefore }: AccessChange): boolean =>
+export const givesAccess = ({ change, until, untilBefore }: AccessChange): boolean =>
   change === "gained" || (change === "altered" && isLaterEnd(untilBefore, until));
 
 const nameOf = ({ subject, previous, login }: AccessChange): string =>

@@ -1,13 +1,14 @@
 import type { Plan } from "../engine/index.ts";
-import { type Estate, readEach, readEstate } from "../estate/namespaceState.ts";
+import { readEach, readNamespace } from "../estate/readNamespace.ts";
+import type { NamespaceState } from "../kinds/namespaceState.ts";
 import { withAdoptedNamespaces } from "../plan/adoptedNamespaces.ts";
 import { namespacesOf, onService, type PlanNamespaces } from "../plan/steps.ts";
 import type { Connection } from "../service/connection.ts";
 
 /** The live namespaces of plans. */
-export interface PlanEstates extends Pick<PlanNamespaces, "home" | "main"> {
+export interface LiveNamespaces extends Pick<PlanNamespaces, "home" | "main"> {
   /** The live namespaces. If the stack has its own namespace, that namespace comes first. */
-  readonly estates: readonly Estate[];
+  readonly namespaces: readonly NamespaceState[];
   /** Changes on other services, and namespaces that could not be read, as sentences. */
   readonly notEvaluated: string[];
   /** Unchanged resources on other services, as sentences. */
@@ -20,15 +21,20 @@ export interface PlanEstates extends Pick<PlanNamespaces, "home" | "main"> {
  * Reads the stack's namespace, if the stack has one, and all other namespaces of plans.
  * @throws RequestError if the stack's namespace cannot be read; ConfigurationError as for {@link namespacesOf}
  */
-export async function estatesOf(connection: Connection, plans: readonly Plan[]): Promise<PlanEstates> {
+export async function liveNamespacesOf(
+  connection: Connection,
+  plans: readonly Plan[],
+): Promise<LiveNamespaces> {
   const onThisService = plans.map((plan) => onService(plan, connection.client.url));
   const local = await Promise.all(onThisService.map(({ plan }) => withAdoptedNamespaces(connection, plan)));
   const { home, main, tenants } = await namespacesOf(connection, local);
-  const { results, unreadable } = await readEach(tenants, home, (tenant) => readEstate(connection, tenant));
+  const { results, unreadable } = await readEach(tenants, home, (tenant) =>
+    readNamespace(connection, tenant),
+  );
   return {
     home,
     main,
-    estates: results,
+    namespaces: results,
     notEvaluated: [...new Set(onThisService.flatMap((one) => one.notEvaluated)), ...unreadable.values()],
     unknown: [...new Set(onThisService.flatMap((one) => one.unknown))],
     plans: local,

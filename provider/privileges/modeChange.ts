@@ -3,6 +3,7 @@ import {
   type AccessKey,
   type AccessMode,
   type AccessPolicy,
+  type AccessRule,
   type AccessSubject,
   accessModeOf,
   areLoginsOf,
@@ -15,9 +16,8 @@ import {
   subjectFacts,
   subjectPairs,
 } from "@gatehouse-access/sdk/policy";
-import { byText } from "../words.ts";
-import type { ReviewedAccess } from "./report/review.ts";
-import { isGain } from "./report/sections.ts";
+import { byText, counted } from "../words.ts";
+import { isGain, type ReviewedAccess } from "./accessLines.ts";
 
 // A change of the access mode replaces the objects that decide: access policies for public keys and firewall rules, or
 // the reverse. The users keep their SSH keys, so the review compares the objects that apply to the same SSH key.
@@ -173,3 +173,66 @@ function differenceOf(
 
 const filterText = ({ hostname, tags = [] }: DeviceFilter): string =>
   JSON.stringify(hostname ? { hostname } : tags.length > 0 ? { tags: [...new Set(tags)].sort() } : {});
+
+/**
+ * Reports changed patterns of keys and rules that do not change any evaluated access. Without this report, such a
+ * change would seem to have no effect for any login name, address or device.
+ * @param changes the access changes
+ */
+export function undistinguished(
+  before: Access,
+  after: Access,
+  changes: readonly Pick<ReviewedAccess, "keys">[],
+): string[] {
+  if (changesMode(before, after)) return limitationsOfModeChange(before, after, changes);
+  if (after.policy.identity) {
+    const oldPolicies = new Map(before.policy.identity?.policies.map((policy) => [policy.id, policy]));
+    return after.policy.identity.policies.flatMap((policy) => {
+      const title = `access policy ${policy.name}`;
+      const old = oldPolicies.get(policy.id);
+      // Access changes show only whether a login needs a re-authentication, not how long the last one counts.
+      const [was, is] = [reauthText(old ?? policy), reauthText(policy)];
+      return [
+        ...(changes.length > 0 ? [] : differences(title, old, policy)),
+        ...(was === is ? [] : [`${title}: re-authentication ${is} (before: ${was})`]),
+      ];
+    });
+  }
+  const seen = new Set(changes.flatMap(({ keys }) => keys.map(({ fingerprint }) => fingerprint)));
+  const oldKeys = new Map(before.policy.keys.map((key) => [key.fingerprint, key]));
+  const keys = after.policy.keys
+    .filter(({ fingerprint }) => !seen.has(fingerprint))
+    .flatMap((key) => differences(`key ${key.name}`, oldKeys.get(key.fingerprint), key));
+  // An access change cannot be assigned to a single rule. If access changes, the lines about these changes already show
+  // the effect of changed rules, so only changed keys are reported here.
+  if (changes.length > 0) return keys;
+  const oldRules = new Map(before.policy.rules.map((rule) => [rule.id, rule]));
+  const rules = after.policy.rules.flatMap((rule) =>
+    differences(`rule ${rule.id}`, oldRules.get(rule.id), rule),
+  );
+  return [...keys, ...rules];
+}
+
+function reauthText({ action, requireReauth, reauthPeriod }: AccessPolicy): string {
+  if (action === "deny" || !requireReauth) return "not needed";
+  return reauthPeriod === null ? "needed at every login" : `counts for ${counted(reauthPeriod, "second")}`;
+}
+
+type Patterned = Pick<AccessRule, "filter"> & Partial<Pick<AccessRule, "username" | "sourceIp">>;
+
+function differences(title: string, old: Patterned | undefined, now: Patterned): string[] {
+  const before: Readonly<Record<string, string>> = patternsOf(old ?? now);
+  return Object.entries(patternsOf(now))
+    .filter(([field, pattern]) => before[field] !== pattern)
+    .map(
+      ([field, pattern]) =>
+        `${title}: ${field} changes from ${JSON.stringify(before[field])} to ${JSON.stringify(pattern)}, but no ` +
+        "evaluated login, address or device distinguishes these patterns; add logins and addresses with --login and --from",
+    );
+}
+
+const patternsOf = ({ username = "", sourceIp = "", filter: { hostname = "" } }: Patterned) => ({
+  username,
+  sourceIp,
+  hostname,
+});

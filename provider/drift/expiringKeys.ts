@@ -1,0 +1,49 @@
+import { expiryOf, SOON_DAYS } from "@gatehouse-access/sdk/policy";
+import { type Exception, exceptionFor, type OwnResource } from "../estate/coverage.ts";
+import { apiKeysOf } from "../kinds/apiKey.ts";
+import type { NamespaceState } from "../kinds/namespaceState.ts";
+import { definitionsByName } from "../resources/index.ts";
+import { apiKeyIdentity, type KeyIdentity } from "../service/listings.ts";
+import { timeText } from "../words.ts";
+import type { ExpiringKey } from "./driftReport.ts";
+
+const DAY = 24 * 60 * 60 * 1000;
+
+/**
+ * Returns the API keys that have expired or expire soon. A key whose resource sets `rotateBefore` is reported that
+ * number of days before its expiry.
+ * @param managed the resources of this stack and of the other given stacks
+ */
+export function expiringKeys(
+  live: NamespaceState,
+  managed: readonly OwnResource[],
+  exceptions: readonly Exception[],
+): ExpiringKey[] {
+  const now = new Date();
+  const { tenant } = live;
+  const definition = definitionsByName.ApiKey;
+  const owners = new Map<string, OwnResource>();
+  // Keys that a rotation has replaced are not reported, since they expire as intended.
+  const replaced = new Set<string>();
+  for (const resource of managed) {
+    if (resource.definition !== definition || !resource.outputs) continue;
+    owners.set(apiKeyIdentity(resource.outputs as unknown as KeyIdentity), resource);
+    for (const old of (resource.outputs.previous ?? []) as KeyIdentity[]) replaced.add(apiKeyIdentity(old));
+  }
+  return (apiKeysOf(live) ?? []).flatMap(({ name, role, expiresIn, ...key }): ExpiringKey[] => {
+    const identity = apiKeyIdentity(key);
+    const ends = expiryOf(expiresIn);
+    const owner = owners.get(identity);
+    const { rotateBefore } = owner?.inputs ?? {};
+    const days = typeof rotateBefore === "number" && rotateBefore > 0 ? rotateBefore : SOON_DAYS;
+    if (ends === null || replaced.has(identity) || ends.getTime() - now.getTime() > days * DAY) return [];
+    const object = { definition, id: `${tenant}/${name}`, name, state: {} };
+    if (!owner && exceptionFor(exceptions, object, now)) return [];
+    const expiresAt = ends.toISOString();
+    const what =
+      ends <= now
+        ? `expired at ${timeText(expiresAt)}; replace or revoke the key`
+        : `expires at ${timeText(expiresAt)}; replace the key before this time`;
+    return [{ tenant, name, expiresAt, message: `API key ${JSON.stringify(name)} (${role}) ${what}` }];
+  });
+}

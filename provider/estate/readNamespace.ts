@@ -1,0 +1,292 @@
+import { type Client, hasDifference, sshAccessModeOf } from "@gatehouse-access/sdk";
+import {
+  type AccessDevice,
+  type EvaluatedLogins,
+  type EvaluationOptions,
+  loginsToEvaluate,
+  type NamespacePolicy,
+  type SshIdentity,
+} from "@gatehouse-access/sdk/policy";
+import { kindsWith } from "../kinds/index.ts";
+import type { Kind, Reading, ReadObjects, Unread } from "../kinds/kind.ts";
+import { membersOf } from "../kinds/member.ts";
+import { byKey, type NamespaceFacts, NamespaceState } from "../kinds/namespaceState.ts";
+import type { LiveObject, Objects } from "../kinds/object.ts";
+import type { KindName } from "../resources/index.ts";
+import type { Connection, TenantClient } from "../service/connection.ts";
+import { isUnreadable, type Namespace } from "../service/listings.ts";
+import type { SshIdentity as WireSshIdentity } from "../service/newerListings.ts";
+import { isOwnAnswer } from "../service/server.ts";
+import { byText, byTexts } from "../words.ts";
+
+/** Number of most recent sessions whose login names and addresses are evaluated. */
+const SESSIONS_MAX = 500;
+
+interface ReadOptions {
+  /**
+   * False if only the objects are needed, and not who has access. Sessions are then not read, and lists without which no
+   * access can be evaluated may be unreadable.
+   * @default true
+   */
+  readonly evaluatesAccess?: boolean;
+}
+
+/**
+ * Reads a namespace: all objects of all kinds, by kind. `unread` contains the kinds that the credential may not read.
+ * @param named id of the namespace; default: the namespace of resources without a tenant
+ * @throws RequestError if devices, public keys or firewall rules cannot be read
+ */
+export async function readNamespace(
+  connection: Connection,
+  named?: string,
+  { evaluatesAccess = true }: ReadOptions = {},
+): Promise<NamespaceState> {
+  const opened = await connection.tenant(named);
+  const { tenant, client } = opened;
+  const unknown: string[] = [];
+  const optional = <T>(what: string, read: Promise<T>) =>
+    read.catch((error: unknown) => {
+      if (!isUnreadable(error)) throw error;
+      unknown.push(`${what} could not be read: ${error.message}`);
+      return undefined;
+    });
+  const answer = await client
+    .call("getNamespace", { params: { tenant } })
+    .catch((error: unknown) => (isUnreadable(error) ? undefined : Promise.reject(error)));
+  const namespace = answer?.body;
+  if (namespace) connection.namespaces.put(namespace);
+  const mode = namespace && sshAccessModeOf(namespace);
+  const hasAccessModes = mode !== undefined && mode !== "unknown";
+  const [lists, userKeys, seen] = await Promise.all([
+    Promise.all(
+      kindsWith("reading").map(async (kind) => {
+        const isMissing = kind.definition.actsIn === "identity" && !hasAccessModes;
+        const read = isMissing ? NONE : await objectsOf(kind, connection, tenant, evaluatesAccess);
+        return { kind, ...read };
+      }),
+    ),
+    hasAccessModes && evaluatesAccess ? keysOfUsers(opened) : undefined,
+    evaluatesAccess ? optional("sessions", seenLogins(client)) : undefined,
+  ]);
+  const objects = new Map<KindName, Objects>();
+  const unread = new Map<KindName, Unread>();
+  const notEvaluated: string[] = [];
+  for (const { kind, objects: own, unread: missing, ...read } of lists) {
+    const name = kind.definition.name as KindName;
+    if (own) objects.set(name, own);
+    if (missing) unread.set(name, missing);
+    notEvaluated.push(...(read.notEvaluated ?? []));
+  }
+  const facts: NamespaceFacts = {
+    ...{ tenant, name: namespace?.name ?? tenant, hasAccessModes },
+    ...{ userKeys: userKeys?.byUser, unreadIdentity: userKeys?.notEvaluated ?? [] },
+    enforcesExpiry: (answer !== undefined && isOwnAnswer(answer)) || hasEnd(objects),
+    formerOwners: formerOwnersIn(objects),
+    seen: seen ?? { sessions: 0, logins: [], addresses: [] },
+  };
+  const state = new NamespaceState({
+    ...{ facts, objects, unread, accessPoliciesDecide: mode === "identity" },
+    ...{ accessUnknown: undefined, notEvaluated: [], unknown: [] },
+  });
+  const accessUnknown =
+    (await accessUnknownIn(client, tenant, namespace)) ??
+    (mode === "identity" ? identityUnknown(state) : undefined);
+  if (accessUnknown !== undefined) notEvaluated.push(accessUnknown);
+  if (state.accessPoliciesDecide) notEvaluated.push(...facts.unreadIdentity);
+  if (!membersOf(state) && state.policy.keys.some(({ owner }) => owner !== undefined)) {
+    notEvaluated.push(
+      "the members could not be read; keys with an owner are evaluated as if their owners were members",
+    );
+  }
+  return state.inOrder().with({
+    ...{ accessUnknown, notEvaluated },
+    unknown: [
+      ...[...unread.values()].map(({ what, reason }) => `${what} could not be read: ${reason}`),
+      ...unknown,
+    ],
+  });
+}
+
+/** The objects of a server that does not have such objects. */
+const NONE: { readonly objects: Objects } & Omit<ReadObjects, "objects"> = { objects: new Map() };
+
+/** Reads the objects of a kind. */
+async function objectsOf(
+  { definition, reading }: Kind & { readonly reading: Reading },
+  connection: Connection,
+  tenant: string,
+  evaluatesAccess: boolean,
+): Promise<Omit<ReadObjects, "objects"> & { readonly objects: Objects | undefined }> {
+  try {
+    const { objects, ...more } = await reading.read(connection, tenant);
+    const all = objects?.map((object): LiveObject => ({ ...object, definition }));
+    return { ...more, objects: all && byKey(all) };
+  } catch (error) {
+    if ((reading.isRequired && evaluatesAccess) || !isUnreadable(error)) throw error;
+    const { what, missed } = reading;
+    return { objects: undefined, unread: { what, missed, reason: error.message } };
+  }
+}
+
+/**
+ * True if an object has an end that the server enforces. This project's server ends access by itself, and sends the
+ * revision of a namespace. If the namespace could not be read, an object with an end shows this server.
+ */
+const hasEnd = (objects: ReadonlyMap<KindName, Objects>): boolean =>
+  [...objects.values()].some((own) =>
+    [...own.values()].some(({ state }) => state.expiryStatus === "enforced"),
+  );
+
+/** Returns the ids of the owners of objects whose address the service returns, by the address in lower case. */
+const formerOwnersIn = (objects: ReadonlyMap<KindName, Objects>): ReadonlyMap<string, string> =>
+  new Map(
+    [...objects.values()].flatMap((own) =>
+      Array.from(own.values()).flatMap(({ state: { ownerId }, facts }) =>
+        typeof ownerId === "string" && ownerId !== "" && typeof facts?.ownerEmail === "string"
+          ? [[facts.ownerEmail.toLowerCase(), ownerId] as const]
+          : [],
+      ),
+    ),
+  );
+
+/** Returns the reason why the access in a namespace in identity mode is not known, as a sentence. */
+function identityUnknown(state: NamespaceState): string | undefined {
+  const deciding = kindsWith("decides");
+  const unread = deciding.flatMap(({ definition }) => {
+    if (definition.actsIn !== "identity") return [];
+    const { what, reason } = state.unread.get(definition.name as KindName) ?? {};
+    return what === undefined ? [] : [`${what} could not be read: ${reason}`];
+  });
+  const obstacles = deciding.flatMap(({ definition, decides }) =>
+    Array.from(state.of(definition)?.values() ?? []).flatMap((object) => decides.obstacle?.(object) ?? []),
+  );
+  const reason =
+    unread.length > 0
+      ? unread.sort().join("; ")
+      : (obstacles[0] ?? (membersOf(state) ? undefined : "the members could not be read"));
+  return reason && `the access in the namespace ${state.name} is not known: ${reason}`;
+}
+
+/** Reads the SSH keys of the users of a namespace, by user. */
+async function keysOfUsers({ sshIdentities }: TenantClient) {
+  try {
+    return { byUser: keysByUser(await sshIdentities.all()), notEvaluated: [] };
+  } catch (error) {
+    if (!isUnreadable(error)) throw error;
+    const sentence = `the SSH keys of users could not be read: ${error.message}`;
+    return {
+      byUser: undefined,
+      notEvaluated: [`${sentence}; policies are evaluated as if each user had a key`],
+    };
+  }
+}
+
+/** Returns SSH keys by the id of their user, and by the e-mail address, which a plan knows before the id. */
+export function keysByUser(keys: readonly WireSshIdentity[]): Map<string, SshIdentity[]> {
+  const byUser = new Map<string, SshIdentity[]>();
+  for (const { principalId, principalEmail, fingerprint, expiresAt, consumedAt, lastReauthAt } of keys) {
+    for (const user of [principalId, principalEmail.toLowerCase()]) {
+      const known = byUser.get(user) ?? [];
+      known.push({ fingerprint, expiresAt, consumedAt, lastReauthAt });
+      byUser.set(user, known);
+    }
+  }
+  return byUser;
+}
+
+async function seenLogins(client: Client): Promise<NamespaceFacts["seen"]> {
+  const logins = new Set<string>();
+  const addresses = new Set<string>();
+  let sessions = 0;
+  for await (const { username, ipAddress } of client.iterate("getSessions", { query: { perPage: 100 } })) {
+    logins.add(username);
+    addresses.add(ipAddress);
+    sessions += 1;
+    if (sessions === SESSIONS_MAX) break;
+  }
+  return { sessions, logins: [...logins], addresses: [...addresses] };
+}
+
+/**
+ * Reads several namespaces, one after the other. `unreadable` contains a sentence for each namespace that the
+ * credential may not read, by id.
+ * @param home id of the namespace that must be readable. An error while reading this namespace is thrown.
+ */
+export async function readEach<T>(
+  tenants: readonly string[],
+  home: string | undefined,
+  read: (tenant: string) => Promise<T>,
+): Promise<{ readonly results: readonly T[]; readonly unreadable: ReadonlyMap<string, string> }> {
+  const results: T[] = [];
+  const unreadable = new Map<string, string>();
+  for (const tenant of tenants) {
+    try {
+      results.push(await read(tenant));
+    } catch (error) {
+      if (tenant === home || !isUnreadable(error)) throw error;
+      unreadable.set(tenant, `the namespace ${tenant} could not be read: ${error.message}`);
+    }
+  }
+  return { results, unreadable };
+}
+
+/**
+ * Returns the reason why it is not known what decides about logins in a namespace, as a sentence. Undefined if public
+ * keys and firewall rules decide, or access policies.
+ * @param namespace undefined if the credential may not read the namespace
+ */
+export async function accessUnknownIn(
+  client: Client,
+  tenant: string,
+  namespace: Pick<Namespace, "name" | "settings"> | undefined,
+): Promise<string | undefined> {
+  const notKnown = (name: string) => `the access in the namespace ${name} is not known: `;
+  if (namespace) {
+    const mode = sshAccessModeOf(namespace);
+    if (mode === "unknown")
+      return `${notKnown(namespace.name)}the namespace has an access mode that this version does not know`;
+    if (mode === undefined && hasDifference((await client.serverVersion()).dialect, "access modes"))
+      return `${notKnown(namespace.name)}the server does not return whether access policies decide`;
+    return undefined;
+  }
+  const server = await client.serverVersion().catch((error: unknown) => {
+    // Without a version number, the version is determined by the settings of the namespace.
+    if (isUnreadable(error)) return undefined;
+    throw error;
+  });
+  if (server && !hasDifference(server.dialect, "access modes")) return undefined;
+  return `${notKnown(tenant)}the namespace could not be read, and may decide by access policies`;
+}
+
+/** Returns a policy in which invited users count as members, since they can accept at any time without a review. */
+export const countingInvited = <T extends NamespacePolicy>(policy: T): T =>
+  policy.members
+    ? { ...policy, members: policy.members.map((member) => ({ ...member, isAccepted: true })) }
+    : policy;
+
+/** Sorts devices by name and uid. */
+export const byDevice = byTexts<AccessDevice>(
+  ({ name }) => name,
+  ({ uid }) => uid,
+);
+
+/**
+ * The login names and addresses to evaluate in a namespace: those in its policies and sessions, and those that the
+ * caller adds.
+ * @param policies the policies of the namespace before and after a change
+ */
+export function evaluatedFor(
+  { seen }: Pick<NamespaceFacts, "seen">,
+  policies: readonly NamespacePolicy[],
+  { logins = [], addresses = [] }: EvaluationOptions = {},
+): EvaluatedLogins {
+  const evaluated = loginsToEvaluate(policies, {
+    logins: [...seen.logins, ...logins],
+    addresses: [...seen.addresses, ...addresses],
+  });
+  return {
+    ...evaluated,
+    logins: evaluated.logins.toSorted(byText),
+    addresses: evaluated.addresses.toSorted(byText),
+  };
+}

@@ -1,0 +1,46 @@
+import type { Style } from "../style.ts";
+import { untilText } from "../words.ts";
+
+const LISTED_MAX = 3;
+
+/** Returns a list of names in a sentence: `a`, `a and b`, `a, b and 4 more`. */
+export const listedNames = (names: readonly string[], style: Style): string =>
+  listedTexts(names.map(style.name));
+
+/** Returns a list of formatted texts in a sentence, like {@link listedNames}. */
+export function listedTexts(texts: readonly string[]): string {
+  const shown = texts.slice(0, texts.length === LISTED_MAX + 1 ? LISTED_MAX + 1 : LISTED_MAX);
+  const more = texts.length - shown.length;
+  if (more > 0) return `${shown.join(", ")} and ${more} more`;
+  const last = shown.pop() ?? "";
+  return shown.length === 0 ? last : `${shown.join(", ")} and ${last}`;
+}
+
+/**
+ * Returns a list of names in a sentence. The name that represents all other names becomes a placeholder at the end.
+ */
+export function withOthers(
+  names: readonly string[],
+  representative: string,
+  placeholder: string,
+  style: Style,
+): string {
+  const others = style.text(placeholder);
+  const named = names.filter((name) => name !== representative);
+  if (named.length === names.length) return listedNames(named, style);
+  if (named.length === 0) return others;
+  if (named.length > LISTED_MAX) return `${listedNames(named, style)}, and ${others}`;
+  return `${named.map(style.name).join(", ")} and ${others}`;
+}
+
+/** Returns an end of access as text: `until 2026-12-01 18:00 UTC`. */
+export const endText = (end: string | null): string => (end === null ? "without an end" : untilText(end));
+
+/** Returns the ends of access after and before a change. */
+export const changedEnd = ({
+  until,
+  untilBefore,
+}: {
+  readonly until: string | null;
+  readonly untilBefore: string | null;
+}): string => `${endText(until)} (before: ${endText(untilBefore)})`;

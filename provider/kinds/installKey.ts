@@ -1,0 +1,116 @@
+import { definitionsByName } from "../resources/index.ts";
+import { NEVER } from "../resources/validity.ts";
+import { idWithin } from "../resources/values.ts";
+import { PLAIN, type Style } from "../style.ts";
+import { byTexts } from "../words.ts";
+import { changeList } from "./changes.ts";
+import type { Draft } from "./draft.ts";
+import { type Kind, listedBy } from "./kind.ts";
+import type { NamespaceState } from "./namespaceState.ts";
+import type { Values } from "./object.ts";
+import { outputOf, type PlannedStep } from "./plannedStep.ts";
+
+const definition = definitionsByName.InstallKey;
+
+const DAY_MS = 86_400_000;
+
+export const installKey: Kind = {
+  definition,
+  keyOf: idWithin,
+  reading: listedBy(definition, {
+    what: "install keys",
+    missed: "unmanaged install keys cannot be detected",
+  }),
+  parts: undefined,
+  watched: { privilege },
+  // The service cannot delete an install key, so a deletion revokes the key.
+  operations: {
+    create: ["createInstallKey"],
+    update: ["updateInstallKey"],
+    delete: ["updateInstallKey"],
+  },
+  plan: {
+    stage: "objects",
+    keyOf: (before) => outputOf(before, "installKeyId"),
+    newKey: adopted,
+    values: ({ now }, { inputs, key, object }) => ({
+      installKeyId: key,
+      ...(object?.state.validDays !== inputs.validDays && {
+        expiresAt:
+          inputs.validDays === NEVER
+            ? ""
+            : new Date(now.getTime() + Number(inputs.validDays) * DAY_MS).toISOString(),
+      }),
+    }),
+  },
+  decides: undefined,
+  role: undefined,
+  changes: changeList<OtherPrivilege>({
+    list: "privileges",
+    title: "Other privileges",
+    what: "other privilege change",
+    between: changesBetween,
+    sentence: privilegeSentence,
+    marks: ({ change }) => change,
+    gains: (change) => (change.change === "lost" ? [] : [privilegeSentence(change, PLAIN)]),
+  }),
+  linted: undefined,
+  imported: { file: "installKeys", naming: "name" },
+};
+
+/** Returns the key of the live install key with the same name, which a new resource adopts. */
+function adopted({ live }: Draft, { after }: PlannedStep, { name }: Values): string | undefined {
+  if (!after?.inputs.adopt || name === undefined) return undefined;
+  return [...(live.of(definition) ?? [])].find(([, { state }]) => state.name === name)?.[0];
+}
+
+/** The inputs beside the mode that decide which devices can enroll, and how. */
+const ENROLLING = [
+  "tags",
+  "allowedMacs",
+  "webhookUrl",
+  "webhookTimeout",
+  "webhookCallbackTtl",
+  "validDays",
+  "usageLimit",
+  "ephemeral",
+  "ephemeralTimeout",
+] as const;
+
+/** Returns the privilege of a key: the enrollment of devices. Undefined for a disabled key. */
+function privilege(state: Values): string | undefined {
+  if (state.disabled === true) return undefined;
+  const limits = ENROLLING.flatMap((name) => {
+    const value = state[name];
+    const isDefault = JSON.stringify(value) === JSON.stringify(definition.inputs[name]?.default);
+    return isDefault ? [] : [`, ${name} ${[value].flat().join(" ")}`];
+  });
+  return `enrolls devices in the namespace (mode ${state.mode}${limits.join("")})`;
+}
+
+/** A privilege beside logins and roles, such as the enrollment of devices, that an object gives or no longer gives. */
+export interface OtherPrivilege {
+  readonly change: "gained" | "lost" | "altered";
+  readonly kind: string;
+  /** Name of the object. */
+  readonly resource: string;
+  /** The privilege after the change, or before it if it is lost, without a subject: `enrolls devices in the namespace`. */
+  readonly privilege: string;
+}
+
+function changesBetween(before: NamespaceState, after: NamespaceState): OtherPrivilege[] {
+  const [was, is] = [before.of(definition), after.of(definition)];
+  const changes = [...new Map([...(was ?? []), ...(is ?? [])])].flatMap(([key, object]): OtherPrivilege[] => {
+    const [old, now] = [was?.get(key), is?.get(key)].map((one) => one && privilege(one.state));
+    const given = { kind: definition.name, resource: object.name };
+    if (now !== undefined && now !== old)
+      return [{ change: old === undefined ? "gained" : "altered", ...given, privilege: now }];
+    return old === undefined || now !== undefined ? [] : [{ change: "lost", ...given, privilege: old }];
+  });
+  return changes.sort(byTexts(({ resource }) => resource));
+}
+
+/** A sentence about a privilege beside logins and roles: `InstallKey floor enrolls devices in the namespace`. */
+function privilegeSentence({ change, kind, resource, privilege }: OtherPrivilege, style: Style): string {
+  return `${kind} ${style.name(resource)} ${change === "lost" ? "no longer " : ""}${style.text(privilege)}`;
+}

@@ -1,0 +1,267 @@
+import type { Identity } from "@gatehouse-access/sdk";
+import type {
+  AccessDevice,
+  AccessKey,
+  AccessMember,
+  AccessPolicy,
+  AccessRule,
+  LintOptions,
+  NamespacePolicy,
+  Principal,
+  SshIdentity,
+  SubjectFacts,
+} from "@gatehouse-access/sdk/policy";
+import type { ResourceValues } from "../engine/index.ts";
+import type { Listed, ResourceDefinition } from "../resources/definition.ts";
+import type { Connection } from "../service/connection.ts";
+import type { OperationId } from "../service/operations.ts";
+import type { ChangeList } from "./changes.ts";
+import type { Draft } from "./draft.ts";
+import type { LiveObject, Objects, Values } from "./object.ts";
+import type { PlannedStep } from "./plannedStep.ts";
+import type { HeldRole } from "./roles.ts";
+
+/**
+ * What a kind of object means in a namespace: how it is read, what a plan does to it, which privileges it gives, and how
+ * reports name it. Generic code calls these parts and names no kind.
+ */
+export interface Kind {
+  readonly definition: ResourceDefinition;
+  /** Returns the key of an object in its namespace. Another object never gets the same key. */
+  readonly keyOf: (object: LiveObject) => string;
+  /** How the objects are read. Undefined if they are parts of other objects, as the tags of a device are. */
+  readonly reading: Reading | undefined;
+  /** How the objects are found in other objects. Undefined if they are read. */
+  readonly parts: Parts | undefined;
+  /**
+   * The objects for which every review, coverage and drift report checks whether a program manages them; undefined if
+   * unmanaged objects of the kind give no privilege. Users can create such objects manually.
+   */
+  readonly watched: Watched | undefined;
+  /** The operations that the resource calls, for the check of permissions before a run. */
+  readonly operations: Readonly<Record<"create" | "update" | "delete", readonly OperationId[]>>;
+  readonly plan: KindPlan;
+  /** What the objects decide about logins; undefined if they decide about none. */
+  readonly decides: Deciding | undefined;
+  /** Returns the role that an object gives to a user or a program. Undefined for kinds that give no roles. */
+  readonly role: ((object: LiveObject) => HeldRole | undefined) | undefined;
+  /**
+   * The changes of the objects that reports list beside access. Undefined if all effects of the kind are access.
+   */
+  readonly changes: ChangeList | undefined;
+  /** Returns what the lint checks of the objects beside logins. Undefined if it checks nothing else. */
+  readonly linted: ((objects: Objects) => LintOptions) | undefined;
+  /** Where `import` writes the declarations. Undefined if it declares the objects by another kind, or not at all. */
+  readonly imported: Imported | undefined;
+}
+
+/** How the objects of a kind are read. */
+export interface Reading {
+  /** The objects in sentences: `API keys`. */
+  readonly what: string;
+  /** What cannot be detected without these objects, as a clause. */
+  readonly missed: string;
+  /** True if a namespace without these objects cannot be evaluated at all. */
+  readonly isRequired: boolean;
+  /** True if the objects keep the order of their creation. Otherwise they are sorted by name. */
+  readonly inOrderOfCreation: boolean;
+  /**
+   * Returns the objects of a namespace.
+   * @default the objects that the definition lists
+   */
+  readonly read: (connection: Connection, tenant: string) => Promise<ReadObjects>;
+}
+
+/** The objects of a kind, as far as they could be read. */
+export interface ReadObjects {
+  /** Undefined if the objects could not be read; {@link unread} then contains the reason. */
+  readonly objects: readonly Listed[] | undefined;
+  /** The objects that could not be read. */
+  readonly unread?: Unread;
+  /** Parts without which the access is evaluated, as sentences. */
+  readonly notEvaluated?: readonly string[];
+}
+
+/** Objects that could not be read. */
+export interface Unread {
+  /** The objects in sentences: `API keys`. */
+  readonly what: string;
+  readonly reason: string;
+  /** What cannot be detected without these objects, as a clause. */
+  readonly missed: string;
+}
+
+/** Objects that are parts of other objects, as the tags of a device are. */
+export interface Parts {
+  /** Returns the objects, from the objects that contain them. */
+  readonly of: (objectsOf: ObjectsOf) => LiveObject[];
+  /** The kind of the objects that contain them. */
+  readonly whole: ResourceDefinition;
+  /** Returns an object that contains parts without some of these parts. */
+  readonly without: (whole: LiveObject, parts: readonly LiveObject[]) => LiveObject;
+  /** Returns the key of the object that contains a part. */
+  readonly wholeOf: (part: LiveObject) => string;
+}
+
+/** How a report treats unmanaged objects of a kind. */
+export interface Watched {
+  /**
+   * Returns true if an object counts.
+   * @default every object counts
+   */
+  readonly counts?: (object: LiveObject) => boolean;
+  /**
+   * True if access.ignore can name an object by its display name too, and names it so by default.
+   * @default false
+   */
+  readonly isNamed?: boolean;
+  /** Returns the reason why a repair keeps an unmanaged object. Undefined if it may delete the object. */
+  readonly keptBy?: (object: LiveObject, repairer: Repairing) => string | undefined;
+  /** Returns the privilege that an object gives beside logins and roles, as a sentence without its subject. */
+  readonly privilege?: (state: Values) => string | undefined;
+}
+
+/** Returns the objects of a kind; undefined if they could not be read. */
+export type ObjectsOf = (definition: Pick<ResourceDefinition, "name">) => Objects | undefined;
+
+/** The facts about a repair that decide whether it may delete an object. */
+export interface Repairing {
+  /** The kind of the credential, such as an API key. */
+  readonly credential: Identity["kind"];
+  /** Id of the user who runs the repair; undefined for other credentials. */
+  readonly userId: string | undefined;
+  /** Id of the trusted workload that runs the repair; undefined for other credentials. */
+  readonly workloadId: string | undefined;
+  /** True if the namespace may deny every login without its unmanaged access policies. */
+  readonly isClosed: boolean;
+}
+
+/** What a kind does in a plan beyond the generic create, update and delete of an object by its inputs. */
+export interface KindPlan {
+  /**
+   * Steps of a lower stage are applied first, since other resources refer to their objects: `names` for tags and device
+   * names, `principals`, `objects`, `policies`, and `mode` for the change of the access mode, which needs the access policies.
+   */
+  readonly stage: Stage;
+  /** Returns the key of the object of a resource in the state; an empty text if the state does not contain it. */
+  readonly keyOf: (before: ResourceValues) => string;
+  /**
+   * Returns the key of the object that a new resource creates or adopts. Undefined if the service has not assigned the
+   * key yet.
+   * @throws UnpredictableError if the object cannot be predicted
+   */
+  readonly newKey?: (draft: Draft, planned: PlannedStep, inputs: Values) => string | undefined;
+  /**
+   * Returns the values of a new or changed object that its inputs do not contain.
+   * @param object the object before the step; undefined for a new object
+   * @throws UnpredictableError if the object cannot be predicted
+   */
+  readonly values?: (draft: Draft, change: PlannedChange) => Values;
+  /** Returns the display name of an object. @default the input `name` */
+  readonly nameOf?: (state: Values) => string;
+  /** Replaces the generic creation. */
+  readonly create?: (draft: Draft, planned: PlannedStep, inputs: Values) => void;
+  /** Replaces the generic update. */
+  readonly update?: (draft: Draft, planned: PlannedStep, inputs: Values, before: ResourceValues) => void;
+  /**
+   * Replaces the generic deletion.
+   * @param isClaimed returns true if a resource of the program manages the object with this key of a claim and does not
+   * share the object with other resources
+   */
+  readonly remove?: (
+    draft: Draft,
+    planned: PlannedStep,
+    before: ResourceValues,
+    isClaimed: (key: string) => boolean,
+  ) => void;
+  /** Applies changes of all resources of the kind together, before any other step. */
+  readonly together?: (draft: Draft, planned: readonly PlannedStep[]) => void;
+  /**
+   * Returns the end of the declared access, in RFC 3339; an empty text if there is none or it is not known.
+   * @default the input `expiresAt`
+   */
+  readonly endOf?: (after: ResourceValues, now: Date) => string;
+}
+
+/** The stages of a plan, in their order. */
+export const STAGES = ["names", "principals", "objects", "policies", "mode"] as const;
+
+type Stage = (typeof STAGES)[number];
+
+/** A new or changed object of a plan. */
+export interface PlannedChange {
+  readonly planned: PlannedStep;
+  readonly after: ResourceValues;
+  readonly inputs: Values;
+  readonly key: string;
+  /** The object before the step; undefined for a new object. */
+  readonly object: LiveObject | undefined;
+}
+
+/** The part of a policy to which a kind of object contributes. */
+export interface PolicyParts {
+  readonly devices?: readonly AccessDevice[];
+  readonly keys?: readonly AccessKey[];
+  readonly rules?: readonly AccessRule[];
+  readonly members?: readonly AccessMember[];
+  readonly policies?: readonly AccessPolicy[];
+  readonly principals?: readonly Principal[];
+}
+
+/** What a kind of object decides about logins. */
+export interface Deciding {
+  /** Returns the parts of the policy that the objects of the kind are. */
+  readonly parts: (objects: Iterable<LiveObject>, facts: DecidingFacts) => PolicyParts;
+  /**
+   * Returns the reason why an object cannot be evaluated, as part of a sentence.
+   * @default every object can be evaluated
+   */
+  readonly obstacle?: (object: LiveObject) => string | undefined;
+  /**
+   * Returns false if an object certainly decides about no login.
+   * @default returns true for an object that acts in the present access mode
+   */
+  readonly isDeciding?: (object: LiveObject, policy: NamespacePolicy) => boolean;
+  /** The subjects of access that the objects are: keys in one mode, principals in the other. */
+  readonly subject?: SubjectFacts["kind"];
+  /** The part of an access decision that refers to an object, beside its subject. */
+  readonly decision?: "rule" | "policy";
+}
+
+/** Facts about a namespace that decide how its objects are evaluated. */
+export interface DecidingFacts {
+  /** True if the server ends access by itself. Otherwise, the policy has no ends and no owners of keys. */
+  readonly enforcesExpiry: boolean;
+  /** True if the server has access policies. */
+  readonly hasAccessModes: boolean;
+  /**
+   * The SSH keys of users, by user id and by e-mail address in lower case. Undefined if the credential may not read
+   * them.
+   */
+  readonly userKeys: ReadonlyMap<string, readonly SshIdentity[]> | undefined;
+}
+
+/** Where `import` writes the declarations of a kind. */
+export interface Imported {
+  /** Name of the file without its ending. */
+  readonly file: string;
+  /** Name of the input that usually equals the resource's name. */
+  readonly naming?: string;
+  /** Returns the resource's name for an object without a name. */
+  readonly nameOf?: (inputs: Values) => string;
+  /**
+   * The Pulumi options of each resource of the kind. With the option `protect`, `destroy` does not delete the resource.
+   */
+  readonly options?: Readonly<Record<string, unknown>>;
+}
+
+/** Returns how objects are read that the definition lists. */
+export const listedBy = (
+  definition: ResourceDefinition,
+  reading: Pick<Reading, "what" | "missed"> & Partial<Reading>,
+): Reading => ({
+  isRequired: false,
+  inOrderOfCreation: false,
+  read: async (connection, tenant) => ({ objects: (await definition.list?.(connection, tenant)) ?? [] }),
+  ...reading,
+});

@@ -1,0 +1,295 @@
+import type { Role } from "@gatehouse-access/sdk/contract";
+import {
+  type AccessKey,
+  type AccessMember,
+  expiryOf,
+  hasPassed,
+  isLaterEnd,
+  type Principal,
+} from "@gatehouse-access/sdk/policy";
+import { definitionsByName } from "../resources/index.ts";
+import { listedOwner } from "../resources/member.ts";
+import { idWithin } from "../resources/values.ts";
+import type { Connection } from "../service/connection.ts";
+import { readInvitations } from "../service/invitations.ts";
+import { type Member, usersOf } from "../service/newerListings.ts";
+import type { Style } from "../style.ts";
+import { byTexts, counted, untilText } from "../words.ts";
+import { changeList } from "./changes.ts";
+import { changedEnd, listedNames } from "./changeTexts.ts";
+import type { Draft } from "./draft.ts";
+import { type DecidingFacts, type Kind, listedBy, type ReadObjects } from "./kind.ts";
+import type { NamespaceState } from "./namespaceState.ts";
+import type { LiveObject, Objects, Values } from "./object.ts";
+import { outputOf } from "./plannedStep.ts";
+import { endOf } from "./policyParts.ts";
+import { gainedRole } from "./roles.ts";
+
+const definition = definitionsByName.Member;
+
+const DAY_MS = 86_400_000;
+
+/** Validity period of an invitation in milliseconds (rules section 5). */
+const INVITATION_MS = 7 * DAY_MS;
+
+/** The role of the user who owns a namespace. No program declares this user as a member. */
+const OWNER = "owner";
+
+interface MemberState {
+  readonly tenant: string;
+  readonly role: Member["role"];
+  /** Empty if the service does not return the id of an invited user. */
+  readonly userId: string;
+  readonly accountEmail: string;
+  readonly status: "invited" | "accepted" | "expired" | "declined";
+  readonly addedAt: string;
+  readonly invitationExpiresAt: string;
+  /** The end of the membership; empty if it does not end. */
+  readonly expiresAt: string;
+}
+
+const stateOf = ({ state }: LiveObject) => state as unknown as MemberState;
+
+/** Returns the key of a member: the user id, or the e-mail address if the id is not known. */
+const keyOf = (object: LiveObject): string => idWithin(object) || stateOf(object).accountEmail.toLowerCase();
+
+export const member: Kind = {
+  definition,
+  keyOf,
+  reading: listedBy(definition, {
+    what: "members",
+    missed: "lockouts cannot be detected",
+    read,
+  }),
+  parts: undefined,
+  watched: {
+    counts: ({ state }) => state.role !== OWNER,
+    isNamed: true,
+    keptBy: (object, { userId }) => (idWithin(object) === userId ? "this user runs the command" : undefined),
+  },
+  operations: { create: ["inviteMember"], update: ["updateMember"], delete: ["removeMember"] },
+  plan: {
+    stage: "principals",
+    keyOf: (before) => outputOf(before, "userId"),
+    newKey(draft, { after }, { email }) {
+      const address = String(email).toLowerCase();
+      const known = memberWith(draft.of(definition), address);
+      if (known) return keyOf(known);
+      // The keys of a user who returns admit logins again. Drift of a removed member restores the user with the id in
+      // the state.
+      return (after && outputOf(after, "userId")) || userIdOf(draft, address) || address;
+    },
+    nameOf: ({ accountEmail }) => String(accountEmail),
+    values(draft, { planned, inputs, key, object }) {
+      const email = String(inputs.email);
+      if (object) return {};
+      draft.newPrincipals.set(planned.step.urn, key);
+      return invited(key === email.toLowerCase() ? "" : key, email, draft.now);
+    },
+  },
+  decides: {
+    parts: (objects, facts) => {
+      const all = [...objects];
+      return { members: all.map(accessMember), principals: all.map((object) => principal(object, facts)) };
+    },
+    // In the other mode, a member gives access only by the keys that the user owns.
+    isDeciding: (object, { identity, keys }) =>
+      identity !== undefined || keys.some(({ owner }) => owner === accessMember(object).id),
+    subject: "user",
+  },
+  role: (object) => ({ role: stateOf(object).role }),
+  changes: changeList<MemberChange>({
+    list: "members",
+    title: "Member changes",
+    what: "member change",
+    between: (before, after) =>
+      memberChanges(membersOf(before) ?? [], membersOf(after) ?? [], after.policy.keys),
+    sentence: memberSentence,
+    isLoss: ({ change }) => change === "removed",
+    // Without an end in the change, the end stays.
+    roles: (change) =>
+      gainedRole(
+        change,
+        `member ${change.email}`,
+        change.until !== undefined && isLaterEnd(change.untilBefore ?? undefined, change.until ?? undefined),
+      ),
+  }),
+  linted: (objects) => ({
+    // A new invitation always expires soon.
+    invitations: [...objects.values()]
+      .filter(({ facts }) => !facts?.isPlanned)
+      .map(memberIn)
+      .filter(({ id, status }) => id !== "" && status === "pending")
+      .map(({ email, role, expiresAt }) => ({ email, role, expiresAt: expiryOf(expiresAt) })),
+  }),
+  imported: { file: "members", naming: "email" },
+};
+
+/**
+ * Reads the members, the invited users and the owner. Services after release 0.19 list invitations separately from
+ * members.
+ */
+async function read(connection: Connection, tenant: string): Promise<ReadObjects> {
+  const opened = await connection.tenant(tenant);
+  const namespace = await connection.namespaces.find(tenant);
+  const users = namespace && (await usersOf(opened, namespace));
+  if (!users || users.length === 0 || users.some(({ email }) => email === "")) {
+    const reason = "the service does not return the members with their e-mail addresses";
+    const { what, missed } = member.reading ?? { what: "", missed: "" };
+    return { objects: undefined, unread: { what, missed, reason } };
+  }
+  const { error } = await readInvitations(opened, users);
+  const listed = (await definition.list?.(connection, tenant)) ?? [];
+  const missed = "unmanaged invitations cannot be detected";
+  return {
+    objects: [
+      ...users.filter(({ role }) => role === OWNER).map((owner) => listedOwner(tenant, owner)),
+      ...listed,
+    ],
+    ...(error && { unread: { what: "invitations", reason: error.message, missed } }),
+  };
+}
+
+/** Returns the values of a new member, who counts as invited, since some services send an invitation first. */
+const invited = (userId: string, email: string, now: Date): Values => ({
+  ...{ userId, accountEmail: email, status: "invited", addedAt: now.toISOString() },
+  invitationExpiresAt: new Date(now.getTime() + INVITATION_MS).toISOString(),
+});
+
+/** Returns the member with an e-mail address in lower case; undefined if there is none. */
+const memberWith = (members: Objects | undefined, email: string): LiveObject | undefined =>
+  [...(members?.values() ?? [])].find((object) => stateOf(object).accountEmail.toLowerCase() === email);
+
+/**
+ * Returns the id of the user with an e-mail address in lower case: of a present or planned member, of a member whom the
+ * plan removes, or of a former member who owns keys. Undefined for another user.
+ */
+export function userIdOf(draft: Draft, email: string): string | undefined {
+  const { live, statedOwners } = draft;
+  const known = [draft.of(definition), live.of(definition)]
+    .map((members) => memberWith(members, email))
+    .find((object) => object && stateOf(object).userId !== "");
+  return (known && stateOf(known).userId) ?? live.facts.formerOwners.get(email) ?? statedOwners.get(email);
+}
+
+/** A user whose id the service does not return has the e-mail address as id. */
+function accessMember(object: LiveObject): AccessMember {
+  const { userId, accountEmail: email, status, expiresAt } = stateOf(object);
+  return { id: userId || email, email, isAccepted: status === "accepted", ...endOf({ expiresAt }) };
+}
+
+function principal(object: LiveObject, { userKeys }: DecidingFacts): Principal {
+  const { userId, accountEmail: email, role } = stateOf(object);
+  const keys = userKeys && (userKeys.get(userId) ?? userKeys.get(email.toLowerCase()) ?? []);
+  return { id: userId || email, name: email, kind: "user", role, keys };
+}
+
+/** Returns a member or an invited user in the form in which services list both. */
+function memberIn(object: LiveObject): Member {
+  const state = stateOf(object);
+  const { userId: id, accountEmail: email, role, status, addedAt } = state;
+  return {
+    ...{ id, email, role, addedAt, type: "team" },
+    status: status === "accepted" ? "accepted" : "pending",
+    expiresAt: state.invitationExpiresAt || NO_END,
+    ...(state.expiresAt && { accessExpiresAt: state.expiresAt }),
+  };
+}
+
+/** The end of an invitation that does not end, as services return it. */
+const NO_END = "0001-01-01T00:00:00Z";
+
+/** Returns the members and invited users of a namespace; undefined if they could not be read. */
+export function membersOf(state: Pick<NamespaceState, "of">): Member[] | undefined {
+  const objects = state.of(definition);
+  return objects && Array.from(objects.values(), memberIn);
+}
+
+/** Returns a namespace in which invited users are members, since they can accept at any time without a review. */
+export function withInvitedAsMembers(state: NamespaceState): NamespaceState {
+  const members = state.of(definition);
+  if (!members) return state;
+  const accepted = Array.from(members, ([key, object]) => {
+    return [key, { ...object, state: { ...object.state, status: "accepted" } }] as const;
+  });
+  return state.with({ objects: new Map([...state.objects, ["Member", new Map(accepted)]]) });
+}
+
+/** True if a membership has an end that has passed. */
+export const hasMembershipEnded = ({ accessExpiresAt }: Pick<Member, "accessExpiresAt">, at: Date): boolean =>
+  accessExpiresAt !== undefined && hasPassed(accessExpiresAt, at);
+
+/** A member who is added, is removed, or gets another role or another end of the membership. */
+export interface MemberChange {
+  readonly change: "added" | "removed" | "role" | "end";
+  readonly email: string;
+  /** Role before the change; omitted for a new member. Servers since 0.27 also have the role `service`. */
+  readonly from?: Role | "service";
+  /** Role after the change; omitted for a removed member. */
+  readonly to?: Role | "service";
+  /** The time when the membership ends after the change; null if it does not end. Omitted if the end does not change. */
+  readonly until?: string | null;
+  /** The time when the membership ended before the change; null if it did not end. Omitted as `until`. */
+  readonly untilBefore?: string | null;
+  /** Names of the member's public keys, which the service refuses. Omitted unless the change ends the membership. */
+  readonly refusedKeys?: readonly string[];
+}
+
+type Roled = Pick<Member, "id" | "email" | "role" | "accessExpiresAt">;
+
+/** Members who are added, removed, or get another role or end. `keys` are the public keys after the change. */
+export function memberChanges(
+  before: readonly Roled[],
+  after: readonly Roled[],
+  keys: readonly AccessKey[] = [],
+): MemberChange[] {
+  const was = new Map(before.map((member) => [member.email, member]));
+  const is = new Map(after.map((member) => [member.email, member]));
+  const now = new Date();
+  const hasEnded = (member: Roled) => hasMembershipEnded(member, now);
+  const changes = [...new Set([...was.keys(), ...is.keys()])].flatMap((email): MemberChange[] => {
+    const member = is.get(email);
+    const present = was.get(email);
+    // A membership that has ended gives no role.
+    const old = present && hasEnded(present) ? undefined : present;
+    if (!old && (!member || hasEnded(member))) return [];
+    const [from, to] = [old?.role, member?.role];
+    const [untilBefore = null, until = null] = [old, member].map(
+      (one) => endOf({ expiresAt: one?.accessExpiresAt }).expiresAt,
+    );
+    const isEndChanged = member !== undefined && until !== untilBefore;
+    if (from === to && !isEndChanged) return [];
+    const change = from === undefined ? "added" : to === undefined ? "removed" : from === to ? "end" : "role";
+    const isEnded = !member || hasEnded(member);
+    const owned = keys.filter(({ owner }) => owner !== undefined && [old?.id, email].includes(owner));
+    return [
+      {
+        change,
+        email,
+        ...(from && { from }),
+        ...(to && { to }),
+        ...(isEndChanged && { until, untilBefore }),
+        ...(isEnded && owned.length > 0 && { refusedKeys: owned.map(({ name }) => name) }),
+      },
+    ];
+  });
+  return changes.sort(byTexts(({ email }) => email));
+}
+
+/** A sentence about a changed member: `carla@example.com becomes observer (was administrator)`. */
+export function memberSentence(change: MemberChange, style: Style): string {
+  const { email, from, to, until, untilBefore = null, refusedKeys: keys = [] } = change;
+  const end = until === undefined ? "" : `, membership ${changedEnd({ until, untilBefore })}`;
+  const owned = `${counted(keys.length, "key")} of the member (${listedNames(keys, style)})`;
+  const refused = keys.length > 0 ? `. The service refuses ${owned} and ends the sessions` : "";
+  switch (change.change) {
+    case "added":
+      return `${style.name(email)} is added as ${to}${until ? ` ${untilText(until)}` : ""}`;
+    case "removed":
+      return `${style.name(email)} is removed (was ${from})${refused}`;
+    case "role":
+      return `${style.name(email)} becomes ${to} (was ${from})${end}`;
+    case "end":
+      return `${style.name(email)} (${to})${end}${refused}`;
+  }
+}

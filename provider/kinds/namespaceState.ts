@@ -1,0 +1,206 @@
+import type { EvaluatedLogins, NamespacePolicy } from "@gatehouse-access/sdk/policy";
+import type { KindName } from "../resources/index.ts";
+import { byTexts } from "../words.ts";
+import { kindOf, kinds, kindsWith } from "./index.ts";
+import type { DecidingFacts, PolicyParts, Unread } from "./kind.ts";
+import type { LiveObject, Objects } from "./object.ts";
+
+/** Facts about a namespace that no object contains and no plan changes. */
+export interface NamespaceFacts extends DecidingFacts {
+  /** Id of the namespace. */
+  readonly tenant: string;
+  /** Name of the namespace; its id if the credential may not read the name. */
+  readonly name: string;
+  /**
+   * The ids of users who own keys and are not members, by e-mail address in lower case. Such a key admits logins again if
+   * its owner becomes a member. Other servers, and servers whose caller is not an administrator, return no addresses.
+   */
+  readonly formerOwners: ReadonlyMap<string, string>;
+  /** The login names and addresses of the most recent sessions, and the number of these sessions. */
+  readonly seen: EvaluatedLogins & { readonly sessions: number };
+  /** The lists that could not be read, although outcomes of access policies depend on them, as sentences. */
+  readonly unreadIdentity: readonly string[];
+}
+
+/** The content of a {@link NamespaceState}. */
+export interface NamespaceContent {
+  readonly facts: NamespaceFacts;
+  /** The objects by kind. A kind that could not be read is missing. */
+  readonly objects: ReadonlyMap<KindName, Objects>;
+  /** The objects that could not be read, by kind. */
+  readonly unread: ReadonlyMap<KindName, Unread>;
+  /** True if access policies decide about logins, and not public keys and firewall rules. */
+  readonly accessPoliciesDecide: boolean;
+  /**
+   * The reason why the access in the namespace is not known, as a sentence. Undefined if the policy decides about logins.
+   */
+  readonly accessUnknown: string | undefined;
+  /**
+   * Lists and resources that could not be evaluated, as sentences. The actual access may differ from the policy because
+   * of them.
+   */
+  readonly notEvaluated: readonly string[];
+  /** Other facts that could not be determined, as sentences. */
+  readonly unknown: readonly string[];
+}
+
+/**
+ * Returns objects of one kind by their key. Two keys can be equal if a server does not return what distinguishes the
+ * objects, so a further object gets a number.
+ */
+export function byKey(objects: Iterable<LiveObject>): Objects {
+  const byKey = new Map<string, LiveObject>();
+  for (const object of objects) {
+    const key = kindOf(object).keyOf(object);
+    const others = byKey.has(key) ? [...byKey.keys()].filter((other) => other.startsWith(key)).length : 0;
+    byKey.set(others === 0 ? key : `${key} (${others + 1})`, object);
+  }
+  return byKey;
+}
+
+/** A namespace: its objects by kind. Live, or after a plan. */
+export class NamespaceState implements NamespaceContent {
+  readonly facts: NamespaceFacts;
+  readonly objects: ReadonlyMap<KindName, Objects>;
+  readonly unread: ReadonlyMap<KindName, Unread>;
+  readonly accessPoliciesDecide: boolean;
+  readonly accessUnknown: string | undefined;
+  readonly notEvaluated: readonly string[];
+  readonly unknown: readonly string[];
+  #policy: NamespacePolicy | undefined;
+
+  constructor(content: NamespaceContent) {
+    this.facts = content.facts;
+    this.objects = content.objects;
+    this.unread = content.unread;
+    this.accessPoliciesDecide = content.accessPoliciesDecide;
+    this.accessUnknown = content.accessUnknown;
+    this.notEvaluated = content.notEvaluated;
+    this.unknown = content.unknown;
+  }
+
+  /** Id of the namespace. */
+  get tenant(): string {
+    return this.facts.tenant;
+  }
+
+  /** Name of the namespace; its id if the credential may not read the name. */
+  get name(): string {
+    return this.facts.name;
+  }
+
+  /** The login names and addresses of the most recent sessions. */
+  get seen(): NamespaceFacts["seen"] {
+    return this.facts.seen;
+  }
+
+  /** Returns the objects of a kind, by their key. Undefined if they could not be read. */
+  readonly of = ({ name }: { readonly name: string }): Objects | undefined =>
+    this.objects.get(name as KindName);
+
+  /** The objects that decide about logins. */
+  get policy(): NamespacePolicy {
+    this.#policy ??= policyOf(this);
+    return this.#policy;
+  }
+
+  /** The objects for which reports check whether a program manages them, by kind and name. */
+  watched(): LiveObject[] {
+    return kindsWith("watched").flatMap(({ definition, parts, watched }) => {
+      const all = parts?.of(this.of) ?? [...(this.of(definition)?.values() ?? [])];
+      return all.filter((object) => watched.counts?.(object) ?? true).sort(byNameAndId);
+    });
+  }
+
+  /**
+   * Returns the same namespace with the objects of each kind sorted by name. The order of creation stays where it decides:
+   * between rules of the same priority.
+   */
+  inOrder(): NamespaceState {
+    const sorted = Array.from(this.objects, ([name, own]) => {
+      if (kinds[name].reading?.inOrderOfCreation) return [name, own] as const;
+      const byName = [...own].sort(([, left], [, right]) => byNameAndId(left, right));
+      return [name, new Map(byName)] as const;
+    });
+    return this.with({ objects: new Map(sorted) });
+  }
+
+  /** Returns the same namespace with another content. */
+  with(changes: Partial<NamespaceContent>): NamespaceState {
+    return new NamespaceState({ ...this.#content(), ...changes });
+  }
+
+  /** Returns the namespace without some of its objects. */
+  without(objects: readonly LiveObject[]): NamespaceState {
+    const left = new Map(this.objects);
+    for (const some of Map.groupBy(objects, ({ definition }) => definition).values()) {
+      const [first] = some;
+      if (!first) continue;
+      const { parts, keyOf } = kindOf(first);
+      const name = (parts?.whole ?? first.definition).name as KindName;
+      const own = left.get(name);
+      if (!own) continue;
+      if (parts) {
+        const byWhole = Map.groupBy(some, parts.wholeOf);
+        const changed = [...byWhole].flatMap(([key, some]) => {
+          const whole = own.get(key);
+          return whole ? [[key, parts.without(whole, some)] as const] : [];
+        });
+        left.set(name, new Map([...own, ...changed]));
+      } else {
+        const present = new Set(own.values());
+        const [same, others] = [new Set(some), some.filter((object) => !present.has(object))];
+        // After a plan, another object can have the key.
+        const keys = new Set(others.map(keyOf));
+        left.set(name, new Map([...own].filter(([key, one]) => !same.has(one) && !keys.has(key))));
+      }
+    }
+    return this.with({ objects: left });
+  }
+
+  #content(): NamespaceContent {
+    const { facts, objects, unread, accessPoliciesDecide, accessUnknown, notEvaluated, unknown } = this;
+    return { facts, objects, unread, accessPoliciesDecide, accessUnknown, notEvaluated, unknown };
+  }
+}
+
+const byNameAndId = byTexts<LiveObject>(
+  ({ name }) => name,
+  ({ id }) => id,
+);
+
+/** The parts of the policy that lists of objects are, since many states share their lists. */
+const known = new WeakMap<Objects, { readonly facts: DecidingFacts; readonly parts: PolicyParts }>();
+
+function partsOf(name: KindName, objects: Objects, facts: DecidingFacts): PolicyParts {
+  const before = known.get(objects);
+  if (before?.facts === facts) return before.parts;
+  const parts = kinds[name].decides?.parts(objects.values(), facts) ?? {};
+  known.set(objects, { facts, parts });
+  return parts;
+}
+
+function policyOf({ objects, facts, accessPoliciesDecide }: NamespaceState): NamespacePolicy {
+  const all = [...objects].map(([name, own]) => partsOf(name, own, facts));
+  const of = <P extends keyof PolicyParts>(part: P) => {
+    const lists = all.flatMap((parts) => (parts[part] ? [parts[part]] : []));
+    return (lists.length === 1 ? lists[0] : lists.flat()) as NonNullable<PolicyParts[P]>;
+  };
+  const hasMembers = all.some(({ members }) => members);
+  // Without all lists, the policy of identity mode is not known.
+  const isRead = kindsWith("decides").every(
+    ({ definition }) => definition.actsIn !== "identity" || objects.has(definition.name as KindName),
+  );
+  const identity = { policies: of("policies"), principals: of("principals") };
+  return {
+    devices: of("devices"),
+    keys: of("keys"),
+    rules: of("rules"),
+    ...(facts.enforcesExpiry && { members: hasMembers ? of("members") : undefined }),
+    ...(accessPoliciesDecide && isRead && { identity }),
+  };
+}
+
+/** Returns the text of an object that is unique in its namespace. */
+export const objectKey = (object: LiveObject): string =>
+  `${object.definition.name} ${kindOf(object).keyOf(object)}`;

@@ -1,0 +1,86 @@
+import { holds, type ResourceValues, type Shown, type Step } from "../engine/index.ts";
+import type { ResourceDefinition } from "../resources/definition.ts";
+import { canonicalInputs } from "../resources/values.ts";
+import type { Values } from "./object.ts";
+
+/** A step of a plan in one namespace. A move to another namespace becomes two steps, one in each namespace. */
+export interface PlannedStep {
+  readonly step: Step;
+  readonly definition: ResourceDefinition;
+  /** Title in sentences: `PublicKey "ana"`. */
+  readonly title: string;
+  /** Inputs and outputs of the resource before the step; undefined if the resource has no object in the namespace. */
+  readonly before: ResourceValues | undefined;
+  /**
+   * Inputs and outputs of the resource after the step; undefined if the resource will have no object in the namespace.
+   */
+  readonly after: ResourceValues | undefined;
+}
+
+/** True if a value is secret, or unknown before the apply. */
+export const isHidden = (value: Shown | undefined): boolean => holds(value, "[unknown]", "[secret]");
+
+/** True if the resource loses its current object: the step deletes the object, or replaces it with another object. */
+export const losesObject = ({ op }: Step): boolean => op === "delete" || op === "replace";
+
+/** True if the provider instance of a resource has its own credential, whose permissions are unknown. */
+export const hasOwnCredential = ({ before, after }: Pick<Step, "before" | "after">): boolean =>
+  Object.values((after ?? before)?.provider ?? {}).some((value) => holds(value, "[secret]"));
+
+/**
+ * Thrown if the result of a planned step cannot be predicted. Reports show the message after the title of the resource.
+ */
+export class UnpredictableError extends Error {
+  override readonly name = "UnpredictableError";
+}
+
+/**
+ * Returns the error for values that are secret or unknown before the apply.
+ * @param names the names of the values
+ */
+export function hiddenValues(names: readonly string[]): UnpredictableError {
+  const verb = names.length === 1 ? "is" : "are";
+  return new UnpredictableError(`its ${names.join(" and ")} ${verb} secret or unknown before the apply`);
+}
+
+/**
+ * Returns the canonical inputs of a resource after a step. Omits instructions to the run, and inputs that are secret or
+ * unknown before the apply.
+ * @throws UnpredictableError if a decisive input has an invalid value
+ */
+export function knownInputs({ definition, after }: Pick<PlannedStep, "definition" | "after">): Values {
+  const given = after?.inputs ?? {};
+  const fields = Object.entries(definition.inputs).filter(
+    ([name, { transient }]) => !transient && !isHidden(given[name]),
+  );
+  for (const [name, { schema, required, notDecisive }] of fields) {
+    const value = given[name];
+    if (notDecisive !== undefined) continue;
+    const isOmitted = value === undefined || value === null || value === "";
+    if (isOmitted ? required && value !== "" : !schema.safeParse(value).success)
+      throw new UnpredictableError(`its ${name} has an invalid value`);
+  }
+  return canonicalInputs(Object.fromEntries(fields), given);
+}
+
+/** Returns an output from a resource's values if it is a known text, otherwise an empty text. */
+export function outputOf({ outputs }: ResourceValues, name: string): string {
+  const value = outputs[name];
+  return typeof value === "string" && !isHidden(value) ? value : "";
+}
+
+/**
+ * Returns the time when the access by an object ends, in the form of states. Empty if it does not end.
+ * @throws UnpredictableError if the time is not valid
+ */
+export function declaredEnd({ inputs: { expiresAt } }: ResourceValues): string {
+  if (typeof expiresAt !== "string" || expiresAt === "") return "";
+  if (Number.isNaN(Date.parse(expiresAt))) throw new UnpredictableError("its expiresAt is not a valid time");
+  return new Date(expiresAt).toISOString();
+}
+
+/** Returns the name that a resource declares; the name of the resource if the declared name is not known yet. */
+export const nameIn = ({ step, after }: PlannedStep): string => {
+  const name = after?.inputs.name;
+  return typeof name === "string" && name !== "" && !isHidden(name) ? name : step.name;
+};

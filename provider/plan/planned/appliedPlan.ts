@@ -1,0 +1,307 @@
+import { type Role, roleAtLeast } from "@gatehouse-access/sdk/contract";
+import type { Plan, ResourceValues } from "../../engine/index.ts";
+import { ManagedObjects } from "../../estate/coverage.ts";
+import { Draft } from "../../kinds/draft.ts";
+import { kindOf } from "../../kinds/index.ts";
+import { STAGES } from "../../kinds/kind.ts";
+import type { NamespaceState } from "../../kinds/namespaceState.ts";
+import type { Values } from "../../kinds/object.ts";
+import {
+  declaredEnd,
+  hiddenValues,
+  isHidden,
+  knownInputs,
+  losesObject,
+  nameIn,
+  type PlannedStep,
+  UnpredictableError,
+} from "../../kinds/plannedStep.ts";
+import { Claims, DuplicateDeclarationError } from "../../lifecycle/claims.ts";
+import { definitionsByName } from "../../resources/index.ts";
+import { hasPassed } from "../../resources/validity.ts";
+import { idWithin } from "../../resources/values.ts";
+import { stepsOf } from "../steps.ts";
+import {
+  contradictions,
+  type Declared,
+  type DuplicateDeclarations,
+  duplicateDeclarations,
+} from "./conflicts.ts";
+import {
+  invitedNote,
+  leftNote,
+  newNamespaceNote,
+  pendingNote,
+  possiblyRegained,
+  unknownRoles,
+  unreadAfterModeChange,
+} from "./notes.ts";
+
+/** A namespace after a plan, and facts about the plan. */
+export interface AppliedPlan {
+  /** The namespace after the plan. Its sentences are those about the plan, without those about the live namespace. */
+  readonly state: NamespaceState;
+  /** The live objects that resources of the stack manage or adopt. */
+  readonly managed: ManagedObjects;
+  readonly duplicates: readonly DuplicateDeclarations[];
+  /** Contradictions between changed rules of the same priority, as sentences. */
+  readonly contradictions: readonly string[];
+  /** Notes about resources in namespaces that the plan creates, as sentences. */
+  readonly notes: readonly string[];
+  readonly steps: readonly PlannedStep[];
+  /** The steps in namespaces that the plan creates. */
+  readonly inNewNamespaces: readonly PlannedStep[];
+}
+
+interface ApplyOptions {
+  /** The namespace of resources without a tenant. @default the live namespace */
+  readonly home?: string;
+  /** Time at which the plan is applied. The expiry of new API keys depends on this time. @default now */
+  readonly now?: Date;
+  /**
+   * The role of the user or API key that applies the plan: the default role of new API keys. Undefined if unknown. A role
+   * below administrator counts as unknown, because such a caller cannot create API keys: another caller applies the plan.
+   */
+  readonly creatorRole?: Role | undefined;
+}
+
+/**
+ * Applies a plan to a copy of a namespace: creates, updates and deletes its objects by their inputs. A kind of object adds
+ * only what the service does beyond that.
+ *
+ * Objects of unchanged resources keep their live values, even if the state differs. A resource is unpredictable if a
+ * decisive input is secret or unknown, or if its device is missing. For an unpredictable resource, an existing object
+ * stays unchanged, a new object is omitted, and `notEvaluated` reports the resource.
+ * @param plan a preview with values
+ * @throws Error if the plan has no values
+ */
+export function applyPlan(
+  live: NamespaceState,
+  plan: Plan,
+  { home = live.tenant, now = new Date(), creatorRole }: ApplyOptions = {},
+): AppliedPlan {
+  const { steps, inNewNamespaces, notEvaluated } = stepsOf(plan, live.tenant, home);
+  const canCreate = creatorRole !== undefined && roleAtLeast(creatorRole, "administrator");
+  const draft = new Draft(live, now, canCreate ? creatorRole : undefined, statedOwners(steps));
+  const done = carryOut(draft, steps);
+  const opposed = contradictions(draft);
+  const modeChange = unreadAfterModeChange(draft);
+  const state = live.with({
+    objects: draft.objects(),
+    accessPoliciesDecide: draft.accessPoliciesDecide,
+    accessUnknown: live.accessUnknown ?? modeChange.accessUnknown,
+    notEvaluated: [
+      ...notEvaluated,
+      ...done.notEvaluated,
+      ...modeChange.notEvaluated,
+      ...opposed.filter(({ isUndecided }) => isUndecided).map(({ text }) => text),
+      ...possiblyRegained(draft),
+      ...unknownRoles(draft),
+    ],
+    unknown: [
+      ...steps.filter(leavesObject).map(leftNote),
+      ...steps.flatMap((planned) => pendingNote(draft, planned)),
+      ...invitedNote(draft),
+    ],
+  });
+  return {
+    state,
+    managed: managedBy(steps, done.declared),
+    duplicates: duplicateDeclarations(draft, done.declared),
+    contradictions: opposed.map(({ text }) => text),
+    notes: inNewNamespaces.map(newNamespaceNote),
+    steps,
+    inNewNamespaces,
+  };
+}
+
+const leavesObject = ({ step, before }: PlannedStep) => losesObject(step) && before?.retained === true;
+
+/** Returns the ids of key owners in the state, by the declared e-mail address in lower case. */
+const statedOwners = (steps: readonly PlannedStep[]): ReadonlyMap<string, string> =>
+  new Map(
+    steps.flatMap(({ before }) => {
+      const [owner, ownerId] = [before?.inputs.owner, before?.outputs.ownerId];
+      const isKnown =
+        typeof owner === "string" && typeof ownerId === "string" && owner !== "" && ownerId !== "";
+      return isKnown ? [[owner.toLowerCase(), ownerId] as const] : [];
+    }),
+  );
+
+function managedBy(steps: readonly PlannedStep[], declared: readonly Declared[]): ManagedObjects {
+  const before = steps.flatMap(({ step, definition, before: values }) =>
+    values && step.id !== undefined ? [{ ...step, id: step.id, definition, outputs: values.outputs }] : [],
+  );
+  const after = declared.flatMap(({ planned: { step, definition }, id }) =>
+    id === undefined ? [] : [{ urn: step.urn, type: step.type, id, definition }],
+  );
+  return new ManagedObjects([...before, ...after]);
+}
+
+interface Work {
+  readonly draft: Draft;
+  readonly claims: Claims;
+  readonly declared: Declared[];
+  readonly notEvaluated: string[];
+}
+
+/**
+ * Applies steps to a draft. As in the provider, removals come first. An object that passes from one resource to another
+ * resource is not removed.
+ */
+function carryOut(draft: Draft, steps: readonly PlannedStep[]): Work {
+  const work: Work = { draft, claims: new Claims(), declared: [], notEvaluated: [] };
+  const stageOf = (planned: PlannedStep) => STAGES.indexOf(kindOf(planned).plan.stage);
+  // Names of tags and devices come first, since other resources refer to the new names.
+  for (const isFirst of [true, false]) {
+    const some = steps.filter((planned) => (stageOf(planned) === 0) === isFirst);
+    carryOutTogether(
+      work,
+      some.toSorted((left, right) => stageOf(left) - stageOf(right)),
+    );
+  }
+  return work;
+}
+
+function carryOutTogether(work: Work, steps: readonly PlannedStep[]): void {
+  const { draft, claims } = work;
+  const done = steps.filter((planned) => declare(work, planned));
+  for (const same of Map.groupBy(done, kindOf)) same[0].plan.together?.(draft, same[1]);
+  for (const planned of done) {
+    const { step, definition, before } = planned;
+    if (!before || !removesObject(planned) || (step.id && claims.isHeld(definition, step.id))) continue;
+    const { plan } = kindOf(planned);
+    if (plan.remove) plan.remove(draft, planned, before, (key) => claims.isHeldAlone(key));
+    else draft.remove(definition, keyBefore(planned, before));
+  }
+  for (const planned of done) attempt(work, planned, () => change(draft, planned));
+}
+
+// A replacement that moves an object to another namespace removes the object in the old namespace and creates it in the
+// new namespace.
+const removesObject = (planned: PlannedStep) => losesObject(planned.step) && !leavesObject(planned);
+const createsObject = ({ step: { op } }: PlannedStep) => op === "create" || op === "replace";
+
+/** Creates or updates the object of a resource. */
+function change(draft: Draft, planned: PlannedStep): void {
+  const { step, before, after } = planned;
+  if (!after) return;
+  if (createsObject(planned)) create(draft, planned);
+  else if (before && step.op === "update") update(draft, planned, before);
+}
+
+function create(draft: Draft, planned: PlannedStep): void {
+  const { step, definition } = planned;
+  const { plan } = kindOf(planned);
+  const inputs = declaredInputs(draft, planned);
+  if (plan.create) {
+    plan.create(draft, planned, inputs);
+    return;
+  }
+  const key = plan.newKey?.(draft, planned, inputs) ?? draft.newKey(definition, step.name);
+  put(draft, planned, inputs, key);
+}
+
+function update(draft: Draft, planned: PlannedStep, before: ResourceValues): void {
+  const { definition } = planned;
+  const { plan } = kindOf(planned);
+  const inputs = declaredInputs(draft, planned);
+  if (plan.update) {
+    plan.update(draft, planned, inputs, before);
+    return;
+  }
+  const objects = draft.of(definition);
+  if (!objects) return;
+  const key = keyBefore(planned, before);
+  // After the end of the access, a run deletes an object whose end the service does not enforce.
+  const isEnforced = draft.live.facts.enforcesExpiry && objects.has(key);
+  if (hasPassed(endDeclared(planned), draft.now) && !isEnforced) {
+    draft.remove(definition, key);
+    return;
+  }
+  draft.existing(definition, key);
+  put(draft, planned, inputs, key);
+}
+
+function put(draft: Draft, planned: PlannedStep, inputs: Values, key: string): void {
+  const { definition, after } = planned;
+  if (!after) return;
+  const object = draft.of(definition)?.get(key);
+  const values = kindOf(planned).plan.values?.(draft, { planned, after, inputs, key, object });
+  // A new object whose name is not known yet has the name of its resource.
+  const name = object || !definition.inputs.name ? {} : { name: nameIn(planned) };
+  draft.put(definition, key, { ...object?.state, ...name, ...inputs, ...values });
+}
+
+const keyBefore = (planned: PlannedStep, before: ResourceValues): string =>
+  kindOf(planned).plan.keyOf(before) || idWithin({ id: planned.step.id ?? "" });
+
+/** The kinds whose definition has the input `expiresAt` give access that ends at this time. */
+const endDeclared = ({ definition, after }: PlannedStep): string =>
+  definition.inputs.expiresAt && after ? declaredEnd(after) : "";
+
+/** Returns the inputs that the service stores. A server that does not end access by itself does not store the end. */
+function declaredInputs(draft: Draft, planned: PlannedStep): Values {
+  const inputs = { ...knownInputs(planned), tenant: draft.live.tenant };
+  if (!planned.definition.inputs.expiresAt) return inputs;
+  const expiresAt = draft.live.facts.enforcesExpiry ? endDeclared(planned) : "";
+  return { ...inputs, expiresAt, expiryStatus: expiresAt === "" ? "none" : "enforced" };
+}
+
+/**
+ * Records the object that a resource will manage. Returns false if this object cannot be predicted; the resource then
+ * keeps its current object.
+ */
+function declare(work: Work, planned: PlannedStep): boolean {
+  const { draft, claims, declared } = work;
+  const isClear = attempt(work, planned, () => {
+    const id = idOf(draft, planned);
+    if (!planned.after) return;
+    declared.push({ planned, id });
+    hold(claims, planned, id);
+  });
+  if (!isClear) hold(claims, planned, planned.step.id);
+  return isClear;
+}
+
+function attempt({ notEvaluated }: Work, { title, before }: PlannedStep, work: () => void): boolean {
+  try {
+    work();
+    return true;
+  } catch (error) {
+    if (!(error instanceof UnpredictableError)) throw error;
+    const treatment = before ? "with its object unchanged" : "without this resource";
+    notEvaluated.push(`${title}: ${error.message}; access is evaluated ${treatment}`);
+    return false;
+  }
+}
+
+/**
+ * The id of the object that a resource will manage, with the tenant; undefined if the object does not exist yet.
+ * @throws UnpredictableError if the object cannot be predicted
+ */
+function idOf(draft: Draft, planned: PlannedStep): string | undefined {
+  const { step, definition, after, before } = planned;
+  const { op } = step;
+  if ((op === "update" || op === "delete" || op === "replace") && !before && !after)
+    throw new UnpredictableError("the plan contains no values before the change");
+  if (!after || op === "same" || op === "import") return step.id;
+  const hidden = Object.entries(definition.inputs)
+    .filter(([name, { notDecisive }]) => notDecisive === undefined && isHidden(after.inputs[name]))
+    .map(([name]) => name);
+  if (hidden.length > 0) throw hiddenValues(hidden);
+  const inputs = declaredInputs(draft, planned);
+  if (definition === definitionsByName.Namespace || !createsObject(planned)) return step.id;
+  const key = kindOf(planned).plan.newKey?.(draft, planned, inputs);
+  return key === undefined ? undefined : `${draft.live.tenant}/${key}`;
+}
+
+function hold(claims: Claims, { step, definition }: PlannedStep, id: string | undefined): void {
+  if (id === undefined) return;
+  try {
+    claims.hold(definition, step.urn, id);
+  } catch (error) {
+    // Ignored here, since `duplicateDeclarations` reports all resources that declare the same object.
+    if (!(error instanceof DuplicateDeclarationError)) throw error;
+  }
+}

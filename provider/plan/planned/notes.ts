@@ -1,0 +1,132 @@
+import { hasPassed } from "@gatehouse-access/sdk/policy";
+import type { Plan, Shown } from "../../engine/index.ts";
+import { keysWithoutRole } from "../../kinds/apiKey.ts";
+import { findDevice } from "../../kinds/device.ts";
+import type { Draft } from "../../kinds/draft.ts";
+import { kindOf } from "../../kinds/index.ts";
+import { membersOf } from "../../kinds/member.ts";
+import { declaredEnd, isHidden, type PlannedStep } from "../../kinds/plannedStep.ts";
+import { pendingText } from "../../resources/deviceSelector.ts";
+import { definitionsByName } from "../../resources/index.ts";
+import { newSettings } from "../../resources/namespace.ts";
+import { byText, byTexts, firstOf } from "../../words.ts";
+import { createdNamespaces, stepsOf } from "../steps.ts";
+
+const NAMED_MAX = 5;
+
+/** An object whose access ends, as the program declares it. */
+export interface DeclaredEnd {
+  readonly kind: string;
+  /** Name of the resource. */
+  readonly resource: string;
+  /** The time when the access ends, in RFC 3339. */
+  readonly until: string;
+}
+
+/** Returns the declared ends of access after `now`, until a limit, sorted by time. Omits ends that are not known. */
+export const declaredEnds = (steps: readonly PlannedStep[], now: Date, limit: Date): DeclaredEnd[] =>
+  steps
+    .flatMap((planned) => {
+      const until = endIn(planned, now);
+      if (until === "" || hasPassed(until, now) || !hasPassed(until, limit)) return [];
+      return [{ kind: planned.definition.name, resource: planned.step.name, until }];
+    })
+    .sort(byTexts(({ until, kind, resource }) => `${until} ${kind} ${resource}`));
+
+function endIn(planned: PlannedStep, now: Date): string {
+  const { after } = planned;
+  const { endOf } = kindOf(planned).plan;
+  if (!after) return "";
+  if (endOf) return endOf(after, now);
+  return isHidden(after.inputs.expiresAt) ? "" : declaredEnd(after);
+}
+
+/** Reports lists that could not be read, and that have an effect only after the plan changes the namespace's mode. */
+export function unreadAfterModeChange(draft: Draft) {
+  const { live, accessPoliciesDecide } = draft;
+  if (!accessPoliciesDecide || !live.facts.hasAccessModes || live.accessPoliciesDecide) {
+    return { accessUnknown: undefined, notEvaluated: [] };
+  }
+  const accessUnknown = membersOf(draft)
+    ? undefined
+    : `the access in the namespace ${live.name} after the plan is not known: the members could not be read`;
+  return {
+    accessUnknown,
+    notEvaluated: [...live.facts.unreadIdentity, ...(accessUnknown ? [accessUnknown] : [])],
+  };
+}
+
+/** Reports new API keys whose role is not known, as sentences. */
+export const unknownRoles = (draft: Draft): string[] => keysWithoutRole(draft.of(definitionsByName.ApiKey));
+
+/** Reports an object that stays on the service. */
+export const leftNote = ({ title }: PlannedStep): string =>
+  `${title} leaves its object unmanaged on the service; the access that the object gives remains`;
+
+/**
+ * Reports new members. Before the invitation, it is unknown whether an e-mail address has an account on the service.
+ */
+export function invitedNote(draft: Draft): string[] {
+  const invited = unknownUsers(draft);
+  if (invited.length === 0) return [];
+  return [
+    `only the invitation shows whether these addresses have an account: ${firstOf(invited.toSorted(), NAMED_MAX)}`,
+  ];
+}
+
+/** Returns the addresses of new members whose user ids are not known. */
+function unknownUsers(draft: Draft): string[] {
+  const known = new Set(membersOf(draft.live)?.map(({ email }) => email));
+  return (membersOf(draft) ?? []).flatMap(({ id, email }) => (id === "" && !known.has(email) ? [email] : []));
+}
+
+/**
+ * Reports the keys that a new member may own: keys of former members whose addresses the service does not return. Their
+ * access may return with the member.
+ */
+export function possiblyRegained(draft: Draft): string[] {
+  const { live } = draft;
+  const added = unknownUsers(draft);
+  const members = membersOf(draft);
+  if (added.length === 0 || !members) return [];
+  const ids = [...members, ...(membersOf(live) ?? [])].map(({ id, email }) => id || email.toLowerCase());
+  // The address in the state may be outdated, since users can change the address of their account.
+  const known = new Set([...ids, ...live.facts.formerOwners.values()]);
+  const keys = [...(draft.of(definitionsByName.PublicKey)?.values() ?? [])];
+  const orphans = keys.filter(({ state: { ownerId } }) => ownerId && !known.has(String(ownerId)));
+  if (orphans.length === 0) return [];
+  const names = firstOf(orphans.map(({ name }) => name).sort(byText), NAMED_MAX);
+  return [
+    `the keys ${names} belong to former members, and may admit logins again: this plan adds ${firstOf(added.toSorted(), NAMED_MAX)}, and the service does not return whose keys these are; review with the credential of an administrator, or delete the keys`,
+  ];
+}
+
+/** Reports a new resource that selects a pending device by its name or MAC address. */
+export function pendingNote(draft: Draft, { step, definition, title, after }: PlannedStep): string[] {
+  const selector = after?.inputs.device;
+  const isNew = step.op === "create" || step.op === "replace";
+  if (!isNew || !definition.inputs.device || typeof selector !== "string" || isHidden(selector)) return [];
+  const uid = findDevice(draft, selector.toLowerCase());
+  const device = uid === undefined ? undefined : draft.of(definitionsByName.Device)?.get(uid);
+  return device?.state.status === "pending" && uid !== selector ? [`${title}: ${pendingText(selector)}`] : [];
+}
+
+/** Namespaces that a plan creates, and resources in these namespaces, as sorted sentences. */
+export const newNamespaceNotes = (plan: Plan): string[] =>
+  stepsOf(plan, "", "").inNewNamespaces.map(newNamespaceNote).sort(byText);
+
+/** Counts the namespaces that a plan creates, and the other resources in these namespaces. */
+export function newNamespacesOf(plan: Plan): { readonly namespaces: number; readonly resources: number } {
+  const namespaces = createdNamespaces(plan).length;
+  return { namespaces, resources: stepsOf(plan, "", "").inNewNamespaces.length - namespaces };
+}
+
+/** Reports a namespace that a plan creates, or a resource in such a namespace. */
+export function newNamespaceNote({ title, definition, after }: PlannedStep): string {
+  if (definition !== definitionsByName.Namespace)
+    return `${title} is in a namespace that this plan creates, and is not evaluated`;
+  const settings = newSettings(after?.inputs.settings, (value) => isHidden(value as Shown))
+    .map(({ setting, to }) => `${setting} ${JSON.stringify(to)}`)
+    .join(", ");
+  return `${title} creates a namespace, which has no objects yet${settings === "" ? "" : `; settings: ${settings}`}`;
+}

@@ -1,0 +1,154 @@
+import {
+  Access,
+  type EvaluatedLogins,
+  type EvaluationOptions,
+  type NamespacePolicy,
+} from "@gatehouse-access/sdk/policy";
+import { countingInvited, evaluatedFor } from "../estate/readNamespace.ts";
+import type { ApiKeyChange } from "../kinds/apiKey.ts";
+import { LIST_NAMES, type ListName } from "../kinds/changes.ts";
+import { kindsWith } from "../kinds/index.ts";
+import type { OtherPrivilege } from "../kinds/installKey.ts";
+import type { MemberChange } from "../kinds/member.ts";
+import type { NamespaceState } from "../kinds/namespaceState.ts";
+import type { WorkloadChange } from "../kinds/trustedWorkload.ts";
+import type { SettingChange } from "../resources/namespace.ts";
+import { PLAIN } from "../style.ts";
+import { byTexts, firstOf } from "../words.ts";
+import { accessEffect } from "./accessEffect.ts";
+import { everyDevice, type ReviewedAccess } from "./accessLines.ts";
+
+/** The logins, addresses, devices and time for which the access of several states of a namespace is comparable. */
+export interface Scope {
+  readonly evaluated: EvaluatedLogins;
+  readonly uids: readonly string[];
+  readonly time: Date;
+}
+
+/**
+ * The privileges in a namespace: who may log in where and until when, and the objects that give roles, forwarding and the
+ * enrollment of devices, or protect the namespace.
+ */
+export interface Privileges {
+  readonly state: NamespaceState;
+  /** The allowed logins. It contains none if the access is not known. */
+  readonly access: Access;
+}
+
+/** Returns the privileges in a namespace. Invited users count as members, since they can accept without a review. */
+export const privilegesOf = (
+  state: NamespaceState,
+  { evaluated, uids, time }: Scope,
+  isKnown = state.accessUnknown === undefined,
+): Privileges => ({ state, access: new Access(deciding(state.policy, isKnown), evaluated, uids, time) });
+
+/** Omits the objects that decide if it is not known what decides. */
+const deciding = (policy: NamespacePolicy, isKnown: boolean): NamespacePolicy =>
+  isKnown ? countingInvited(policy) : { devices: policy.devices, keys: [], rules: [] };
+
+/**
+ * Evaluates two states of a namespace for the same logins, addresses and devices, so that they are comparable. If the
+ * access in the second state is not known, both contain no access.
+ */
+export function comparable(
+  old: NamespaceState,
+  now: NamespaceState,
+  options: EvaluationOptions = {},
+): { readonly before: Privileges; readonly after: Privileges } {
+  const isKnown = now.accessUnknown === undefined;
+  const [before, after] = [deciding(old.policy, isKnown), deciding(now.policy, isKnown)];
+  const scope = {
+    evaluated: evaluatedFor(now.facts, [before, after], options),
+    uids: everyDevice(before, after).map(({ uid }) => uid),
+    time: new Date(),
+  };
+  return { before: privilegesOf(old, scope, isKnown), after: privilegesOf(now, scope, isKnown) };
+}
+
+/** The changes of privileges beside access, by the list of the report. */
+export interface OtherChanges {
+  readonly members: readonly MemberChange[];
+  readonly workloads: readonly WorkloadChange[];
+  readonly apiKeys: readonly ApiKeyChange[];
+  /** Changed settings of the namespace, with the values before and after the change. */
+  readonly settings: readonly SettingChange[];
+  /** Privileges beside logins and roles that change. */
+  readonly privileges: readonly OtherPrivilege[];
+}
+
+/** The changes of privileges between two states of a namespace. */
+export interface PrivilegeChanges extends OtherChanges {
+  /** Access changes, losses first; null if the access is not known. */
+  readonly access: readonly ReviewedAccess[] | null;
+}
+
+/** The lists of changes beside access, in the order of reports. */
+export const changeLists = kindsWith("changes")
+  .map(({ changes }) => changes)
+  .sort((left, right) => LIST_NAMES.indexOf(left.list) - LIST_NAMES.indexOf(right.list));
+
+/** Returns the changes of privileges beside access. */
+export function otherChanges(before: NamespaceState, after: NamespaceState): OtherChanges {
+  const lists = changeLists.map(({ list, between }) => [list, between(before, after)] as const);
+  return Object.fromEntries(lists) as unknown as OtherChanges;
+}
+
+/**
+ * Returns the difference between two states of a namespace, and the parts that were not evaluated, as sentences.
+ * @param before the privileges before the change, evaluated for the same logins as `after`
+ */
+export function differenceOf(
+  before: Privileges,
+  after: Privileges,
+): { readonly changes: PrivilegeChanges; readonly notEvaluated: readonly string[] } {
+  const { lines, notEvaluated } = accessEffect(before.access, after.access);
+  const access = after.state.accessUnknown === undefined ? lines : null;
+  return { changes: { access, ...otherChanges(before.state, after.state) }, notEvaluated };
+}
+
+const GAINED_MAX = 5;
+
+/**
+ * Returns the privileges beside logins that changes give: roles above observer, forwarding and the enrollment of devices.
+ * The summary of a review lists them.
+ */
+export function gainsOf(changes: OtherChanges): string[] {
+  const all = everyChange(changes);
+  const roles = all.flatMap(({ list, change }) => list.roles(change));
+  const sorted = roles.sort(
+    byTexts(
+      ({ role }) => String(ROLE_ORDER.indexOf(role)),
+      ({ holder }) => holder,
+    ),
+  );
+  const holders = [...Map.groupBy(sorted, ({ role }) => role)].map(
+    ([role, gained]) =>
+      `role ${role}: ${firstOf(
+        gained.map(({ holder }) => holder),
+        GAINED_MAX,
+      )}`,
+  );
+  return [...holders, ...all.flatMap(({ list, change }) => list.gains(change))];
+}
+
+const ROLE_ORDER: readonly string[] = ["owner", "administrator", "operator", "observer"];
+
+/** Returns the changes that weaken a protection, as sentences. */
+export const weakenedBy = (changes: OtherChanges): string[] =>
+  everyChange(changes)
+    .filter(({ list, change }) => list.weakens(change))
+    .map(({ list, change }) => `the setting ${list.sentence(change, PLAIN)}`);
+
+/** True if changes give no access and no other privilege, and weaken no protection. */
+export const isWithoutGain = (changes: PrivilegeChanges): boolean =>
+  changes.access?.every(({ change }) => change === "lost") === true &&
+  everyChange(changes).every(({ list, change }) => list.isLoss(change)) &&
+  gainsOf(changes).length === 0 &&
+  weakenedBy(changes).length === 0;
+
+const everyChange = (changes: OtherChanges) =>
+  changeLists.flatMap((list) => changesIn(changes, list.list).map((change) => ({ list, change })));
+
+/** Returns the changes of one list. */
+export const changesIn = (changes: Partial<OtherChanges>, list: ListName): readonly unknown[] =>
+  changes[list] ?? [];
