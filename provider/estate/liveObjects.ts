@@ -1,4 +1,5 @@
-import { kindsWith } from "../kinds/index.ts";
+import { kindOf, kinds, kindsWith } from "../kinds/index.ts";
+import type { Reading, ReadObjects, Unread } from "../kinds/kind.ts";
 import type { NamespaceState } from "../kinds/namespaceState.ts";
 import type { LiveObject } from "../kinds/object.ts";
 import { check } from "../lifecycle/lifecycle.ts";
@@ -45,9 +46,16 @@ export async function inventoryOf(
 ): Promise<Inventory> {
   const unread = new Map<string, string>();
   const read = async (definition: ResourceDefinition): Promise<LiveObject[]> => {
+    const { reading, watched } = kindOf({ definition });
+    if (!definition.list) return [];
     try {
-      const list = (await definition.list?.(connection, tenant)) ?? [];
-      return list.map((object) => ({ ...object, definition }));
+      const read = reading?.read(connection, tenant) ?? {
+        objects: await definition.list(connection, tenant),
+      };
+      const { objects = [], unread: missing }: ReadObjects = await read;
+      if (missing) unread.set(definition.name, reasonOf(missing, reading));
+      const live = objects.map((object): LiveObject => ({ ...object, definition }));
+      return live.filter((object) => watched?.counts?.(object) ?? true);
     } catch (error) {
       if (!isUnreadable(error)) throw error;
       unread.set(definition.name, error.message);
@@ -65,14 +73,17 @@ export async function inventoryOf(
 export function watchedIn(state: NamespaceState): Inventory {
   const watched = new Set<string>(kindsWith("watched").map(({ definition }) => definition.name));
   const unread = new Map(
-    [...state.unread].flatMap(([kind, { what, reason }]) => {
+    [...state.unread].flatMap(([kind, missing]) => {
       if (!watched.has(kind)) return [];
-      const isPart = state.of({ name: kind }) !== undefined;
-      return [[kind, isPart ? `${what}: ${reason}` : reason] as const];
+      return [[kind, reasonOf(missing, kinds[kind].reading)] as const];
     }),
   );
   return { objects: state.watched(), unknown: unreadNotes(unread), unread: [...unread.keys()] };
 }
+
+/** Returns the reason why objects could not be read, with their name if only a part of the kind could not be read. */
+const reasonOf = ({ what, reason }: Unread, reading: Reading | undefined): string =>
+  what === reading?.what ? reason : `${what}: ${reason}`;
 
 const unreadNotes = (unread: ReadonlyMap<string, string>): string[] =>
   [...unread].map(([kind, why]) => `objects of the kind ${kind} could not be read: ${why}`);

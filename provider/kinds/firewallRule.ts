@@ -12,6 +12,9 @@ import { endOf } from "./policyParts.ts";
 
 const definition = definitionsByName.FirewallRule;
 
+const WHAT = "firewall rules";
+const MISSED = "unmanaged firewall rules cannot be detected";
+
 type RuleState = Omit<AccessRule, "id" | "expiresAt"> & {
   readonly ruleId: string;
   readonly expiresAt: string;
@@ -21,8 +24,8 @@ export const firewallRule: Kind = {
   definition,
   keyOf: idWithin,
   reading: listedBy(definition, {
-    what: "firewall rules",
-    missed: "unmanaged firewall rules cannot be detected",
+    what: WHAT,
+    missed: MISSED,
     isRequired: true,
     // Between rules of the same priority, the rule that was created last decides.
     inOrderOfCreation: true,
@@ -35,7 +38,8 @@ export const firewallRule: Kind = {
         // A proxy may have sent the 404.
         const notEvaluated =
           "firewall rules could not be read (404 without a message); access is evaluated without rules";
-        return { objects: [], notEvaluated: [notEvaluated] };
+        const unread = { what: WHAT, missed: MISSED, reason: error.message };
+        return { objects: [], unread, notEvaluated: [notEvaluated] };
       }
     },
   }),

@@ -27,6 +27,9 @@ import { gainedRole } from "./roles.ts";
 
 const definition = definitionsByName.Member;
 
+const WHAT = "members";
+const MISSED = "lockouts cannot be detected";
+
 const DAY_MS = 86_400_000;
 
 /** Validity period of an invitation in milliseconds (rules section 5). */
@@ -57,8 +60,8 @@ export const member: Kind = {
   definition,
   keyOf,
   reading: listedBy(definition, {
-    what: "members",
-    missed: "lockouts cannot be detected",
+    what: WHAT,
+    missed: MISSED,
     read,
   }),
   parts: undefined,
@@ -135,8 +138,7 @@ async function read(connection: Connection, tenant: string): Promise<ReadObjects
   const users = namespace && (await usersOf(opened, namespace));
   if (!users || users.length === 0 || users.some(({ email }) => email === "")) {
     const reason = "the service does not return the members with their e-mail addresses";
-    const { what, missed } = member.reading ?? { what: "", missed: "" };
-    return { objects: undefined, unread: { what, missed, reason } };
+    return { objects: undefined, unread: { what: WHAT, missed: MISSED, reason } };
   }
   const { error } = await readInvitations(opened, users);
   const listed = (await definition.list?.(connection, tenant)) ?? [];

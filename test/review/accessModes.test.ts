@@ -134,16 +134,16 @@ const IDENTITY: Rows = [
       `AccessPolicy Operators: ${OF_ALICE}`,
       "Member alice@example.com: gives the role operator; user alice",
       "ApiKey ci-key: gives the role administrator",
-      "6 blocking findings",
+      "7 blocking findings",
     ],
-    [2, "No access changes", UNREAD_SSH_KEYS, ...NOT_LISTED, "8 blocking findings"],
+    [2, "No access changes", UNREAD_SSH_KEYS, ...NOT_LISTED, "10 blocking findings"],
     [2, UNREAD_POLICIES, "Access changes are not known", "Access was not evaluated"],
   ],
   [
     ["review", "--allow-unmanaged"],
     [0, "No blocking findings"],
-    [2, UNREAD_SSH_KEYS, "3 blocking findings"],
-    [2, UNREAD_POLICIES, "2 blocking findings"],
+    [2, UNREAD_SSH_KEYS, "4 blocking findings"],
+    [2, UNREAD_POLICIES, "5 blocking findings"],
   ],
   [
     ["drift"],
@@ -167,7 +167,7 @@ const LEGACY: Rows = [
   [
     ["review"],
     [2, "No access changes", "2 blocking findings"],
-    [2, "No access changes", "3 blocking findings", ...NOT_LISTED],
+    [2, "No access changes", "4 blocking findings", ...NOT_LISTED],
   ],
   [
     ["review", "--allow-unmanaged"],

@@ -18,7 +18,9 @@ const CREATED = "2026-01-01T00:00:00.000Z";
 export const daysLater = (days: number) => Date.parse(CREATED) / 1000 + days * 86_400;
 
 export const apiKey = (name: string, expiresIn: number) =>
-  ({ name, expiresIn, createdAt: CREATED }) as NonNullable<NamespaceFixture["apiKeys"]>[number];
+  ({ name, role: "observer", expiresIn, createdAt: CREATED }) as NonNullable<
+    NamespaceFixture["apiKeys"]
+  >[number];
 
 export const member = (email: string, role: string) =>
   ({ id: email, email, role, status: "accepted" }) as NonNullable<NamespaceFixture["members"]>[number];
