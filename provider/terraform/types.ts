@@ -182,6 +182,29 @@ export function valuesOf(members: readonly Member[], row: Row): Record<string, u
 const mapValues = (values: Row, of: (value: unknown) => unknown): Record<string, unknown> =>
   Object.fromEntries(Object.entries(values).map(([key, value]) => [key, of(value)]));
 
+/** True if a value in Terraform's form has a type. Null and the mark {@link UNKNOWN} have every type. */
+export function hasType(type: Type, value: unknown): boolean {
+  if (value === null || value === undefined || value === UNKNOWN) return true;
+  switch (type.kind) {
+    case "set":
+    case "list":
+      return Array.isArray(value) && value.every((item) => hasType(type.of, item));
+    case "map":
+      return isRow(value) && Object.values(value).every((member) => hasType(type.of, member));
+    case "object":
+      return isRow(value) && type.members.every((member) => hasType(member.type, value[member.name]));
+    case "bool":
+      return typeof value === "boolean";
+    case "string":
+      return typeof value === "string" || (type.orBool === true && typeof value === "boolean");
+    case "number":
+      return typeof value === "number";
+  }
+}
+
+const isRow = (value: unknown): value is Row =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
 const PHRASES: Phrases = {
   elsewhere: "created manually, by another configuration, or by an interrupted apply",
   inTurn: "in a separate apply",

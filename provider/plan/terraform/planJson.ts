@@ -69,6 +69,9 @@ const stateModule = z.looseObject({
         mode: z.string().default("managed"),
         type: z.string(),
         provider_name: z.string().optional(),
+        /** The key of an object that a replacement has not deleted yet. */
+        deposed_key: z.string().optional(),
+        /** Planned values omit the values of a resource that the plan forgets. */
         values: values.default({}),
       }),
     )
@@ -80,15 +83,20 @@ const stateModule = z.looseObject({
 
 type StateModule = z.output<typeof stateModule>;
 
+/** A resource in the planned values or in the prior state. */
+export type StateResource = StateModule["resources"][number];
+
 const planJson = z.looseObject({
   format_version: z.string().regex(/^1\./, { error: "must be 1.x; this plan has an unsupported format" }),
   resource_changes: z.array(resourceChange).default([]),
   resource_drift: z.array(resourceChange).default([]),
   deferred_changes: z.array(deferredChange).default([]),
   errored: z.boolean().default(false),
+  /** True if an apply would change something. Plans of OpenTofu omit it. */
+  applyable: z.boolean().optional(),
   /** False if a further plan is needed, for example after `-target`. Plans of OpenTofu omit it. */
-  complete: z.boolean().default(true),
-  planned_values: z.looseObject({}),
+  complete: z.boolean().optional(),
+  planned_values: z.looseObject({ root_module: stateModule.optional() }),
   output_changes: z
     .record(
       z.string(),
@@ -186,8 +194,8 @@ export function omittedResources({
   }));
   for (const { address } of drifted) listed.add(address);
   // A plan does not list a data source that it has read.
-  const same = resourcesIn(state?.values?.root_module)
-    .filter(({ address, mode }) => mode === "managed" && !listed.has(address))
+  const same = stateResources(state?.values?.root_module)
+    .filter(({ address, mode }) => mode !== "data" && !listed.has(address))
     .map(({ values, ...resource }) => ({
       ...resource,
       change: { ...NO_CHANGE, before: values, after: values },
@@ -200,12 +208,23 @@ export function omittedResources({
  * covers no changes at all, and is not partial.
  */
 export const isPartial = (json: PlanJson): boolean =>
-  !json.complete || (json.resource_changes.length > 0 && omittedResources(json).length > 0);
+  json.complete === false || (json.resource_changes.length > 0 && omittedResources(json).length > 0);
 
 const NO_CHANGE = { actions: ["no-op"], after_unknown: {}, replace_paths: [] };
 
-const resourcesIn = (module: StateModule | undefined): StateModule["resources"] =>
-  module ? [...module.resources, ...module.child_modules.flatMap(resourcesIn)] : [];
+/** The resources of a module and of its child modules. */
+export const stateResources = (module: StateModule | undefined): StateResource[] =>
+  module ? [...module.resources, ...module.child_modules.flatMap(stateResources)] : [];
+
+/** Identifies an object of a plan: the address, and the key of an object that a replacement has not deleted yet. */
+export const objectKey = (object: ResourceChange | StateResource): string => {
+  const deposed = "change" in object ? object.deposed : object.deposed_key;
+  return `${object.address} ${deposed ?? ""}`;
+};
+
+/** An address without keys: `module.a["x"].gatehouse_tag.b[0]` becomes `module.a.gatehouse_tag.b`. */
+export const withoutKeys = (address: string): string =>
+  address.replaceAll(/\[(?:\d+|"(?:[^"\\]|\\.)*")\]/g, "");
 
 /** The resources of a configuration, by address without the keys of `count` and `for_each`. */
 export const configuredResources = (json: PlanJson): ReadonlyMap<string, ConfiguredResource> =>

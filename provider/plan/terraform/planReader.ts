@@ -17,6 +17,7 @@ import { canonical, sameValue } from "../../resources/values.ts";
 import { type Attribute, attributesOf } from "../../terraform/attributes.ts";
 import {
   fromTerraform,
+  hasType,
   type Row,
   type Type,
   terraformName,
@@ -29,8 +30,10 @@ import {
   type ConfiguredResource,
   configuredResources,
   expression,
+  objectKey,
   type PlanJson,
   type ResourceChange,
+  withoutKeys,
 } from "./planJson.ts";
 import {
   type ConfigurationFacts,
@@ -411,9 +414,6 @@ const propsOf = ({ inputs, outputs }: RowValues) =>
 
 const pathOf = ({ path }: FieldChange): string => path;
 
-/** Identifies an object of a plan: the address, and the key of an object that a replacement has not deleted yet. */
-const objectKey = ({ address, deposed = "" }: ResourceChange): string => `${address} ${deposed}`;
-
 /** Converts an attribute name of Terraform to a property name: `source_ip` to `sourceIp`. */
 const propertyName = (name: string): string =>
   name.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
@@ -436,29 +436,6 @@ function withValuesOf(
     outputs: { ...values.outputs, ...picked(others.outputs) },
   };
 }
-
-/** True if a value in Terraform's form, or null, has a type. */
-function hasType(type: Type, value: unknown): boolean {
-  if (value === null || value === undefined) return true;
-  switch (type.kind) {
-    case "set":
-    case "list":
-      return Array.isArray(value) && value.every((item) => hasType(type.of, item));
-    case "map":
-      return isRow(value) && Object.values(value).every((member) => hasType(type.of, member));
-    case "object":
-      return isRow(value) && type.members.every((member) => hasType(member.type, value[member.name]));
-    case "bool":
-      return typeof value === "boolean";
-    case "string":
-      return typeof value === "string" || (type.orBool === true && typeof value === "boolean");
-    case "number":
-      return typeof value === "number";
-  }
-}
-
-const isRow = (value: unknown): value is Row =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
 
 /** True if two values of an output are equal. The order of a set has no meaning. */
 function isSameOutput(type: Type, left: unknown, right: unknown): boolean {
@@ -484,7 +461,8 @@ function opOf({ actions, importing, after_unknown: unknown }: ResourceChange["ch
   return typeof unknown === "object" && unknown.id === true ? "replace" : "update";
 }
 
-const markedRow = ({ after, after_unknown: unknown }: ResourceChange["change"]) =>
+/** The planned attributes of a resource. Values that are unknown before the apply are the mark {@link UNKNOWN}. */
+export const markedRow = ({ after, after_unknown: unknown }: ResourceChange["change"]) =>
   marked(after, unknown) as Row;
 
 /** Returns a value in which {@link UNKNOWN} replaces each part that is unknown before the apply. */
@@ -501,6 +479,3 @@ function marked(value: unknown, unknown: unknown): unknown {
   const members = Object.entries(unknown).map(([name, inner]) => [name, marked(row?.[name], inner)]);
   return { ...row, ...Object.fromEntries(members) };
 }
-
-/** An address without keys: `module.a["x"].gatehouse_tag.b[0]` becomes `module.a.gatehouse_tag.b`. */
-const withoutKeys = (address: string): string => address.replaceAll(/\[(?:\d+|"(?:[^"\\]|\\.)*")\]/g, "");

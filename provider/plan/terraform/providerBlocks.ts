@@ -12,8 +12,10 @@ const DEFAULT_KEY = "gatehouse";
 type Block = PlanJson["configuration"]["provider_config"][string];
 
 /** Returns the provider block for a key of a plan: `gh`, `gh.alias`, or `module.a:gh` for a module's own block. */
-const blockOf = ({ configuration: { provider_config: all } }: PlanJson, key: string): Block | undefined =>
-  all[key] ?? all[key.split(":").at(-1) ?? ""];
+export const blockOf = (
+  { configuration: { provider_config: all } }: PlanJson,
+  key: string,
+): Block | undefined => all[key] ?? all[key.split(":").at(-1) ?? ""];
 
 /** True if the provider block for a key configures the Gatehouse provider, under any local name. */
 export function isOwnBlock(json: PlanJson, key: string): boolean {
@@ -263,7 +265,7 @@ export function expressionValue(
   if (constant !== undefined && !isTemplate) return constant;
   const [, name] = (references.length === 1 && /^var\.([\w-]+)$/.exec(references[0] ?? "")) || [];
   const variable = name === undefined ? undefined : variableOf(name);
-  if (name === undefined || !variable) return UNKNOWN;
+  if (name === undefined || variable?.value === undefined) return UNKNOWN;
   const isVariable = isTemplate ? constant === `\${var.${name}}` : isAlone(name);
   return isVariable ? (variable.value ?? undefined) : UNKNOWN;
 }

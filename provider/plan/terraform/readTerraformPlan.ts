@@ -2,6 +2,7 @@ import { type Result, type StateResource, type Step, summarize } from "../../eng
 import { isOwnSource } from "../../terraform/source.ts";
 import type { Workspace } from "../../terraform/workspace.ts";
 import { type ComparedPlan, compareWithLive, type ReadLive } from "./livePlan.ts";
+import { canEvaluate, isOwnType, notKnown, requireConsistent } from "./planConsistency.ts";
 import { isPartial, omittedResources, type PlanJson, parsePlan, type ResourceChange } from "./planJson.ts";
 import { type PlannedWork, workOf } from "./plannedWork.ts";
 import { kinds, type PlanOrigin, PlanReader } from "./planReader.ts";
@@ -44,15 +45,15 @@ export interface LivePlan extends Omit<ComparedPlan, "steps" | "drift"> {
 
 /**
  * Reads the output of `terraform show -json`.
- * @throws EngineError (`plan_file`) if the text is not a plan
+ * @throws EngineError (`plan_file`) if the text is not a plan, or if its parts contradict each other
  */
 export function readTerraformPlan(text: string, origin: PlanOrigin): TerraformPlan {
   const { name, isProjectNamed = false } = origin;
   const json = parsePlan(text, name);
-  const ofKinds = [...json.resource_changes, ...omittedResources(json)].filter(isOfKind);
-  const own = (changes: readonly ResourceChange[]) =>
-    changes.filter((change) => isOfKind(change) && isOwn(change));
-  const changes = own(ofKinds);
+  const omitted = omittedResources(json);
+  const ofKinds = [...json.resource_changes, ...omitted].filter(canEvaluate);
+  const changes = ofKinds.filter(isOwn);
+  requireConsistent(json, changes, name);
   const reader = new PlanReader(json, changes, origin);
   const { place } = reader;
   const steps = changes.map((change) => reader.step(change));
@@ -63,7 +64,12 @@ export function readTerraformPlan(text: string, origin: PlanOrigin): TerraformPl
     settings,
     ...reader.blocks.named(),
     isProjectNamed: isProjectNamed || settings.has("gatehouse:project"),
-    notEvaluated: [...incomplete(json), ...ofOthers(ofKinds), ...reader.blocks.notEvaluated()],
+    notEvaluated: [
+      ...incomplete(json),
+      ...notKnown(json, omitted),
+      ...ofOthers(ofKinds),
+      ...reader.blocks.notEvaluated(),
+    ],
     notes: isPartial(json) ? [PARTIAL] : [],
     async compareWithLive(service, read) {
       const { steps: fromLive, drift, ...compared } = await compareWithLive(reader, changes, service, read);
@@ -76,8 +82,6 @@ export function readTerraformPlan(text: string, origin: PlanOrigin): TerraformPl
 
 const PARTIAL =
   "the plan covers only a part of the configuration, as with -target or -exclude; it may omit changes that are not applied yet";
-
-const isOfKind = ({ mode, type }: ResourceChange): boolean => mode === "managed" && kinds.has(type);
 
 const isOwn = ({ provider_name: source }: ResourceChange): boolean =>
   source === undefined || isOwnSource(source);
@@ -93,7 +97,7 @@ const ofOthers = (changes: readonly ResourceChange[]): string[] =>
 
 /** Reports a plan whose run failed, and changes that are deferred to a later plan. */
 function incomplete({ errored, deferred_changes: deferred }: PlanJson): string[] {
-  const own = deferred.filter(({ resource_change: { type } }) => kinds.has(type));
+  const own = deferred.filter(({ resource_change: { type } }) => isOwnType(type));
   return [
     ...(errored ? ["the plan is incomplete, since its run failed"] : []),
     ...own.map(
