@@ -18,10 +18,12 @@ const HELP_WIDTH = 80;
 const NOTES = `
 Exit codes of all commands:
   0    OK
-  1    Error: wrong usage, no connection, a failed run
+  1    Error: wrong usage, no connection, a failed run of the command itself, a
+       plan file that is invalid
   2    Blocking findings: a failed policy test, drift, a refused login, a login
        that differs from the policy, a failed check of doctor, a plan that differs
-       from the reviewed plan
+       from the reviewed plan, a Terraform plan whose own run failed, or another
+       part that could not be checked
   130  Interrupted
 
 Environment: GATEHOUSE_URL is the address of the service. GATEHOUSE_API_KEY,

@@ -100,12 +100,15 @@ describe("drift of a Terraform plan", () => {
       prior_state: {
         values: {
           root_module: {
-            resources: all.map(({ address, type, state, refreshed = state }) => ({
-              address,
-              type,
-              mode: "managed",
-              values: refreshed ?? {},
-            })),
+            resources: all
+              .filter(({ refreshed }) => refreshed !== null)
+              .map(({ address, type, state, refreshed }) => ({
+                address,
+                type,
+                mode: "managed",
+                provider_name: `registry.terraform.io/${SOURCE}`,
+                values: refreshed ?? state,
+              })),
           },
         },
       },

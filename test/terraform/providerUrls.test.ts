@@ -167,7 +167,7 @@ describe("a provider block of a plan", () => {
         {
           ...{ address: `${isOfModule ? "module.inner." : ""}gatehouse_tag.a`, type: "gatehouse_tag" },
           provider_name: `registry.terraform.io/${SOURCE}`,
-          change: { actions: ["create"], after: { name: "a", tenant: TENANT } },
+          change: { actions: ["create"], after: { name: "web", tenant: TENANT } },
         },
       ],
       configuration: {

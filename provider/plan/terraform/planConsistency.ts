@@ -45,7 +45,7 @@ export function requireConsistent(json: PlanJson, changes: readonly ResourceChan
     ...unmatched(json, listed, blocks),
   ];
   if (problems.length === 0) return;
-  const message = `Cannot read ${name}: its parts contradict each other: ${firstOf(problems, NAMED_MAX)}. Create the plan again, and do not edit its JSON`;
+  const message = `Cannot read ${name}: it is not a consistent plan: ${firstOf(problems, NAMED_MAX)}. Create the plan again, and do not edit its JSON`;
   throw new EngineError("plan_file", message);
 }
 
@@ -219,7 +219,7 @@ function typeProblemsOf({ type, change }: ResourceChange): string[] {
 const typeProblems = (side: string, attributes: readonly Attribute[], row: Row): string[] =>
   attributes
     .filter(({ type, name }) => !hasType(type, row[name]))
-    .map(({ name, type }) => `${side}.${name} must be a ${type.kind}`);
+    .map(({ name, type }) => `${side}.${name} must have the type ${type.kind}`);
 
 /** Reports values that are marked as unknown, and that the plan contains nevertheless. */
 function markProblems({ after, after_unknown: unknown }: ResourceChange["change"]): string[] {
