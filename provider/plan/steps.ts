@@ -1,6 +1,13 @@
 import { ConfigurationError } from "@gatehouse-access/sdk";
 import { tenantId } from "@gatehouse-access/sdk/contract";
-import { holds, type Plan, type ResourceValues, type Shown, type Step } from "../engine/index.ts";
+import {
+  EngineError,
+  holds,
+  type Plan,
+  type ResourceValues,
+  type Shown,
+  type Step,
+} from "../engine/index.ts";
 import { definitionOf } from "../estate/liveObjects.ts";
 import { hasOwnCredential, isHidden, type PlannedStep } from "../kinds/plannedStep.ts";
 import type { ResourceDefinition } from "../resources/definition.ts";
@@ -21,7 +28,7 @@ export const tenantIn = ({ inputs, outputs }: ResourceValues): Shown | undefined
  * sentences.
  * @param plan a preview with values
  * @param home the namespace of resources without a tenant; an empty string if there is no such namespace
- * @throws Error if the plan has no values
+ * @throws EngineError (`plan_file`) if the plan does not contain the values of a step
  */
 export function stepsOf(plan: Plan, tenant: string, home: string) {
   const steps: PlannedStep[] = [];
@@ -36,9 +43,7 @@ export function stepsOf(plan: Plan, tenant: string, home: string) {
   for (const step of plan.steps) {
     const definition = definitionOf(step);
     if (!definition) continue;
-    if (!step.before && !step.after) {
-      throw new Error(`${step.urn}: the plan has no values; run the preview with values`);
-    }
+    requireValues(step);
     const title = titleOf(definition, step);
     const unnamed = definition.inputs.tenant ? home : undefined;
     const isHere = (values: ResourceValues) => {
@@ -70,6 +75,25 @@ export function stepsOf(plan: Plan, tenant: string, home: string) {
     if (before || after) steps.push({ step, definition, title, before, after });
   }
   return { steps, inNewNamespaces, notEvaluated };
+}
+
+/**
+ * Checks that a step contains the values that its operation needs. Without this check, a review would omit the step.
+ * @throws EngineError (`plan_file`)
+ */
+function requireValues({ urn, op, before, after }: Step): void {
+  const needs = {
+    before: op === "delete" || op === "update" || op === "replace",
+    after: op === "create" || op === "update" || op === "replace",
+  };
+  const isComplete = (before ?? after) && (before || !needs.before) && (after || !needs.after);
+  if (isComplete) return;
+  const missing = before ? "after" : "before";
+  const when = !before && !after ? "before and after" : missing;
+  throw new EngineError(
+    "plan_file",
+    `${urn}: the plan has no values ${when} the step. Run the preview with values.`,
+  );
 }
 
 /**

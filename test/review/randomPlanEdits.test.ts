@@ -5,7 +5,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { EngineError, type Plan } from "../../provider/engine/index.ts";
+import { EngineError } from "../../provider/engine/index.ts";
 import { type Estate, readEstate } from "../../provider/estate/namespaceState.ts";
 import { namespacesOf, onService } from "../../provider/plan/steps.ts";
 import { readTerraformPlan } from "../../provider/plan/terraform/readTerraformPlan.ts";
@@ -21,7 +21,10 @@ import { testFolder } from "../support/folder.ts";
 import { SEED } from "../support/seed.ts";
 import { RootModule, startProvider } from "../terraform/support/terraform.ts";
 
-/** The number of edits of a run in the default stage; the tagged test takes 2,000 edits. */
+/**
+ * The number of edits in the default stage; the tagged test takes 2,000 edits. A failure prints the seed of each edit:
+ * `GATEHOUSE_SEED=<seed> TEST_PLAN_EDITS=1` repeats one edit.
+ */
 const EDITS = Number(process.env.TEST_PLAN_EDITS ?? "300");
 
 const RECORDED = join(import.meta.dirname, "recorded", "randomPlanEdits.json");
@@ -56,8 +59,8 @@ const connectionTo = (tenant: string) =>
   ({ homeIfAny: async () => ({ tenant, unsettled: undefined }) }) as unknown as Connection;
 
 /**
- * Reviews a plan like the command `review`, and returns what stands in the way of an apply. Gained access and privileges
- * block too, as with a policy test that allows no gain.
+ * Reviews a plan like the command `review`, and returns its blocking findings. Gained access and gained privileges count
+ * as blocking too, as with a policy test that allows no gain.
  * @throws EngineError if the plan is rejected
  */
 async function blockingOf({ estate }: Recording, recorded: RecordedPlan, text: string): Promise<string[]> {
@@ -302,21 +305,23 @@ describe.skipIf(isRecording)("a plan that a review blocks", () => {
     const recorded = recording();
     for (const [name, one] of Object.entries(recorded.plans)) {
       const blocking = await blockingOf(recorded, one, JSON.stringify(one.plan));
-      expect(blocking, name).toEqual([expect.stringMatching(DANGERS[name] ?? "no danger")]);
+      expect(blocking, name).not.toEqual([]);
+      for (const finding of blocking) expect(finding, name).toMatch(DANGERS[name] ?? "no danger");
     }
   });
 
   it(`does not pass after any of ${EDITS} random edits`, { timeout: 300_000 }, async () => {
-    const { missed, counts } = await missedEdits(EDITS, SEED);
+    const { missed } = await missedEdits(EDITS, SEED);
     expect(missed.join("\n"), `GATEHOUSE_SEED=${SEED}`).toBe("");
-    expect(counts.rejected).toBeGreaterThan(EDITS / 10);
-    expect(counts.blocked).toBeGreaterThan(EDITS / 10);
   });
 
-  // Takes a minute on a busy machine.
+  // Takes 25 seconds.
   it("does not pass after any of 2000 random edits", { tags: ["long"], timeout: 600_000 }, async () => {
-    const { missed } = await missedEdits(2000, SEED);
+    const { missed, counts } = await missedEdits(2000, SEED);
     expect(missed.join("\n"), `GATEHOUSE_SEED=${SEED}`).toBe("");
+    // Both outcomes are frequent. Otherwise the edits would change nothing, or no plan would reach the review.
+    expect(counts.rejected).toBeGreaterThan(200);
+    expect(counts.blocked).toBeGreaterThan(200);
   });
 });
 
@@ -348,12 +353,26 @@ describe.runIf(isRecording)("the recording", () => {
         ).id;
       const { name } = await client.getNamespace({ params: { tenant } });
       const root = new RootModule(testFolder(), { ...provider.env, ...env });
+      const lines = Object.fromEntries(
+        ["ana", "ops", "web", "eve"].map((login) => [login, sshKeyLine(login)]),
+      );
       const key = (login: string, more: object = {}) => ({
-        ...{ name: login, data: sshKeyLine(login), username: `^${login}$`, filter: { hostname: "^edge-01$" } },
+        ...{
+          name: login,
+          data: lines[login],
+          username: `^${login}$`,
+          filter: { hostname: "^edge-01$" },
+        },
         ...more,
       });
       const keys = { ana: key("ana"), ops: key("ops", { username: "^(ops|root)$" }) };
-      const rule = { action: "deny", priority: 1, source_ip: ".*", username: "^root$", filter: { hostname: ".*" } };
+      const rule = {
+        action: "deny",
+        priority: 1,
+        source_ip: ".*",
+        username: "^root$",
+        filter: { hostname: ".*" },
+      };
       const configuration = {
         gatehouse_namespace: { home: { name, adopt: "overwrite", settings: { session_record: true } } },
         gatehouse_public_key: {
@@ -384,7 +403,9 @@ describe.runIf(isRecording)("the recording", () => {
       };
       const { gatehouse_public_key: all, gatehouse_member: members }: Configuration = configuration;
       await record("new key", { gatehouse_public_key: { ...all, eve: key("eve") } });
-      await record("wider key", { gatehouse_public_key: { ...all, ana: key("ana", { username: "^(ana|eve)$" }) } });
+      await record("wider key", {
+        gatehouse_public_key: { ...all, ana: key("ana", { username: "^(ana|eve)$" }) },
+      });
       await record("deleted rule", { gatehouse_firewall_rule: undefined });
       await record("changed rule", { gatehouse_firewall_rule: { no_root: { ...rule, active: false } } });
       await record("tagged device", {

@@ -68,7 +68,8 @@ describe("a plan with a part that this version does not know", () => {
   it.each<[string, (change: TestChange) => void, string]>([
     [
       "a resource type of the provider",
-      (change) => Object.assign(change, { type: "gatehouse_quantum_key", address: "gatehouse_quantum_key.a" }),
+      (change) =>
+        Object.assign(change, { type: "gatehouse_quantum_key", address: "gatehouse_quantum_key.a" }),
       "gatehouse_quantum_key.a: not evaluated, since this version does not know the resource type gatehouse_quantum_key",
     ],
     [
@@ -101,7 +102,8 @@ describe("a plan with a part that this version does not know", () => {
     const [first] = edited.resource_changes;
     if (first) edit(first);
     edited.planned_values = {};
-    edited.prior_state.values.root_module.resources = edited.prior_state.values.root_module.resources.slice(1);
+    edited.prior_state.values.root_module.resources =
+      edited.prior_state.values.root_module.resources.slice(1);
     expect(read(edited).notEvaluated).toEqual([expect.stringContaining(sentence)]);
   });
 

@@ -15,7 +15,7 @@ import {
   stateResources,
   withoutKeys,
 } from "./planJson.ts";
-import { kinds, markedRow } from "./planReader.ts";
+import { hasMark, kinds, markedRow } from "./planReader.ts";
 import { blockOf, isOwnBlock } from "./providerBlocks.ts";
 
 const NAMED_MAX = 5;
@@ -135,10 +135,6 @@ function shapeProblem({ actions, before, after, after_unknown: unknown }: Resour
     return "the action is update, but id differs between change.before and change.after";
   return undefined;
 }
-
-const hasMark = (unknown: unknown): boolean =>
-  unknown === true ||
-  (typeof unknown === "object" && unknown !== null && Object.values(unknown).some(hasMark));
 
 /** True if two values are equal. A missing member is equal to null, since older versions of a provider omit members. */
 const isSame = (left: unknown, right: unknown): boolean =>

@@ -465,9 +465,16 @@ function opOf({ actions, importing, after_unknown: unknown }: ResourceChange["ch
 export const markedRow = ({ after, after_unknown: unknown }: ResourceChange["change"]) =>
   marked(after, unknown) as Row;
 
+/** True if marks contain a part that is unknown before the apply. */
+export const hasMark = (unknown: unknown): boolean =>
+  unknown === true ||
+  (typeof unknown === "object" && unknown !== null && Object.values(unknown).some(hasMark));
+
 /** Returns a value in which {@link UNKNOWN} replaces each part that is unknown before the apply. */
 function marked(value: unknown, unknown: unknown): unknown {
   if (unknown === true) return UNKNOWN;
+  const isPlain = value !== null && value !== undefined && typeof value !== "object";
+  if (isPlain || !hasMark(unknown)) return value;
   if (Array.isArray(unknown)) {
     const items = Array.isArray(value) ? value : [];
     return Array.from({ length: Math.max(items.length, unknown.length) }, (_, index) =>
