@@ -140,8 +140,8 @@ export const commandErrors = {
     remedy: "Run the command again.",
   },
   plan_file: {
-    cause: "A plan file is invalid, or cannot be read or written.",
-    remedy: "Save the plan again.",
+    cause: "A plan file is invalid, its parts contradict each other, or it cannot be read or written.",
+    remedy: "Create the plan again, and save it again.",
   },
   plan_outdated: { cause: "The plan differs from the reviewed plan.", remedy: "Review the new plan." },
   policy_tests: { cause: "There are no policy tests.", remedy: "Add a file named `*.policy.ts`." },

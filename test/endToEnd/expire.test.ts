@@ -198,7 +198,14 @@ describe("expired objects on a server that does not end access", { timeout: 120_
     });
     const resources = { ci: row("ci", fingerprint), moved: row("moved", altered) };
     const plan = {
-      ...{ format_version: "1.2", planned_values: {}, configuration: { root_module: {} } },
+      ...{ format_version: "1.2", planned_values: {} },
+      configuration: {
+        root_module: {
+          resources: Object.keys(resources).map((name) => ({
+            ...{ address: `gatehouse_public_key.${name}`, type: "gatehouse_public_key" },
+          })),
+        },
+      },
       resource_changes: Object.entries(resources).map(([name, values]) => ({
         ...{ address: `gatehouse_public_key.${name}`, mode: "managed", type: "gatehouse_public_key", name },
         change: { actions: ["no-op"], before: values, after: values, after_unknown: {} },

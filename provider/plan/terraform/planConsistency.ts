@@ -179,7 +179,7 @@ function configurationProblems(
   { address, type, change }: ResourceChange,
   block: ConfiguredResource | undefined,
 ): string[] {
-  if (!change.after || !json.configuration.root_module?.resources) return [];
+  if (!change.after) return [];
   // Terraform writes the block of a resource with a generated configuration after the plan.
   if (!block) return change.generated_config === undefined ? ["the configuration does not contain it"] : [];
   if (block.type !== type)
@@ -365,7 +365,7 @@ export function notKnown(json: PlanJson, omitted: readonly ResourceChange[]): st
   const blocks = configuredResources(json);
   const own = (changes: readonly ResourceChange[]) =>
     changes.filter((change) => isOurs(json, blocks, change));
-  const isPlanned = json.resource_changes.length > 0 && json.configuration.root_module?.resources;
+  const isPlanned = json.resource_changes.length > 0;
   return [
     ...own([...json.resource_changes, ...omitted]).flatMap((change) => {
       const what = unknownPart(change);
