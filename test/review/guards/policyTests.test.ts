@@ -1,0 +1,208 @@
+import { describe, expect, test } from "vitest";
+import { type PolicyTestFacts, runPolicyTests } from "../../../provider/policyTests/runPolicyTests.ts";
+import { testCoverage } from "../../../provider/policyTests/testCoverage.ts";
+import { expect as assert } from "../../../provider/policyTests/written/index.ts";
+import type { DeclaredTest } from "../../../provider/policyTests/written/running.ts";
+import type { PolicySubjects } from "../../../provider/policyTests/written/types.ts";
+import { apiKey, estate, rule } from "../support/planned.ts";
+
+const FACTS: PolicyTestFacts = { ...estate, evaluated: { logins: ["root"], addresses: ["10.0.0.1"] } };
+
+const declared = (body: DeclaredTest["body"], more: Partial<DeclaredTest> = {}): DeclaredTest => ({
+  ...{ name: "it", body, timeLimit: 5, stack: "", namespaces: undefined },
+  ...more,
+});
+const suiteOf = (tests: readonly DeclaredTest[], error?: unknown) => ({
+  files: [
+    { file: "a.policy.ts", path: "/a.policy.ts", tests, untested: [], ...(error !== undefined && { error }) },
+  ],
+});
+
+/** Runs one policy test. Returns the messages of its failures and warnings. */
+async function resultOf(
+  body: (subjects: PolicySubjects) => unknown,
+  facts: Partial<PolicyTestFacts> = {},
+  timeLimit = 5,
+) {
+  const test = declared(body as DeclaredTest["body"], { timeLimit });
+  const report = await runPolicyTests(suiteOf([test]), { ...FACTS, ...facts });
+  const [result] = report.tests;
+  expect(report.ok).toBe(result?.ok);
+  const texts = (notes: readonly { readonly message: string }[] = []) => notes.map(({ message }) => message);
+  return { ok: report.ok, failures: texts(result?.failures), warnings: texts(result?.warnings) };
+}
+
+const failsWith = (message: string | RegExp) => ({
+  ...{ ok: false, warnings: [] },
+  failures: [expect.stringMatching(message)],
+});
+
+describe("a policy test fails", () => {
+  test("if an assertion does not hold, also with .not", async () => {
+    const open = { ...FACTS.policy, rules: [] };
+    const allowed = { key: "a", login: "root" };
+    expect((await resultOf(({ access }) => assert(access).not.toAllow(allowed), { policy: open })).ok).toBe(
+      false,
+    );
+    expect((await resultOf(({ access }) => assert(access).toAllow(allowed), { policy: open })).ok).toBe(true);
+    const closed = { ...FACTS.policy, rules: [rule("1", { filter: {} })] };
+    expect((await resultOf(({ access }) => assert(access).toAllow(allowed), { policy: closed })).ok).toBe(
+      false,
+    );
+  });
+
+  test("if it throws an error, also after an assertion that holds", async () => {
+    const body = ({ members }: PolicySubjects) => {
+      assert(members).exactlyOneOwner();
+      throw new Error("not ready");
+    };
+    expect(await resultOf(body)).toEqual(failsWith("not ready"));
+  });
+
+  test("if it does not end before its time limit", async () => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    expect(await resultOf(() => promise, {}, 0.01)).toEqual(failsWith("not finished"));
+    resolve();
+  });
+
+  test.each<[string, Partial<PolicyTestFacts>, (subjects: PolicySubjects) => unknown, string]>([
+    ["the members", { members: undefined }, ({ members }) => members, "members could not be read"],
+    [
+      "the invitations",
+      { unreadable: { invitations: "invitations could not be read" } } as Partial<PolicyTestFacts>,
+      ({ members }) => members,
+      "invitations could not be read",
+    ],
+    ["the API keys", { apiKeys: undefined }, ({ apiKeys }) => apiKeys, "API keys could not be read"],
+    [
+      "the workloads",
+      { trustedWorkloads: undefined },
+      ({ workloads }) => workloads,
+      "trusted workloads could not be read",
+    ],
+    ["the settings", { settings: undefined }, ({ settings }) => settings, "settings .* could not be read"],
+    ["the access", { accessUnknown: "the access is not known" }, ({ access }) => access, "is not known"],
+    ["the policy", { accessUnknown: "the access is not known" }, ({ policy }) => policy, "is not known"],
+  ])("if it needs %s and the credential could not read them", async (_, facts, body, message) => {
+    expect(await resultOf(body, facts)).toEqual(failsWith(message));
+  });
+
+  test.each<[string, (subjects: PolicySubjects) => unknown, string]>([
+    [
+      "an undefined field",
+      ({ access }) => assert(access).not.toAllow({ login: undefined } as never),
+      "login: ",
+    ],
+    [
+      "an unknown field",
+      ({ access }) => assert(access).not.toAllow({ user_name: "x" } as never),
+      "user_name",
+    ],
+    ["an empty list of networks", ({ access }) => assert(access).not.toAllow({ from: [] }), "at least one"],
+    [
+      "an invalid network",
+      ({ access }) => assert(access).not.toAllow({ from: "10.0.0.0/40" }),
+      "10.0.0.0/40",
+    ],
+    ["no networks", ({ access }) => assert(access).onlyFrom([]), "at least one network"],
+    [
+      "a condition that returns a promise",
+      ({ access }) => assert(access).toAllow({ where: (async () => true) as never }),
+      "must return true or false synchronously",
+    ],
+    [
+      "a predicate that returns a promise",
+      ({ members }) => assert(members).toAllSatisfy((async () => true) as never),
+      "must return true or false synchronously",
+    ],
+    [
+      "an unknown duration",
+      ({ access }) => assert(access).toExpireWithin("1 week" as never),
+      "takes a duration",
+    ],
+    [
+      "a user in a namespace whose keys decide",
+      ({ access }) => assert(access).not.toAllow({ user: "ana@example.com" }),
+      "the namespace decides by public keys",
+    ],
+  ])("for %s, with .not too", async (_, body, message) => {
+    const open = { ...FACTS.policy, rules: [] };
+    expect(await resultOf(body, { policy: open })).toEqual(failsWith(message));
+  });
+
+  test("if its file cannot be loaded", async () => {
+    const report = await runPolicyTests(suiteOf([], new Error("unexpected token")), FACTS);
+    expect([report.ok, report.tests.map(({ failures }) => failures[0]?.message)]).toEqual([
+      false,
+      ["unexpected token"],
+    ]);
+  });
+});
+
+describe("a policy test warns", () => {
+  test("if it makes no assertion", async () => {
+    expect((await resultOf(() => {})).warnings).toEqual(["the test makes no assertion with expect()"]);
+  });
+
+  test("if its query matches no key or device", async () => {
+    const body = ({ access }: PolicySubjects) =>
+      assert(access).not.toAllow({ key: "nobody", device: { tag: "none" } });
+    expect((await resultOf(body)).warnings).toEqual(["matched no key and no device"]);
+  });
+});
+
+describe("the expiry of API keys", () => {
+  const [now, day] = ["2026-11-01T00:00:00Z", 86_400];
+  const key = (days: number) => ({
+    ...{ ...apiKey("ci", "observer"), createdAt: now },
+    expiresIn: days < 0 ? -1 : Date.parse(now) / 1000 + days * day,
+  });
+  const holds = async (keys: ReturnType<typeof key>[], withinDays?: number) => {
+    const body = ({ apiKeys }: PolicySubjects) =>
+      assert(apiKeys).everyKeyExpires(withinDays === undefined ? undefined : { withinDays });
+    return (await resultOf(body, { apiKeys: keys })).ok;
+  };
+
+  test("is required of every key, within the days", async () => {
+    expect(await holds([key(30)])).toBe(true);
+    expect(await holds([key(30), key(-1)])).toBe(false);
+    expect(await holds([key(30)], 30)).toBe(true);
+    expect(await holds([key(31)], 30)).toBe(false);
+    expect(await holds([{ ...key(30), createdAt: "unknown" }], 30)).toBe(false);
+  });
+});
+
+describe("the coverage of policy tests", () => {
+  const main = { tenant: "00000000-0000-4000-8000-000000000001", name: "main" };
+  const other = { tenant: "00000000-0000-4000-8000-000000000002", name: "other" };
+  const coverageOf = (tests: readonly DeclaredTest[], more: { main?: string; untested?: string } = {}) => {
+    const [file] = suiteOf(tests).files;
+    const untested = more.untested ? [{ namespace: more.untested, reason: "empty", stack: "" }] : [];
+    const suite = { files: file ? [{ ...file, untested }] : [] };
+    const required = [main, other].map((one) => ({ ...one, reason: "which the plan changes" }));
+    const run = { main: "main" in more ? more.main : main.tenant, evaluated: [main, other], required };
+    return testCoverage(suite, { ...run, created: [] }, async () => "there is no such namespace");
+  };
+  const inAll = declared(() => {}, { namespaces: ["*"] });
+
+  test("blocks a changed namespace that no test checks", async () => {
+    const { notEvaluated } = await coverageOf([declared(() => {})]);
+    expect(notEvaluated).toEqual([expect.stringMatching(/^no policy test checks the namespace other /)]);
+    expect((await coverageOf([inAll])).notEvaluated).toEqual([]);
+  });
+
+  test("blocks tests without a namespace, and tests of a namespace that does not exist", async () => {
+    const withoutMain = await coverageOf([inAll, declared(() => {})], { main: undefined as never });
+    expect(withoutMain.notEvaluated).toEqual([expect.stringContaining("there is no main namespace")]);
+    const misspelled = await coverageOf([inAll, declared(() => {}, { namespaces: ["prodd"] })]);
+    expect(misspelled.notEvaluated).toEqual([expect.stringContaining('the namespace "prodd"')]);
+  });
+
+  test("reports a namespace that a file declares as untested, and the id of a namespace is never a name", async () => {
+    const reported = await coverageOf([declared(() => {})], { untested: "other" });
+    expect([reported.notEvaluated, reported.untested]).toEqual([[], [expect.stringContaining("empty")]]);
+    const test = declared(() => {}, { namespaces: [main.tenant] });
+    const coverage = await coverageOf([test]);
+    expect([coverage.isTested(main.tenant), coverage.isTested(other.tenant)]).toEqual([true, false]);
+  });
+});
