@@ -4,8 +4,7 @@ import { declaredBy, defineOperation } from "./operation.ts";
 import { dateTime, model, paging, revision, role, TOTAL_COUNT, tenantId, userId } from "./schemas.ts";
 
 const part = "Trusted workloads";
-const NOT_ALLOWED =
-  "role below administrator, the role of the workload is higher than the caller's role or is owner, or called with an API key";
+const NOT_ALLOWED = "role below administrator, or called with an API key";
 const INVALID =
   "a field is missing or invalid: issuer not an https URL in its normalized form, no claim, or max_session_minutes out of range";
 const UNKNOWN = "no such workload in the namespace";
@@ -86,6 +85,7 @@ const settings = z.object({
     .regex(/^[\x21-\x7e]{1,255}$/, "must have 1 to 255 visible ASCII characters")
     .describe("Required value in the claim aud of the token, for example the URL of this service"),
   claims,
+  // Every operation that writes a workload needs the role administrator, so no caller grants a role above the caller's.
   role: role.exclude(["owner"]).describe("Role of the workload in the namespace"),
   max_session_minutes: z
     .int()

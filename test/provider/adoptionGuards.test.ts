@@ -160,7 +160,12 @@ describe("an object that an earlier attempt created under the same idempotency k
 });
 
 describe("a create request without a clear answer", () => {
-  const LOST = new TransportError("the connection broke", { ...REQUEST, outcome: "unknown" });
+  const LOST = new TransportError(
+    "the connection broke",
+    { ...REQUEST, outcome: "unknown" },
+    "interrupted",
+    undefined,
+  );
 
   it("is repeated on a server with idempotency keys", async () => {
     expect(await run({ existing: DIFFERENT, creations: [LOST, OBJECT] })).toEqual({

@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { type Operations, type Role, trustedWorkloads } from "@gatehouse-access/sdk/contract";
+import { type Operations, trustedWorkloads } from "@gatehouse-access/sdk/contract";
 import { createOnce } from "../../changes/createOnce.ts";
 import { declaredColumn } from "../../changes/managedObject.ts";
 import type { TrustedWorkload } from "../../db/generated/sqlite/client.ts";
@@ -9,7 +9,6 @@ import { ConflictError, isTaken, NotFoundError } from "../../errors.ts";
 import { actorIdOf } from "../../http/access/identity.ts";
 import type { Context, Handler, Handlers, ObjectWrite } from "../../http/handler.ts";
 import { pageOf } from "../../lists/page.ts";
-import { checkAuthority } from "../namespaces/members.ts";
 import { requireQuota } from "../requireQuota.ts";
 import { exchangeWorkloadToken } from "./exchange.ts";
 import { renewWorkloadSession } from "./session.ts";
@@ -35,8 +34,7 @@ const columnsOf = (body: Context<Operations["createTrustedWorkload"]>["body"]): 
 
 const createTrustedWorkload: ObjectWrite<Operations["createTrustedWorkload"]> = async (context) => {
   const { services, identity, body, creationKey, declaration } = context;
-  const { tenant: tenantId, caller, role } = identity;
-  checkAuthority(role, body.role);
+  const { tenant: tenantId, caller } = identity;
   const row = await createOnce(context, {
     taken: NAME_TAKEN,
     find: (tx, key) => findRow(tx, "TrustedWorkload", { tenantId, creationKey: key }),
@@ -84,14 +82,11 @@ const getTrustedWorkload: Handler<Operations["getTrustedWorkload"]> = async (con
 
 const updateTrustedWorkload: ObjectWrite<Operations["updateTrustedWorkload"], TrustedWorkload> = async ({
   services,
-  identity,
   body,
   found,
   became,
 }) => {
   if (found === null) throw noSuchWorkload();
-  checkAuthority(identity.role, found.role as Role);
-  checkAuthority(identity.role, body.role);
   const { tenantId, id } = found;
   const changed = { ...columnsOf(body), updatedAt: services.now() };
   await updateRow(services.db, "TrustedWorkload", { tenantId, id }, changed).catch((error: unknown) => {
@@ -104,12 +99,10 @@ const updateTrustedWorkload: ObjectWrite<Operations["updateTrustedWorkload"], Tr
 
 const deleteTrustedWorkload: ObjectWrite<Operations["deleteTrustedWorkload"], TrustedWorkload> = async ({
   services: { db },
-  identity,
   found,
   became,
 }) => {
   if (found === null) throw noSuchWorkload();
-  checkAuthority(identity.role, found.role as Role);
   const { tenantId, id } = found;
   await leaveToCommit(db, deleteRows(db, "TrustedWorkload", { tenantId, id }));
   became(null);

@@ -137,6 +137,17 @@ describe("refuses the loss of the administrators except the owner:", () => {
     expect((await remove(by, cy)).status).toBe(200);
   });
 
+  test.each<[string, object]>([
+    ["has not accepted the invitation", { status: "pending" }],
+    ["is an operator", { role: "operator" }],
+    ["has an ended membership", { accessExpiresAt: new Date("2026-01-01T00:00:00Z") }],
+  ])("if the other administrator %s", async (_, data) => {
+    const by = await workload();
+    const of = { tenantId: ana.tenant, userId: cy.id };
+    await app.services.db.member.updateMany({ where: of, data });
+    await expectRefused(() => remove(by, bob), "administrators-removed");
+  });
+
   test("an earlier end of the administrator whose access lasts longest", async () => {
     const by = await workload();
     expect((await update(by, bob, { access_expires_at: inDays(10) })).status).toBe(200);

@@ -18,6 +18,27 @@ const github = (claims: object = {}) =>
   shared.issuer.github({ aud: AUDIENCE, ...claims }, { now: app.services.now() });
 const send = (token: string, nonce?: string) => exchange(app, ana, token, nonce);
 
+test("no caller gives a workload a role above the caller's, or changes such a workload", async () => {
+  const id = await trust(ana, shared.issuer.url);
+  const ben = await app.user("ben");
+  const invited = { params: { tenant: ana.tenant }, body: { email: ben.email, role: "operator" } };
+  expect((await ana.call("inviteMember", invited)).status).toBe(200);
+  const token = await app.tokenOf({ ...ben, tenant: ana.tenant });
+  const body = {
+    ...{ name: "second", issuer: shared.issuer.url, audience: AUDIENCE, role: "observer" },
+    claims: { repository: "octo-org/octo-repo" },
+  };
+  const ofOperator = [
+    await app.call("createTrustedWorkload", { token, body }),
+    await app.call("updateTrustedWorkload", { token, params: { id }, body }),
+    await app.call("deleteTrustedWorkload", { token, params: { id } }),
+  ];
+  expect(ofOperator.map(({ status }) => status)).toEqual([403, 403, 403]);
+  const owner = { ...body, role: "owner" };
+  expect((await ana.call("createTrustedWorkload", { body: owner })).status).toBe(400);
+  expect((await ana.call("updateTrustedWorkload", { params: { id }, body: owner })).status).toBe(400);
+});
+
 describe("an exchange", () => {
   test("returns a session with the role and the name of the workload", async () => {
     const id = await trust(ana, shared.issuer.url);
