@@ -213,6 +213,7 @@ const commands = {
   release: () => script("scripts/release.ts", args),
   size: () => script("scripts/size.ts", args),
   fuzz: () => script("test/fuzz/run.ts", args),
+  mutants: () => script("test/mutants/run.ts", args),
   "test:clients": () => script("test/gateway/clients/run.ts", args),
   docs: () => script("docs/generate/generate.ts"),
   "docs:pictures": () => script("docs/generate/pictures.ts"),
