@@ -9,20 +9,14 @@ const HTTP = "test/server/http";
 export const serverMutants: readonly Mutant[] = [
   ...mutantsOf(
     "server/http/access/authorize.ts",
-    [`${HTTP}/access.test.ts`],
+    [`${FEATURES}/trustedWorkloads.test.ts`],
     [
       {
         guard: "An operation accepts only the kinds of credentials in its contract.",
         find: "if (!acceptedCredentials(operation).includes(kindOf(caller))) {",
         replace: "if (acceptedCredentials(operation).length === 0) {",
-        name: "checks authentication before permission",
+        name: "no caller gives a workload",
       },
-    ],
-  ),
-  ...mutantsOf(
-    "server/http/access/authorize.ts",
-    [`${FEATURES}/trustedWorkloads.test.ts`],
-    [
       {
         guard: "An operation needs its minimum role.",
         find: "operation.minRole === null || !roleAtLeast(member.role, operation.minRole)",

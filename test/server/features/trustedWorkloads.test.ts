@@ -34,6 +34,8 @@ test("no caller gives a workload a role above the caller's, or changes such a wo
     await app.call("deleteTrustedWorkload", { token, params: { id } }),
   ];
   expect(ofOperator.map(({ status }) => status)).toEqual([403, 403, 403]);
+  const key = await ana.call("createApiKey", { body: { name: "key", expires_at: 30 } });
+  expect((await app.call("createTrustedWorkload", { apiKey: key.body.id, body })).status).toBe(403);
   const owner = { ...body, role: "owner" };
   expect((await ana.call("createTrustedWorkload", { body: owner })).status).toBe(400);
   expect((await ana.call("updateTrustedWorkload", { params: { id }, body: owner })).status).toBe(400);
