@@ -165,12 +165,6 @@ export const providerMutants: readonly Mutant[] = [
         name: "the quota of devices",
       },
       {
-        guard: "The quota of devices counts only devices that are not accepted yet.",
-        find: 'device && device.status !== "accepted" && taken[index]?.status !== "accepted"',
-        replace: 'device && taken[index]?.status !== "accepted"',
-        name: "the quota of devices",
-      },
-      {
         guard: "A machine that enrolled again needs no quota.",
         find: 'device && device.status !== "accepted" && taken[index]?.status !== "accepted"',
         replace: 'device && device.status !== "accepted"',

@@ -33,8 +33,8 @@ async function problemsOf(...steps: readonly Step[]) {
 const created = (kind: string, name: string, after: NonNullable<Step["after"]>["inputs"]) =>
   step("create", kind, name, { after });
 const accepted = (device: string) => created("Device", device, { device, status: "accepted" });
-const pending = async (hostname: string, mac: string) =>
-  (await enroll(app, ana.tenant, mac, { hostname })).uid as string;
+const pending = async (hostname: string, mac: string, more: object = {}) =>
+  (await enroll(app, ana.tenant, mac, { hostname, ...more })).uid as string;
 const accept = (uid: string) => ana.call("acceptDevice", { params: { uid } });
 
 describe("the quota of devices", () => {
@@ -59,7 +59,8 @@ describe("the quota of devices", () => {
   test("counts no device that stays pending, and no machine that enrolled again", async () => {
     expect(await problemsOf(accepted("web-2"), created("Device", "three", { device: "web-3" }))).toEqual([]);
     await accept((await app.services.db.device.findFirstOrThrow({ where: { name: "web-2" } })).uid);
-    const again = await pending("web-again", "02:00:00:00:00:02");
+    const again = await pending("web-again", "02:00:00:00:00:02", { public_key: "a new key" });
+    await connection.forget();
     const plan = created("Device", "again", { device: again, status: "accepted" });
     expect((await problemsOf(plan)).filter((text) => text.startsWith("quota"))).toEqual([]);
   });
