@@ -4,7 +4,7 @@ import { type Mutant, mutantsOf } from "./mutant.ts";
 export const sdkMutants: readonly Mutant[] = [
   ...mutantsOf(
     "sdk/policy/decisions.ts",
-    ["test/policy/decisions.test.ts"],
+    ["test/policy/decisions.test.ts", "test/policy/expiryGuards.test.ts"],
     [
       {
         guard: "An invalid pattern of a deny rule denies.",
@@ -40,7 +40,7 @@ export const sdkMutants: readonly Mutant[] = [
   ),
   ...mutantsOf(
     "sdk/policy/expiry.ts",
-    ["test/policy/expiry.property.test.ts"],
+    ["test/policy/expiryGuards.test.ts"],
     [
       {
         guard: "A text that is not a time has passed.",
