@@ -1,5 +1,6 @@
 import { isIP } from "node:net";
 import type { AST } from "@eslint-community/regexpp";
+import { deciderOf } from "./access.ts";
 import type { EvaluatedLogins } from "./decisions.ts";
 import type { NamespacePolicy } from "./namespacePolicy.ts";
 import { networkOf } from "./networks.ts";
@@ -48,19 +49,12 @@ export function loginsToEvaluate(
 ): EvaluatedLogins {
   const logins = new Set([DEFAULT_LOGIN, ANY_LOGIN, ...(options.logins ?? [])]);
   const addresses = new Set([ANY_ADDRESS, ...(options.addresses ?? [])]);
-  const patterns = { logins: new Set<string>(), addresses: new Set<string>() };
-  const sources: string[] = [];
-  for (const { keys, rules, identity } of policies) {
-    if (identity) {
-      for (const policy of identity.policies) {
-        for (const login of policy.logins) if (login !== "*") logins.add(login);
-        sources.push(...policy.sourceIps);
-      }
-      continue;
-    }
-    for (const { username } of [...keys, ...rules]) patterns.logins.add(username);
-    for (const { sourceIp } of rules) patterns.addresses.add(sourceIp);
-  }
+  const mentioned = policies.map((policy) => deciderOf(policy).mentioned());
+  for (const login of mentioned.flatMap((one) => one.logins)) logins.add(login);
+  const patterns = {
+    logins: new Set(mentioned.flatMap(({ loginPatterns }) => loginPatterns)),
+    addresses: new Set(mentioned.flatMap(({ addressPatterns }) => addressPatterns)),
+  };
   for (const pattern of patterns.logins) for (const login of samplesOf(pattern)) logins.add(login);
   for (const pattern of patterns.addresses) {
     for (const sample of FILLERS.flatMap((filler) => samplesOf(pattern, filler))) {
@@ -68,7 +62,7 @@ export function loginsToEvaluate(
       if (address !== undefined) addresses.add(address);
     }
   }
-  const { inside, outside } = addressesOfNetworks(sources);
+  const { inside, outside } = addressesOfNetworks(mentioned.flatMap(({ networks }) => networks));
   for (const address of [...inside, outside]) if (address !== "") addresses.add(address);
   return {
     ...{ logins: [...logins], addresses: [...addresses] },

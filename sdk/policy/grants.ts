@@ -1,9 +1,10 @@
-import { type Access, type DeviceSet, type Reason, unionOf, type Verdict } from "./access.ts";
-import { subjectPairs } from "./accessMode.ts";
+import { type Access, subjectPairs } from "./access.ts";
+import type { Reason, Verdict } from "./decider.ts";
 import type { EvaluatedLogins } from "./decisions.ts";
+import { type DeviceSet, unionOf } from "./deviceSets.ts";
 import { earlier } from "./expiry.ts";
 import type { Outcome } from "./identity.ts";
-import { type AccessSubject, isPrincipal } from "./namespacePolicy.ts";
+import type { AccessSubject } from "./namespacePolicy.ts";
 
 /** The logins that one rule or access policy allows for one subject. */
 export interface Grant extends Pick<Reason, "rule" | "policy"> {
@@ -93,23 +94,22 @@ export interface AccessChange {
  */
 export function* accessChanges(before: Access, after: Access): Generator<AccessChange> {
   const alikeTo = alikeToBoth(before, after);
+  const isSwitch = before.decider.mode !== after.decider.mode;
   for (const { was, is } of subjectPairs(before.policy, after.policy, after.time)) {
     const subject = is ?? was;
     if (!subject) continue;
-    const areKeys = was !== undefined && is !== undefined && !isPrincipal(was) && !isPrincipal(is);
-    const isOther = was !== undefined && is !== undefined && isPrincipal(was) !== isPrincipal(is);
-    const subjects = isOther ? { subject, previous: was } : { subject };
+    const subjects = isSwitch && was && is ? { subject, previous: was } : { subject };
     const [sideBefore, sideAfter] = [was && sideOf(before, was), is && sideOf(after, is)];
+    const hasOneOutcome = areAlike(sideBefore, sideAfter);
     for (const [login, places] of alikeTo(was, is)) {
       const admittedBefore = was && before.admitted(was, login);
       const admittedAfter = is && after.admitted(is, login);
       if (!admittedBefore && !admittedAfter) continue;
       const groups = new Groups<`${Label} ${Label}`>();
-      const sameDevices = areKeys && admittedAfter && admittedBefore?.equals(admittedAfter);
-      const sameEnd = sideBefore?.end === sideAfter?.end;
+      const sameDevices = hasOneOutcome && admittedAfter && admittedBefore?.equals(admittedAfter);
       for (const { verdictBefore, verdictAfter, changed, addresses } of places) {
         const endings = verdictBefore.endings.length + verdictAfter.endings.length;
-        const isSame = sameDevices && sameEnd && endings === 0;
+        const isSame = sameDevices && endings === 0;
         if (isSame && !changed.intersects(admittedAfter)) continue;
         const reachBefore = reachOf(sideBefore, admittedBefore, verdictBefore);
         const reachAfter = reachOf(sideAfter, admittedAfter, verdictAfter);
@@ -190,16 +190,29 @@ interface Reach {
 
 const NOTHING: Reach = { all: undefined, parts: [] };
 
-/** Returns the end of a subject's access, and the labels of direct logins and of logins that wait for a re-authentication. */
-function sideOf(access: Access, subject: AccessSubject) {
+/** The access of a subject before or after a change. */
+interface Side {
+  /** The end of the access, regardless of rules. */
+  readonly end: string | undefined;
+  /** The label of direct logins. */
+  readonly direct: Label;
+  /** The label of logins that wait for a re-authentication. */
+  readonly held: Label;
+}
+
+function sideOf(access: Access, subject: AccessSubject): Side {
   const end = access.endOf(subject);
   const direct = labelOf(access.outcomeOf("allow", subject), end);
   const held = labelOf(access.outcomeOf("reauthentication", subject), end);
-  return { end, direct, held: isPrincipal(subject) ? held : direct };
+  return { end, direct, held };
 }
 
+/** Returns true if all allowed logins have the same label before and after a change. */
+const areAlike = (before: Side | undefined, after: Side | undefined): boolean =>
+  before?.direct === before?.held && before?.held === after?.direct && after?.direct === after?.held;
+
 function reachOf(
-  side: ReturnType<typeof sideOf> | undefined,
+  side: Side | undefined,
   admitted: DeviceSet | undefined,
   { open, held, endings }: Verdict,
 ): Reach {

@@ -1,5 +1,27 @@
-export { Access, type DeviceSet, type Reason, type Share, type Verdict } from "./access.ts";
-export { type AccessMode, accessModeOf, type SubjectPair, subjectPairs } from "./accessMode.ts";
+export {
+  Access,
+  accessModeOf,
+  DECIDER_NOUNS,
+  deciderOf,
+  isPrincipal,
+  subjectFacts,
+  subjectPairs,
+  subjectsOf,
+} from "./access.ts";
+export type {
+  AccessMode,
+  Decider,
+  DeciderNouns,
+  DecidingCounts,
+  DecidingObject,
+  DecidingPattern,
+  Decision,
+  Noun,
+  Reason,
+  Share,
+  SingleLogin,
+  Verdict,
+} from "./decider.ts";
 export {
   type AccessDevice,
   type AccessKey,
@@ -24,6 +46,7 @@ export {
   type Mismatch,
   strongestFirst,
 } from "./decisions.ts";
+export type { DeviceSet } from "./deviceSets.ts";
 export { areDisjoint } from "./disjoint.ts";
 export {
   ANY_ADDRESS,
@@ -83,14 +106,8 @@ export {
 } from "./lint/lint.ts";
 export type { LintedWorkload } from "./lint/workloads.ts";
 export { areLoginsOf, EVERY_LOGIN, type LoginNames, loginNamesIn } from "./loginNames.ts";
-export {
-  type AccessSubject,
-  isPrincipal,
-  type NamespacePolicy,
-  type SubjectFacts,
-  subjectFacts,
-  subjectsOf,
-} from "./namespacePolicy.ts";
+export type { SubjectPair } from "./modeSwitch.ts";
+export type { AccessSubject, NamespacePolicy, SubjectFacts } from "./namespacePolicy.ts";
 export { type Network, networkOf, networkText, notANetwork, parseNetwork, readAddress } from "./networks.ts";
 export {
   alternativesOf,

@@ -20,16 +20,3 @@ export interface SubjectFacts {
   readonly name: string;
   readonly kind: "key" | Principal["kind"];
 }
-
-/** Returns true for a user or service account. */
-export const isPrincipal = (subject: AccessSubject): subject is Principal => "kind" in subject;
-
-/** Returns the identity of a subject. */
-export const subjectFacts = (subject: AccessSubject): SubjectFacts =>
-  isPrincipal(subject)
-    ? { id: subject.id, name: subject.name, kind: subject.kind }
-    : { id: subject.fingerprint, name: subject.name, kind: "key" };
-
-/** Returns the subjects whose access a policy decides. */
-export const subjectsOf = ({ keys, identity }: NamespacePolicy): readonly AccessSubject[] =>
-  identity?.principals ?? keys;

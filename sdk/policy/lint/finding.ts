@@ -1,3 +1,4 @@
+import type { DecidingObject } from "../decider.ts";
 import type { AccessKey, AccessRule, DeviceFilter } from "../decisions.ts";
 import type { AccessPolicy } from "../identity.ts";
 
@@ -254,7 +255,11 @@ export const policyObject = ({ id, name }: AccessPolicy): FindingObject => ({
 export const ruleObject = ({ id }: AccessRule): FindingObject => ({ kind: "rule", id, name: id });
 export const objectId = ({ kind, id }: FindingObject): string => `${kind} ${id}`;
 
+export const findingObject = ({ kind, id, name }: DecidingObject): FindingObject => ({ kind, id, name });
+
 // The functions below return the description of an object for the start of a sentence.
+export const objectName = ({ noun, name, details }: DecidingObject): string =>
+  `${noun.charAt(0).toUpperCase()}${noun.slice(1)} ${quoted(name)}${details === undefined ? "" : ` (${details})`}`;
 export const keyName = ({ name }: AccessKey): string => `Key ${quoted(name)}`;
 export const policyName = ({ name, action }: AccessPolicy): string =>
   `Access policy ${quoted(name)} (${action})`;

@@ -1,17 +1,19 @@
-import type { Access } from "../access.ts";
-import { type AccessRule, type DeviceFilter, isInForce } from "../decisions.ts";
+import { type Access, isPrincipal } from "../access.ts";
+import { type AccessRule, isInForce } from "../decisions.ts";
 import { hasPassed } from "../expiry.ts";
-import { type IdentityRules, isSubject } from "../identity.ts";
+import { isSubject } from "../identity.ts";
 import {
   type Field,
   type Finding,
   type FindingObject,
   fieldOf,
   filterText,
+  findingObject,
   keyName,
   keyObject,
   listed,
   objectId,
+  objectName,
   policyName,
   policyObject,
   quoted,
@@ -44,9 +46,9 @@ export function lint(access: Access, options: LintOptions = {}): Finding[] {
       access,
       uses.filter(({ object, field }) => !places.has(placeOf(object, field))),
     ),
-    ...(access.policy.identity
-      ? policyFindings(access, access.policy.identity)
-      : [...ruleFindings(access, idle), ...keyFilters(access, idle)]),
+    ...policyFindings(access),
+    ...ruleFindings(access, idle),
+    ...keyFilters(access, idle),
     ...tagsNowhere(access),
     ...defaultDeny(access),
     ...endFindings(access),
@@ -56,12 +58,12 @@ export function lint(access: Access, options: LintOptions = {}): Finding[] {
 }
 
 /** Returns findings for access policies that apply to no login, or to every login of every member. */
-function policyFindings(access: Access, { policies, principals }: IdentityRules): Finding[] {
-  return policies.flatMap((policy): Finding[] => {
+function policyFindings(access: Access): Finding[] {
+  return access.decider.policies.flatMap((policy): Finding[] => {
     const { subject, filter, logins, sourceIps, action } = policy;
     const found = { severity: "warning", object: policyObject(policy) } as const;
     const name = policyName(policy);
-    if (!principals.some((principal) => isSubject(policy, principal))) {
+    if (!access.subjects.some((one) => isPrincipal(one) && isSubject(policy, one))) {
       const missing = {
         user: `user or service account has the id ${quoted(subject.value)}`,
         role: `member has the role ${quoted(subject.value)}`,
@@ -127,39 +129,29 @@ function keyFilters(access: Access, explained: ReadonlySet<string>): Finding[] {
  * Returns findings for filters in which some tags, but not all, belong to no device. A filter whose tags all belong to
  * no device gets the finding `never-matches` instead.
  */
-function tagsNowhere({ policy, keys, rules }: Access): Finding[] {
+function tagsNowhere({ policy, objects }: Access): Finding[] {
   const known = new Set(policy.devices.flatMap(({ tags }) => tags));
-  const check = (
-    objectName: string,
-    object: FindingObject,
-    { hostname, tags = [] }: DeviceFilter,
-  ): Finding[] => {
+  return objects.flatMap((object): Finding[] => {
+    const { hostname, tags = [] } = object.filter;
     const missing = hostname ? [] : tags.filter((tag) => !known.has(tag));
     if (missing.length === 0 || missing.length === tags.length) return [];
     return [
       {
         rule: "tag-nowhere",
         severity: "warning",
-        message: `${objectName}: filter.tags contains tags that no device has: ${listed(missing)}.`,
-        object,
+        message: `${objectName(object)}: filter.tags contains tags that no device has: ${listed(missing)}.`,
+        object: findingObject(object),
         field: "filter.tags",
         suggestion: "Correct the tag, or remove it from the filter.",
         evidence: { tags: missing },
       },
     ];
-  };
-  if (policy.identity) {
-    return policy.identity.policies.flatMap((one) => check(policyName(one), policyObject(one), one.filter));
-  }
-  return [
-    ...keys.flatMap((key) => check(keyName(key), keyObject(key), key.filter)),
-    ...rules.flatMap((rule) => check(ruleName(rule), ruleObject(rule), rule.filter)),
-  ];
+  });
 }
 
-function defaultDeny({ policy, keys, rules }: Access): Finding[] {
-  // Access policies deny by default.
-  if (policy.identity || keys.length === 0 || rules.some(deniesEverything)) return [];
+function defaultDeny({ keys, rules }: Access): Finding[] {
+  // Access policies deny by default, and with them, no keys are in force.
+  if (keys.length === 0 || rules.some(deniesEverything)) return [];
   const none = rules.length === 0;
   return [
     {

@@ -1,72 +1,39 @@
 import { isIPv4 } from "node:net";
 import type { Access } from "../access.ts";
+import type { DecidingObject, DecidingPattern } from "../decider.ts";
 import type { DeviceFilter } from "../decisions.ts";
 import { areDisjoint } from "../disjoint.ts";
 import { addressFrom, samplesOf } from "../evaluatedLogins.ts";
 import { literalsOf, mistakenFor, mistakenText, type Pattern, patternOf, type Subject } from "../pattern.ts";
-import {
-  type Field,
-  type Finding,
-  type FindingObject,
-  keyName,
-  keyObject,
-  policyName,
-  policyObject,
-  quoted,
-  ruleName,
-  ruleObject,
-} from "./finding.ts";
+import { type Finding, type FindingObject, findingObject, objectName, quoted } from "./finding.ts";
 
-/** A pattern in a key or rule. */
-interface PatternUse {
+/** A pattern of an object that decides. */
+interface PatternUse extends DecidingPattern {
   readonly object: FindingObject;
   readonly objectName: string;
   /** The kind of the object in sentences. */
   readonly noun: "key" | "rule" | "policy";
-  readonly effect: "admit" | "allow" | "deny";
-  readonly field: Field;
-  readonly subject: Subject;
-  readonly pattern: string;
+  readonly effect: DecidingObject["effect"];
 }
 
-/**
- * Returns the patterns of the objects that decide: of all keys and active rules, or of all access policies. Omits empty
- * patterns, which match everything.
- */
-export function patternUses({ policy, keys, rules }: Access): PatternUse[] {
-  const policies = policy.identity?.policies.map((one): PatternUse => {
-    const use = { object: policyObject(one), objectName: policyName(one), noun: "policy" } as const;
-    return { ...use, effect: one.action, ...device(one.filter) };
-  });
-  const uses: readonly PatternUse[] = policies ?? [
-    ...keys.flatMap((key) => {
-      const use = { object: keyObject(key), objectName: keyName(key), noun: "key", effect: "admit" } as const;
-      return [
-        { ...use, ...login(key.username) },
-        { ...use, ...device(key.filter) },
-      ];
+const NOUNS = { key: "key", rule: "rule", accessPolicy: "policy" } as const;
+
+/** Returns the patterns of the objects in force. Omits empty patterns, which match everything. */
+export function patternUses({ objects }: Access): PatternUse[] {
+  const uses = objects.flatMap((one) =>
+    one.patterns.map((pattern): PatternUse => {
+      const { effect, kind } = one;
+      return {
+        object: findingObject(one),
+        objectName: objectName(one),
+        noun: NOUNS[kind],
+        effect,
+        ...pattern,
+      };
     }),
-    ...rules.flatMap((rule) => {
-      const use = {
-        object: ruleObject(rule),
-        objectName: ruleName(rule),
-        noun: "rule",
-        effect: rule.action,
-      } as const;
-      return [
-        { ...use, ...login(rule.username) },
-        { ...use, ...address(rule.sourceIp) },
-        { ...use, ...device(rule.filter) },
-      ];
-    }),
-  ];
+  );
   return uses.filter(({ pattern }) => pattern !== "");
 }
-
-const login = (pattern: string) => ({ field: "username", subject: "login", pattern }) as const;
-const address = (pattern: string) => ({ field: "sourceIp", subject: "address", pattern }) as const;
-const device = ({ hostname = "" }: DeviceFilter) =>
-  ({ field: "filter.hostname", subject: "device", pattern: hostname }) as const;
 
 /** The consequence of a pattern that does not compile, as the end of a sentence. */
 const BROKEN = {

@@ -1,5 +1,7 @@
-import type { Access, DeviceSet, RuleSet } from "../access.ts";
+import type { Access } from "../access.ts";
+import type { RuleSet } from "../decider.ts";
 import type { AccessRule } from "../decisions.ts";
+import type { DeviceSet } from "../deviceSets.ts";
 import {
   type Field,
   type Finding,

@@ -1,16 +1,9 @@
 import type { AccessKey } from "./decisions.ts";
 import { isLive, type Principal } from "./identity.ts";
-import { type AccessSubject, type NamespacePolicy, subjectFacts, subjectsOf } from "./namespacePolicy.ts";
+import type { AccessSubject, NamespacePolicy } from "./namespacePolicy.ts";
 
 // In legacy mode, the subject of access is a public key. In identity mode, it is a principal, which has SSH keys. A
 // change of the mode replaces the subjects, but the users keep their SSH keys.
-
-/** The access mode of a namespace: what decides about logins. */
-export type AccessMode = "legacy" | "identity";
-
-/** Returns the access mode in which a policy decides. */
-export const accessModeOf = ({ identity }: Pick<NamespacePolicy, "identity">): AccessMode =>
-  identity ? "identity" : "legacy";
 
 /** The same subject before and after a change of the policy. Without a subject on one side, there is no access on it. */
 export interface SubjectPair {
@@ -19,23 +12,15 @@ export interface SubjectPair {
 }
 
 /**
- * Returns the subjects of two policies in pairs. If the access mode changes, a public key and a principal are a pair if
- * the principal has this SSH key; the principal in the pair then has only this key. Other SSH keys of a principal are in
- * a pair without a public key.
+ * Returns the subjects of two policies of different access modes in pairs. A public key and a principal are a pair if the
+ * principal has this SSH key; the principal in the pair then has only this key. Other SSH keys of a principal are in a
+ * pair without a public key.
  * @param at the time of the logins, at which SSH keys may have expired
  */
-export function subjectPairs(before: NamespacePolicy, after: NamespacePolicy, at: Date): SubjectPair[] {
-  const [from, to] = [accessModeOf(before), accessModeOf(after)];
-  if (from === "legacy" && to === "identity") {
-    return bySshKey(before, after, at).map(({ key, principal }) => ({ was: key, is: principal }));
-  }
-  if (from === "identity" && to === "legacy") {
-    return bySshKey(after, before, at).map(({ key, principal }) => ({ was: principal, is: key }));
-  }
-  const byId = (policy: NamespacePolicy) =>
-    new Map(subjectsOf(policy).map((subject) => [subjectFacts(subject).id, subject]));
-  const [old, now] = [byId(before), byId(after)];
-  return [...new Set([...old.keys(), ...now.keys()])].map((id) => ({ was: old.get(id), is: now.get(id) }));
+export function pairsAcrossModes(before: NamespacePolicy, after: NamespacePolicy, at: Date): SubjectPair[] {
+  return after.identity
+    ? bySshKey(before, after, at).map(({ key, principal }) => ({ was: key, is: principal }))
+    : bySshKey(after, before, at).map(({ key, principal }) => ({ was: principal, is: key }));
 }
 
 interface KeyAndPrincipal {
