@@ -1,6 +1,7 @@
 import {
   type AccessDevice,
   type AccessKey,
+  type AccessMode,
   type AccessPolicy,
   type AccessRule,
   type AccessSubject,
@@ -8,15 +9,16 @@ import {
   type EvaluatedLogins,
   type Grant,
   grantsOf,
-  isPrincipal,
   type Outcome,
   otherAddressOf,
   type Principal,
+  type SubjectFacts,
   subjectFacts,
 } from "@gatehouse-access/sdk/policy";
 import type { NamespaceState } from "../kinds/namespaceState.ts";
 import {
   CONDITIONS,
+  capitalized,
   instantText,
   listText,
   loginWord,
@@ -75,22 +77,80 @@ function unknownAnswer(estate: NamespaceState, inquiry: AccessInquiry): AccessAn
 }
 
 function explained(view: AccessView): Pick<AccessAnswer, "output" | "refused"> {
-  const { tenant: namespace, notEvaluated, unknown, policy } = view.estate;
+  const { tenant: namespace, notEvaluated, unknown } = view.estate;
   const at = view.access.time.toISOString();
+  const { fields, text } = answersOf(view).explained(view);
   const about = { namespace, at, notEvaluated, unknown, notes: view.notes };
-  const answer = (allowed: boolean | null, report: AccessExplanationReport, text: string) => ({
+  const report: AccessExplanationReport = { ...about, ...fields };
+  return {
     output: [view.inquiry.format === "json" ? `${JSON.stringify(report, null, 1)}\n` : text],
-    refused: !allowed,
-  });
-  if (policy.identity) {
+    refused: !report.allowed,
+  };
+}
+
+/** The parts of the answers that differ by access mode. */
+interface ModeAnswers<S extends AccessSubject = AccessSubject> {
+  /** The columns of the CSV about the subject, and about the object that allows the access. */
+  readonly csvColumns: { readonly subject: readonly string[]; readonly object: readonly string[] };
+  subjectCells(subject: SubjectFacts): readonly string[];
+  objectCells(row: AccessRow): readonly string[];
+  /** Returns the object that allows the access, for a table. */
+  objectText(row: AccessRow): string;
+  /** Returns the fields of the report about the subjects and the objects that decide. */
+  policyFields(view: AccessView<S>): Pick<AccessReport, "keys" | "rules" | "principals" | "policies">;
+  grant(row: AccessRow, fields: Pick<AccessGrant, "logins" | "addresses" | "rule" | "until">): AccessGrant;
+  explained(view: AccessView<S>): {
+    readonly fields: Pick<AccessExplanationReport, "allowed" | "identity">;
+    readonly text: string;
+  };
+}
+
+const LEGACY: ModeAnswers<AccessKey> = {
+  csvColumns: {
+    subject: ["key_fingerprint", "key_name"],
+    object: ["rule_id", "rule_action", "rule_priority"],
+  },
+  subjectCells: ({ id, name }) => [id, name],
+  objectCells: ({ rule }) => [rule?.id ?? "", rule?.action ?? "", String(rule?.priority ?? "")],
+  objectText: ({ rule }) => (rule ? ruleText(rule) : "none matches"),
+  policyFields: ({ subjects, estate }) => ({ keys: subjects, rules: estate.policy.rules }),
+  grant: ({ subject, devices }, fields) => ({ key: subjectFacts(subject).id, ...fields, devices }),
+  explained(view) {
+    const explanation = accessExplanation(view);
+    return { fields: explanation, text: explanationText(view, explanation) };
+  },
+};
+
+const IDENTITY: ModeAnswers<Principal> = {
+  csvColumns: {
+    subject: ["principal_id", "principal_name", "principal_kind"],
+    object: ["policy_id", "policy_name", "outcome"],
+  },
+  subjectCells: ({ id, name, kind }) => [id, name, kind],
+  objectCells: ({ policy, outcome }) => [policy?.id ?? "", policy?.name ?? "", outcome],
+  objectText: ({ policy, outcome }) => `${policy?.name}${CONDITIONS[outcome]}`,
+  policyFields: ({ subjects, access, estate }) => ({
+    ...{ keys: [], rules: estate.policy.rules },
+    ...{ principals: subjects, policies: access.decider.policies },
+  }),
+  grant: ({ subject, policy, outcome, devices }, fields) => ({
+    ...{ key: null, principal: subjectFacts(subject).id, ...fields },
+    ...(policy && { policy: policy.id }),
+    ...(outcome !== "deny" && { outcome }),
+    devices,
+  }),
+  explained(view) {
     const identity = explainedIdentity(view);
     const { outcome } = identity;
     const allowed = outcome === "unknown" ? null : outcome !== "deny";
-    return answer(allowed, { ...about, allowed, identity }, identityExplanationText(view, identity));
-  }
-  const explanation = accessExplanation(view);
-  return answer(explanation.allowed, { ...about, ...explanation }, explanationText(view, explanation));
-}
+    return { fields: { allowed, identity }, text: identityExplanationText(view, identity) };
+  },
+};
+
+const ANSWERS: Readonly<Record<AccessMode, ModeAnswers>> = { legacy: LEGACY, identity: IDENTITY };
+
+/** Returns the parts of answers in the access mode of a namespace. */
+export const answersOf = ({ access }: AccessView): ModeAnswers => ANSWERS[access.decider.mode];
 
 /** The access that one rule or policy gives one subject. Every combination of a listed login, address and device is allowed. */
 export type AccessRow = Omit<Grant, "login"> & { readonly logins: string[] };
@@ -119,10 +179,6 @@ export function* accessRows({ access, subjects }: AccessView): Generator<AccessR
 const isSame = (left: readonly string[], right: readonly string[]): boolean =>
   left.length === right.length && left.every((text, index) => text === right[index]);
 
-const headOf = ({ access: { policy } }: AccessView): readonly string[] =>
-  policy.identity
-    ? ["USER", "LOGIN", "FROM", "DEVICES", "BY POLICY", "UNTIL"]
-    : ["KEY", "LOGIN", "FROM", "DEVICES", "BY RULE", "UNTIL"];
 const NO_END = "no end";
 /** Maximum number of device uids in the cache of device set descriptions. */
 const HELD_MAX = 1_000_000;
@@ -133,13 +189,16 @@ function* accessTable(view: AccessView): Generator<string> {
   const { rows, useful } = tableOf(view);
   // Most namespaces have no access that ends, so only some tables have the last column.
   const columns = rows.some((row) => row.at(-1) !== NO_END) ? undefined : -1;
-  if (rows.length > 0) yield* tableLines([headOf(view), ...rows].map((row) => row.slice(0, columns)));
+  const { selector, objectInShort, subjectInShort } = view.access.decider.nouns;
+  const by = `by ${objectInShort}`;
+  const head = [selector, "login", "from", "devices", by, "until"].map((title) => title.toUpperCase());
+  if (rows.length > 0) yield* tableLines([head, ...rows].map((row) => row.slice(0, columns)));
   const useless = view.subjects.filter((subject) => !useful.has(subject)).map(subjectText);
-  const [one, several] = view.access.policy.identity ? ["principal", "Principals"] : ["key", "Keys"];
+  const [one, several] = subjectInShort;
   if (rows.length === 0)
     yield `No ${one} reaches any of these devices with these login names from these addresses.\n`;
   else if (useless.length > 0)
-    yield `\n${several} without access to these devices: ${printable(listText(useless))}\n`;
+    yield `\n${capitalized(several)} without access to these devices: ${printable(listText(useless))}\n`;
   const unknown = unknownLines(view);
   if (unknown.length > 0) yield `\n${unknown.join("\n")}\n`;
 }
@@ -148,16 +207,16 @@ function* accessTable(view: AccessView): Generator<string> {
 function tableOf(view: AccessView) {
   const summary = summaries(view);
   const useful = new Set<AccessSubject>();
+  const { objectText } = answersOf(view);
   const rows = Array.from(accessRows(view), (row) => {
-    const { subject, logins, addresses, devices, rule, policy, outcome, until } = row;
+    const { subject, logins, addresses, devices, until } = row;
     useful.add(subject);
-    const by = policy ? `${policy.name}${CONDITIONS[outcome]}` : rule ? ruleText(rule) : "none matches";
     return [
       subjectText(subject),
       listText(logins.map(loginWord)),
       addressText(addresses, view),
       summary(devices),
-      by,
+      objectText(row),
       until === undefined ? NO_END : instantText(until),
     ].map(printable);
   });
@@ -197,35 +256,15 @@ function summaries({ estate }: AccessView): (uids: readonly string[]) => string 
   };
 }
 
-const CSV_HEAD = [
-  "key_fingerprint",
-  "key_name",
-  "login",
-  "addresses",
-  "device_uid",
-  "device_name",
-  "rule_id",
-  "rule_action",
-  "rule_priority",
-  "until",
-];
-
-/** The head of the CSV in identity mode. */
-const IDENTITY_CSV_HEAD = [
-  ...["principal_id", "principal_name", "principal_kind", "login", "addresses", "device_uid", "device_name"],
-  ...["policy_id", "policy_name", "outcome", "until"],
-];
-
 /** Generates CSV (RFC 4180) with one line for each subject, login name, group of addresses and device. */
 function* accessCsv(view: AccessView): Generator<string> {
   const names = new Map(view.devices.map(({ uid, name }) => [uid, name]));
-  yield line(view.access.policy.identity ? IDENTITY_CSV_HEAD : CSV_HEAD);
-  for (const { subject, logins, addresses, devices, rule, policy, outcome, until = "" } of accessRows(view)) {
-    const { id, name, kind } = subjectFacts(subject);
-    const who = kind === "key" ? [id, name] : [id, name, kind];
-    const by = policy
-      ? [policy.id, policy.name, outcome]
-      : [rule?.id ?? "", rule?.action ?? "", String(rule?.priority ?? "")];
+  const { csvColumns, subjectCells, objectCells } = answersOf(view);
+  const shared = ["login", "addresses", "device_uid", "device_name"];
+  yield line([...csvColumns.subject, ...shared, ...csvColumns.object, "until"]);
+  for (const row of accessRows(view)) {
+    const { subject, logins, addresses, devices, until = "" } = row;
+    const [who, by] = [subjectCells(subjectFacts(subject)), objectCells(row)];
     for (const login of logins) {
       const about = [...who, login, addresses.join(" ")];
       yield devices.map((uid) => line([...about, uid, names.get(uid) ?? "", ...by, until])).join("");
@@ -328,8 +367,8 @@ export interface AccessExplanationReport extends Partial<Omit<AccessExplanation,
 
 /** Generates an {@link AccessReport} as JSON, with one line for each element of `grants`. */
 function* accessJson(view: AccessView): Generator<string> {
-  const { estate, devices, subjects, evaluated, notes } = view;
-  const { identity, rules } = estate.policy;
+  const { estate, devices, evaluated, notes } = view;
+  const answers = answersOf(view);
   const head: Omit<AccessReport, "grants"> = {
     namespace: estate.tenant,
     at: view.access.time.toISOString(),
@@ -342,21 +381,15 @@ function* accessJson(view: AccessView): Generator<string> {
     unknown: estate.unknown,
     notes,
     devices,
-    keys: subjects.filter((subject): subject is AccessKey => !isPrincipal(subject)),
-    rules,
-    ...(identity && { principals: subjects.filter(isPrincipal), policies: identity.policies }),
+    ...answers.policyFields(view),
   };
   yield `${JSON.stringify(head, null, 1).slice(0, -2)},\n "grants": `;
   if (estate.accessUnknown !== undefined) return yield "null\n}\n";
   yield "[";
   let separator = "\n";
-  for (const { subject, rule, policy, outcome, until = null, ...row } of accessRows(view)) {
-    const { id } = subjectFacts(subject);
-    const about = { logins: row.logins, addresses: row.addresses, rule: rule?.id ?? null, until };
-    const grant: AccessGrant =
-      policy && outcome !== "deny"
-        ? { key: null, principal: id, ...about, policy: policy.id, outcome, devices: row.devices }
-        : { key: id, ...about, devices: row.devices };
+  for (const row of accessRows(view)) {
+    const { logins, addresses, rule, until = null } = row;
+    const grant = answers.grant(row, { logins, addresses, rule: rule?.id ?? null, until });
     yield `${separator}  ${JSON.stringify(grant)}`;
     separator = ",\n";
   }

@@ -115,7 +115,8 @@ export function accessEvidence(
     byId.get(`${kind} ${id}`) ?? { kind, id, name, declaredBy: null, isManaged: null, until: null };
   const view = accessView(live, inquiry);
   const grants = () =>
-    Array.from(accessRows(view), ({ subject, rule, policy, until = null, ...access }): EvidenceGrant => {
+    Array.from(accessRows(view), (row): EvidenceGrant => {
+      const { subject, rule, policy, until = null, ...access } = row;
       const { id, name, kind } = subjectFacts(subject);
       const by = policy
         ? objectOf(kindWith("decision", "policy"), policy.id, policy.name)

@@ -8,7 +8,6 @@ import {
   type DeviceFilter,
   type Explanation,
   explain,
-  isPrincipal,
   keyAdmits,
   type Mismatch,
   otherAddressOf,
@@ -47,10 +46,9 @@ export interface AccessExplanation extends Omit<Explanation, "key" | "considered
  * Explains the decision about one login.
  * @throws AccessInquiryError unless the inquiry matches exactly one key and one device
  */
-export function accessExplanation(view: AccessView): AccessExplanation {
+export function accessExplanation(view: AccessView<AccessKey>): AccessExplanation {
   const { estate, subjects } = view;
-  const keys = subjects.filter((subject): subject is AccessKey => !isPrincipal(subject));
-  const key = only("key", keys, subjectText);
+  const key = only("key", subjects, subjectText);
   const { device, login, address, assumed } = explainedLogin(view);
   const question = { fingerprint: key.fingerprint, login, address, uid: device.uid, at: view.access.time };
   const explanation = explain(estate.policy, question);

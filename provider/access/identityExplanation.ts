@@ -1,11 +1,14 @@
 import {
   type AccessPolicy,
+  type AccessSubject,
   type ConsideredPolicy,
   explainIdentity,
   type IdentityExplanation,
+  type IdentityRules,
   isLive,
-  isPrincipal,
   type Principal,
+  subjectFacts,
+  subjectsOf,
 } from "@gatehouse-access/sdk/policy";
 import { CONDITIONS, counted, printable, subjectText } from "../words.ts";
 import {
@@ -31,19 +34,20 @@ export interface ExplainedIdentity
  * login uses this key; otherwise, it uses any key of the principal that works.
  * @throws AccessInquiryError unless the inquiry matches exactly one principal and one device
  */
-export function explainedIdentity(view: AccessView): ExplainedIdentity {
+export function explainedIdentity(view: AccessView<Principal>): ExplainedIdentity {
   const { estate, inquiry, subjects } = view;
-  const { policy } = estate;
-  const principal = only("user", subjects.filter(isPrincipal), subjectText);
+  const { devices, identity = NO_RULES } = estate.policy;
+  const principal = only("user", subjects, subjectText);
   const { device, login, address, assumed } = explainedLogin(view);
   const selected = inquiry.keys.flatMap((selector) => keysMatching(principal, selector));
   const key = inquiry.keys.length === 0 ? undefined : only("key", selected, ({ fingerprint }) => fingerprint);
-  const identity = policy.identity ?? { policies: [], principals: [] };
   const at = view.access.time;
   const question = { subject: key?.fingerprint ?? principal.id, login, address, uid: device.uid, at };
-  const explanation = explainIdentity({ devices: policy.devices, identity }, question);
+  const explanation = explainIdentity({ devices, identity }, question);
   return { ...explanation, login, address, assumed, at: at.toISOString() };
 }
+
+const NO_RULES: IdentityRules = { policies: [], principals: [] };
 
 const HEADLINES = {
   allow: "ALLOWED",
@@ -69,7 +73,7 @@ export function identityExplanationText(view: AccessView, explanation: Explained
     ...(considered.length === 0
       ? ["The namespace has no access policies."]
       : ["Access policies; any policy that denies is stronger than all that allow:"]),
-    ...considered.map((one) => policyLine(one, view.estate.policy.identity?.principals ?? [])),
+    ...considered.map((one) => policyLine(one, subjectsOf(view.estate.policy))),
     ...unknownLines(view),
   ];
   return `${lines.map(printable).join("\n")}\n`;
@@ -113,7 +117,7 @@ function principalLine({ kind, name, role, keys }: Principal, at: Date): string 
 
 function policyLine(
   { policy, role, mismatches }: ConsideredPolicy,
-  principals: readonly Principal[],
+  principals: readonly AccessSubject[],
 ): string {
   const differs = mismatches.length > 1 ? "differ" : "differs";
   const verdict =
@@ -131,10 +135,10 @@ const VERDICTS = {
  * The subjects, logins, addresses and devices of a policy, as part of a sentence.
  * @param principals the principals whose names replace their ids
  */
-export function conditionsOfPolicy(policy: AccessPolicy, principals: readonly Principal[]): string {
+export function conditionsOfPolicy(policy: AccessPolicy, principals: readonly AccessSubject[]): string {
   const { subject, logins, sourceIps, filter, action, requireReauth } = policy;
   const { type, value } = subject;
-  const principal = type === "user" ? principals.find(({ id }) => id === value) : undefined;
+  const principal = type === "user" ? principals.find((one) => subjectFacts(one).id === value) : undefined;
   const who = principal
     ? subjectText(principal)
     : type === "all-members"

@@ -4,15 +4,17 @@ import {
   Access,
   type AccessDevice,
   type AccessKey,
+  type AccessMode,
   type AccessSubject,
   ANY_LOGIN,
+  type Decider,
+  deciderOf,
   type EvaluatedLogins,
-  type NamespacePolicy,
+  type Noun,
   otherAddressOf,
   type Principal,
   readAddress,
   type SshIdentity,
-  subjectsOf,
 } from "@gatehouse-access/sdk/policy";
 import { evaluatedFor } from "../estate/readNamespace.ts";
 import { membersOf } from "../kinds/member.ts";
@@ -174,20 +176,47 @@ function foundDevices<Device extends AccessDevice>(
  * address, name or id, with `*` and `?`. `person` selects the public keys of a member, or the member in identity mode.
  * @throws AccessInquiryError with the selector that has no match, and similar names
  */
-function selectSubjects(
-  estate: NamespaceState,
-  policy: NamespacePolicy,
-  { keys, users, person }: AccessInquiry,
-): Selected<AccessSubject> {
-  const of = person === undefined ? undefined : personOf(membersOf(estate), person);
-  if (!policy.identity) {
-    if (of && !estate.facts.enforcesExpiry) throw new AccessInquiryError("person", NO_OWNERS, "use --key");
-    const own = of ? policy.keys.filter(({ owner }) => owner === of.id) : policy.keys;
-    if (users.length === 0) return selectKeys(own, keys);
-    throw new AccessInquiryError("user", "public keys decide about logins in this namespace", "use --key");
+function selectSubjects(estate: NamespaceState, decider: Decider, inquiry: AccessInquiry): Selected<AccessSubject> {
+  const { person } = inquiry;
+  const member = person === undefined ? undefined : personOf(membersOf(estate), person).id;
+  return SELECTIONS[decider.mode].select({ estate, decider, inquiry, member });
+}
+
+/** The subjects to select from. */
+interface Selection<S extends AccessSubject = AccessSubject> {
+  readonly estate: NamespaceState;
+  readonly decider: Decider<S>;
+  readonly inquiry: AccessInquiry;
+  /** The id of the member whose subjects are selected; undefined for all. */
+  readonly member: string | undefined;
+}
+
+const SELECTIONS: Readonly<Record<AccessMode, { select(from: Selection): Selected<AccessSubject> }>> = {
+  legacy: { select: selectKeys },
+  identity: { select: selectPrincipals },
+};
+
+function selectKeys({ estate, decider, inquiry, member }: Selection<AccessKey>): Selected<AccessKey> {
+  const { keys: selectors, users } = inquiry;
+  if (member !== undefined && !estate.facts.enforcesExpiry)
+    throw new AccessInquiryError("person", NO_OWNERS, "use --key");
+  if (users.length > 0) {
+    const detail = `${decider.nouns.basis} decide about logins in this namespace`;
+    throw new AccessInquiryError("user", detail, "use --key");
   }
-  const principals = policy.identity.principals.filter(({ id }) => !of || id === of.id);
-  const all = counted(principals.length, "user or service account", "users and service accounts");
+  const keys = decider.subjects.filter(({ owner }) => member === undefined || owner === member);
+  return select(keys, selectors, (selector) => {
+    const found = foundKeys(keys, selector);
+    if (found.items.length > 0) return found;
+    const near = keys.flatMap(({ name, fingerprint }) => [name, fingerprint]);
+    throw unknown("key", selector, counted(keys.length, "public key"), selector, near);
+  });
+}
+
+function selectPrincipals({ decider, inquiry, member }: Selection<Principal>): Selected<Principal> {
+  const { keys, users } = inquiry;
+  const principals = decider.subjects.filter(({ id }) => member === undefined || id === member);
+  const all = counted(principals.length, ...decider.nouns.subject);
   const named = select(principals, users, (selector) => {
     const items = principals.filter(({ id, name }) => id === selector || globFits(selector, name));
     if (items.length > 0) return { items, notes: [] };
@@ -231,15 +260,6 @@ export const keysMatching = ({ keys = [] }: Principal, selector: string): readon
   );
 
 const SHA256_MIN = "SHA256:".length + FINGERPRINT_MIN;
-
-function selectKeys(keys: readonly AccessKey[], selectors: readonly string[]): Selected<AccessKey> {
-  return select(keys, selectors, (selector) => {
-    const found = foundKeys(keys, selector);
-    if (found.items.length > 0) return found;
-    const near = keys.flatMap(({ name, fingerprint }) => [name, fingerprint]);
-    throw unknown("key", selector, counted(keys.length, "public key"), selector, near);
-  });
-}
 
 function foundKeys(keys: readonly AccessKey[], selector: string): Selected<AccessKey> {
   // ssh-keygen prints fingerprints with the prefix `MD5:`.
@@ -312,7 +332,7 @@ function likeness(left: ReadonlySet<string>, right: ReadonlySet<string>): number
 }
 
 /** A namespace, and the devices, keys, logins and addresses that an inquiry selects. */
-export interface AccessView {
+export interface AccessView<S extends AccessSubject = AccessSubject> {
   readonly estate: NamespaceState;
   readonly inquiry: AccessInquiry;
   /**
@@ -323,7 +343,7 @@ export interface AccessView {
   /** The selected devices, sorted by name. */
   readonly devices: readonly AccessDevice[];
   /** The selected keys, users and service accounts, sorted by name. */
-  readonly subjects: readonly AccessSubject[];
+  readonly subjects: readonly S[];
   /**
    * The evaluated login names and addresses, sorted. If the inquiry has login names or addresses, only the names or
    * addresses of the inquiry are evaluated.
@@ -336,7 +356,7 @@ export interface AccessView {
 export function accessView(estate: NamespaceState, inquiry: AccessInquiry): AccessView {
   const { policy } = estate;
   const devices = selectDevices(policy.devices, inquiry.devices);
-  const subjects = selectSubjects(estate, policy, inquiry);
+  const subjects = selectSubjects(estate, deciderOf(policy), inquiry);
   const all = evaluatedFor(estate, [policy]);
   const evaluated = {
     ...all,
@@ -359,6 +379,7 @@ export function accessView(estate: NamespaceState, inquiry: AccessInquiry): Acce
  * ambiguous selectors.
  */
 export function evaluatedLines({
+  access,
   estate,
   inquiry,
   devices,
@@ -369,22 +390,20 @@ export function evaluatedLines({
   const { logins, addresses } = evaluated;
   const other = otherAddressOf(evaluated);
   const { policy } = estate;
-  const sources = `from ${policy.identity ? "policies" : "patterns"} and ${counted(estate.seen.sessions, "recent session")}`;
+  const { nouns, counts, subjects: all } = access.decider;
+  const sources = `from ${nouns.loginSources} and ${counted(estate.seen.sessions, "recent session")}`;
   const loginSource = inquiry.logins.length > 0 ? "as given" : sources;
   const addressSource = inquiry.addresses.length > 0 ? "as given" : sources;
   const anyAddress = addresses.includes(other)
-    ? `; ${other} represents all addresses that no ${policy.identity ? "policy" : "rule"} mentions`
+    ? `; ${other} represents all addresses that no ${nouns.objectInShort} mentions`
     : "";
   const anyLogin = logins.includes(ANY_LOGIN)
     ? `; ${OTHER_LOGINS} represents all login names that no pattern mentions`
     : "";
   return [
-    `Namespace ${estate.tenant}: ${part(subjects, subjectsOf(policy), policy.identity ? "principal" : "key")}, ` +
-      `${part(devices, policy.devices, "accepted device")}, ${
-        policy.identity
-          ? counted(policy.identity.policies.length, "access policy", "access policies")
-          : counted(policy.rules.length, "firewall rule")
-      }`,
+    `Namespace ${estate.tenant}: ${part(subjects, all, nouns.subjectInShort)}, ` +
+      `${part(devices, policy.devices, ["accepted device", "accepted devices"])}, ` +
+      counted(counts.policies ?? counts.rules ?? 0, ...nouns.object),
     ...(inquiry.at ? [`Access at ${instantText(inquiry.at.toISOString())}`] : []),
     `${counted(logins.length, "login name")} (${loginSource}): ${listText(logins.map(loginWord))}${anyLogin}`,
     `${addresses.length} ${addresses.length === 1 ? "address" : "addresses"} (${addressSource}): ${listText(addresses)}${anyAddress}`,
@@ -392,10 +411,8 @@ export function evaluatedLines({
   ].map(printable);
 }
 
-function part(matched: readonly unknown[], all: readonly unknown[], what: string): string {
-  return matched.length === all.length
-    ? counted(all.length, what)
-    : `${matched.length} of ${counted(all.length, what)}`;
+function part(matched: readonly unknown[], all: readonly unknown[], noun: Noun): string {
+  return `${matched.length === all.length ? "" : `${matched.length} of `}${counted(all.length, ...noun)}`;
 }
 
 export const unknownLines = ({

@@ -40,7 +40,8 @@ export function accessMapData(before: Access, after: Access, meta: AccessMapMeta
   return {
     title,
     subtitle: { ...subtitle, evaluated: evaluatedInWords(after.evaluated) },
-    subject: [before, after].some(({ policy }) => policy.identity) ? "user" : "key",
+    // If the access mode changes, the map shows keys and users together.
+    subject: [before, after].some(({ decider }) => decider.mode === "identity") ? "user" : "key",
     conditions: CONDITION_WORDS,
     keys: keys.items,
     devices: devices.items,
@@ -62,14 +63,9 @@ const TIMES_MAX = 20;
 
 /** Returns the time of the access, and the later times at which access can change, in RFC 3339. */
 function timesOf(before: Access, after: Access): string[] {
-  type Ending = { readonly expiresAt?: string | null | undefined };
-  const objects = [before.policy, after.policy].flatMap<Ending>(({ keys, rules, members = [], identity }) =>
-    identity ? identity.principals.flatMap((one) => one.keys ?? []) : [...keys, ...rules, ...members],
-  );
-  const ends = objects.flatMap(({ expiresAt }) =>
-    expiresAt && !hasPassed(expiresAt, after.time) ? [new Date(expiresAt).toISOString()] : [],
-  );
-  return [...new Set([after.time.toISOString(), ...ends])].sort();
+  const ends = [before, after].flatMap(({ decider }) => decider.ends);
+  const later = ends.filter((end) => !hasPassed(end, after.time)).map((end) => new Date(end).toISOString());
+  return [...new Set([after.time.toISOString(), ...later])].sort();
 }
 
 function checkComparable(before: Access, after: Access): void {

@@ -136,12 +136,21 @@ const legendLine = (change: string, path: string, text: string, more = "") =>
 const mark = (change: string, path: string) =>
   `<g class="mark ${change}" transform="translate(24,8)"><circle r="7"/><path d="${path}"/></g>`;
 
+/**
+ * The words for the subjects of a map, and the attributes of controls that apply only to keys or only to users. A user of
+ * a namespace in identity mode is the person. Public keys have no conditions.
+ */
+const SUBJECTS = {
+  key: { noun: "Key", searched: "Key, person", column: "Keys and people", ofKeys: "", ofUsers: " hidden" },
+  user: {
+    ...{ noun: "User", searched: "User", column: "Users and service accounts" },
+    ...{ ofKeys: " hidden", ofUsers: "" },
+  },
+};
+
 /** Returns the body of the page without data. The page's script inserts the data. */
 function pageBody({ subject, times }: AccessMapData): string {
-  const isUser = subject === "user";
-  // A user of a namespace in identity mode is the person. Public keys have no conditions.
-  const [ofKeys, ofUsers] = [isUser ? " hidden" : "", isUser ? "" : " hidden"];
-  const Subject = isUser ? "User" : "Key";
+  const { noun, searched, column: subjects, ofKeys, ofUsers } = SUBJECTS[subject];
   return `<body>
 <a class="skip" href="#map">Skip to the map</a>
 <svg class="defs" aria-hidden="true">${icons()}</svg>
@@ -156,9 +165,9 @@ function pageBody({ subject, times }: AccessMapData): string {
 <main>
 <section class="cards" aria-label="Summary">${card("gained")}${card("lost")}${card("kept")}</section>
 <form id="filters" role="search" aria-label="Filters" autocomplete="off">
-<label class="wide"><span>Search</span><input id="filter-text" type="search" autocomplete="off" placeholder="${isUser ? "User" : "Key, person"}, device or tag"></label>
+<label class="wide"><span>Search</span><input id="filter-text" type="search" autocomplete="off" placeholder="${searched}, device or tag"></label>
 ${typed("person", "Person", "people", ofKeys)}
-${typed("key", Subject, "key-names")}
+${typed("key", noun, "key-names")}
 ${typed("device", "Device", "device-names")}
 ${typed("tag", "Tag", "tags")}
 <label><span>Login</span><select id="filter-login"><option value="">any</option></select></label>
@@ -176,7 +185,7 @@ ${legendLine("kept conditional", "", "with a condition", ofUsers)}
 </ul></div>
 <div class="stage" id="stage">
 <div class="map" id="map" tabindex="-1">
-${column("keys", isUser ? "Users and service accounts" : "Keys and people", "+ − devices", `No ${subject} matches the filters.`)}
+${column("keys", subjects, "+ − devices", `No ${subject} matches the filters.`)}
 <div class="middle" aria-hidden="true"><svg id="links"><g id="paths"></g><g id="marks"></g></svg></div>
 ${column("devices", "Devices by tag", `+ − ${subject}s`, "No device matches the filters.")}
 </div>

@@ -7,7 +7,6 @@ import {
   type DeviceSet,
   type EvaluatedLogins,
   earlier,
-  isPrincipal,
   type Outcome,
   otherAddressOf,
   type Reason,
@@ -176,9 +175,8 @@ function comparisonOf(accessBefore: Access, accessAfter: Access): Comparison {
   const present = ({ policy }: Access) =>
     new Set(policy.devices.map(({ uid }) => placeOf.get(uid)).filter((place) => place !== undefined));
   const [presentBefore, presentAfter] = [present(accessBefore), present(accessAfter)];
-  for (const { policy } of [accessBefore, accessAfter]) {
-    const { policies = [], principals = [] } = policy.identity ?? {};
-    for (const one of policies) policyConditions.set(one, conditionsOfPolicy(one, principals));
+  for (const { decider, subjects } of [accessBefore, accessAfter]) {
+    for (const one of decider.policies) policyConditions.set(one, conditionsOfPolicy(one, subjects));
   }
   return function* compare(was, is, login, address) {
     const before = side(accessBefore, was, presentBefore, login, address);
@@ -291,8 +289,7 @@ function* changed(
 }
 
 function causeInWords(cause: AccessRule | AccessPolicy | string, verb: string): MapText {
-  if (typeof cause === "string") return { text: cause, patterns: [] };
-  return "subject" in cause ? policyInWords(cause, "", verb) : ruleInWords(cause, "", verb);
+  return typeof cause === "string" ? { text: cause, patterns: [] } : objectInWords(cause, "", verb);
 }
 
 /** Returns the cause why one side refuses access that the other side allows: a phrase, or the object that denies. */
@@ -302,34 +299,25 @@ function causeOf(
   allowing: Side,
   words: (typeof CAUSES)[keyof typeof CAUSES],
 ): AccessRule | AccessPolicy | string {
-  const { subject, admitted, present, shares } = refusing;
-  const kind = allowing.subject ? subjectFacts(allowing.subject).kind : "key";
-  if (!subject) return `the ${kind} ${words.object}`;
+  const { access, subject, admitted, present, shares } = refusing;
+  const allowed = allowing.subject;
+  if (!subject) return `the ${allowed ? subjectFacts(allowed).kind : "key"} ${words.object}`;
   if (!present.has(place)) return `the device ${words.object}`;
   if (!admitted?.has(place)) {
-    const lapse = isPrincipal(subject) ? undefined : refusing.access.lapseOf(subject);
-    if (lapse) return words[lapse];
-    if (kind !== "key") return `the SSH keys or the role of the ${kind} change`;
-    return sameKey(subject, allowing.subject)
-      ? "the device's name or tags change"
-      : "the key's logins or devices change";
+    const lapse = access.lapseOf(subject);
+    return lapse ? words[lapse] : access.decider.changedAdmission(subject, allowed ?? subject);
   }
   const { policy, rule } = shares.find(({ devices }) => devices.has(place))?.reason ?? {};
-  return policy ?? rule ?? (kind === "key" ? words.rule : "no access policy allows it");
+  return policy ?? rule ?? access.decider.defaultDenial ?? words.rule;
 }
-
-const sameKey = (left: AccessSubject, right: AccessSubject | undefined): boolean =>
-  !isPrincipal(left) &&
-  right !== undefined &&
-  !isPrincipal(right) &&
-  left.username === right.username &&
-  JSON.stringify(left.filter) === JSON.stringify(right.filter);
 
 function allowedBy({ rule, policy }: Reason): MapText {
-  if (policy) return policyInWords(policy, "allowed by ", "");
-  if (rule) return ruleInWords(rule, "allowed by ", "");
-  return { text: "allowed, since no rule matches", patterns: [] };
+  const by = policy ?? rule;
+  return by ? objectInWords(by, "allowed by ", "") : { text: "allowed, since no rule matches", patterns: [] };
 }
+
+const objectInWords = (object: AccessRule | AccessPolicy, before: string, after: string): MapText =>
+  "subject" in object ? policyInWords(object, before, after) : ruleInWords(object, before, after);
 
 /** The conditions of the access policies of a map. The names of principals replace their ids. */
 const policyConditions = new WeakMap<AccessPolicy, string>();

@@ -4,18 +4,12 @@ import {
   type AccessDevice,
   type AccessKey,
   type AccessSubject,
-  explain,
-  explainIdentity,
-  filterMatches,
   type Grant,
   grantsOf,
   isPrincipal,
-  keyAdmits,
-  type NamespacePolicy,
   type Outcome,
   type Principal,
   subjectFacts,
-  subjectsOf,
 } from "@gatehouse-access/sdk/policy";
 import { z } from "zod";
 import { counted, firstOf } from "../words.ts";
@@ -154,15 +148,13 @@ function durationOf(matcher: string, given: unknown): number {
 }
 
 function found({ access }: QueriedAccess, cases: number) {
-  const { policy, evaluated } = access;
+  const { decider, policy, evaluated } = access;
+  const { keys = 0, principals } = decider.counts;
+  const subjects = { keys, ...(principals !== undefined && { principals }) };
   return {
     message: cases === 1 ? "1 case is allowed" : `${cases} cases are allowed`,
     cases,
-    evaluated: {
-      keys: policy.identity ? 0 : policy.keys.length,
-      ...(policy.identity && { principals: policy.identity.principals.length }),
-      ...{ devices: policy.devices.length, ...evaluated },
-    },
+    evaluated: { ...subjects, devices: policy.devices.length, ...evaluated },
   };
 }
 
@@ -258,42 +250,17 @@ class WrittenDecision implements Decision {
  * Returns examples of refused logins for the first few subjects, with the reason. For each key, prefers a login name and
  * a device that the key allows.
  */
-function refusedExamples({ access: { policy, evaluated, time: at } }: QueriedAccess): PolicyCounterexample[] {
+function refusedExamples({ access: { decider, evaluated, time: at } }: QueriedAccess) {
   const [address] = evaluated.addresses;
-  return subjectsOf(policy)
-    .slice(0, SHOWN_MAX)
-    .flatMap((subject): PolicyCounterexample[] => {
-      if (address === undefined) return [];
-      if (isPrincipal(subject))
-        return refusedPrincipal(policy, subject, evaluated.logins[0] ?? "", address, at);
-      const device =
-        policy.devices.find((candidate) => filterMatches(subject.filter, candidate)) ?? policy.devices[0];
-      if (!device) return [];
-      const admits = (name: string) => keyAdmits({ username: subject.username, filter: {} }, device, name);
-      const login = evaluated.logins.find(admits) ?? evaluated.logins[0] ?? "";
-      const { fingerprint } = subject;
-      const { deniedBy, rule } = explain(policy, { fingerprint, login, address, uid: device.uid, at });
-      // `deniedBy` is undefined if the login is allowed but does not meet the condition `where` of the query.
-      if (deniedBy === undefined || deniedBy === "key") return [];
-      const grant = { subject, login, rule, policy: null, outcome: "deny" } as const;
-      return [{ ...example(grant, address, device), deniedBy }];
-    });
-}
-
-function refusedPrincipal(
-  { devices, identity }: NamespacePolicy,
-  subject: Principal,
-  login: string,
-  address: string,
-  at: Date,
-): PolicyCounterexample[] {
-  const [device] = devices;
-  if (!device || !identity) return [];
-  const question = { subject: subject.id, login, address, uid: device.uid, at };
-  const { deniedBy, considered } = explainIdentity({ devices, identity }, question);
-  if (deniedBy === undefined) return [];
-  const policy = considered.find(({ role }) => role === "denies")?.policy ?? null;
-  return [{ ...example({ subject, login, rule: null, policy, outcome: "deny" }, address, device), deniedBy }];
+  return decider.subjects.slice(0, SHOWN_MAX).flatMap((subject): PolicyCounterexample[] => {
+    const tried = decider.exampleFor(subject, evaluated.logins);
+    if (address === undefined || !tried) return [];
+    const { login, device } = tried;
+    const { deniedBy, rule, policy } = decider.decide(subject, { login, address, uid: device.uid, at });
+    // `deniedBy` is undefined if the login is allowed but does not meet the condition `where` of the query.
+    if (deniedBy === undefined) return [];
+    return [{ ...example({ subject, login, rule, policy, outcome: "deny" }, address, device), deniedBy }];
+  });
 }
 
 function example(

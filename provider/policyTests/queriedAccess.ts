@@ -4,6 +4,7 @@ import {
   type AccessDevice,
   ANY_IPV6_ADDRESS,
   ANY_LOGIN,
+  deciderOf,
   type NamespacePolicy,
   type Network,
   parseNetwork,
@@ -83,33 +84,28 @@ export function queriedAccess(
   networks: readonly Network[] = query.from ?? [],
   fits: (address: string) => boolean = (address) => within(query.from, address),
 ): QueriedAccess {
-  const { key, user, login, device = {}, where } = query;
-  if (key !== undefined && policy.identity)
-    throw new TypeError("key: the namespace decides by access policies; use user");
-  if (user !== undefined && !policy.identity)
-    throw new TypeError("user: the namespace decides by public keys; use key");
+  const { login, device = {}, where } = query;
+  const decider = deciderOf(policy);
+  const { selector, basis } = decider.nouns;
+  for (const field of ["key", "user"] as const) {
+    if (field !== selector && query[field] !== undefined)
+      throw new TypeError(`${field}: the namespace decides by ${basis}; use ${selector}`);
+  }
+  const subject = query[selector];
   const samples = login === undefined || login === "*" ? [] : globSamples(login);
   const probes = networks.flatMap((network) => network.probes);
   const selected: NamespacePolicy = {
-    keys: policy.keys.filter(
-      ({ name, fingerprint }) => key === undefined || key === fingerprint || globFits(key, name),
+    ...decider.withSubjects(
+      ({ id, name }) => subject === undefined || subject === id || globFits(subject, name),
     ),
     devices: policy.devices.filter((candidate) => deviceFits(device, candidate)),
-    rules: policy.rules,
-    members: policy.members,
-    identity: policy.identity && {
-      policies: policy.identity.policies,
-      principals: policy.identity.principals.filter(
-        ({ id, name }) => user === undefined || user === id || globFits(user, name),
-      ),
-    },
   };
   const logins = [...new Set([...evaluated.logins, ANY_LOGIN, ...samples])].filter(
     (name) => login === undefined || globFits(login, name),
   );
   const addresses = [...new Set([...evaluated.addresses, ANY_IPV6_ADDRESS, ...probes])].filter(fits);
   const missing = [
-    ...(subjectsOf(selected).length === 0 ? [policy.identity ? "user" : "key"] : []),
+    ...(subjectsOf(selected).length === 0 ? [selector] : []),
     ...(selected.devices.length === 0 ? ["device"] : []),
     ...(addresses.length === 0 ? ["address"] : []),
   ];

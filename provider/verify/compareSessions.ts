@@ -2,14 +2,20 @@ import { isIP } from "node:net";
 import type { Client } from "@gatehouse-access/sdk";
 import {
   type AccessDevice,
+  type AccessKey,
+  type AccessMode,
+  type AccessPolicy,
   type AccessRule,
+  type Decider,
+  deciderOf,
   explain,
   explainIdentity,
   firewallDecides,
-  type IdentityRules,
   keyAdmits,
   type Principal,
   readAddress,
+  subjectFacts,
+  subjectsOf,
 } from "@gatehouse-access/sdk/policy";
 import { reason } from "../access/explanation.ts";
 import { reason as identityReason } from "../access/identityExplanation.ts";
@@ -62,6 +68,11 @@ interface LoginBasis {
   readonly basis: Basis;
   /** The fingerprint of the key, or the id of the user or service account; empty if the session contains neither. */
   readonly subject: string;
+  /**
+   * True if a session exists only if the policy admitted the login. Otherwise, a server may store the session before it
+   * refuses the login.
+   */
+  readonly isAdmitted: boolean;
 }
 
 /** A login to predict. */
@@ -85,17 +96,20 @@ const ALLOWED: Prediction = { decision: "allow" };
  */
 export function compareSessions(input: ComparisonInput): Comparison {
   const { estate, sessions } = input;
-  const predict = predictor(input);
+  const comparison = comparisonOf(input);
+  const predict = predictor(input, comparison);
+  const names = new Map(
+    subjectsOf(estate.policy)
+      .map(subjectFacts)
+      .map(({ id, name }) => [id, name]),
+  );
   const counts = { total: 0, byKey: 0, byUser: 0, byFirewall: 0, weakly: 0 };
   const differences: LoginDifference[] = [];
   const open = new Map<string, Session[]>();
   let unauthenticated = 0;
   for (const session of sessions) {
-    const of = basisOf(session, input);
-    // With keys, and in identity mode, a session exists only if the policy admitted the login. Otherwise, a server may
-    // store the session before it refuses the login.
-    const isAdmitted = session.authenticated || of.basis === "byKey" || estate.policy.identity;
-    if (!isAdmitted) {
+    const of = comparison.basisOf(session);
+    if (!session.authenticated && !of.isAdmitted) {
       unauthenticated += 1;
       continue;
     }
@@ -108,18 +122,20 @@ export function compareSessions(input: ComparisonInput): Comparison {
     }
     counts.total += 1;
     counts[of.basis] += 1;
-    if (prediction.decision === "deny")
-      differences.push(differenceOf(session, of, prediction.reason, estate));
+    if (prediction.decision === "deny") differences.push(differenceOf(session, of, prediction.reason, names));
   }
   const notEvaluated = [...open].map(([why, alike]) => notComparedSentence(alike, why));
   return { compared: counts, unauthenticated, differences, notEvaluated };
 }
 
 /** Returns a function that predicts the login of a session. */
-function predictor(input: ComparisonInput): (session: Session, of: LoginBasis) => Prediction {
-  const { estate, sessions, lastChange, unreadDevices } = input;
+function predictor(
+  input: ComparisonInput,
+  comparison: ModeComparison,
+): (session: Session, of: LoginBasis) => Prediction {
+  const { estate, lastChange, unreadDevices } = input;
   const findDevice = deviceFinder(input);
-  const evaluate = evaluator(estate, sessions);
+  const evaluate = evaluator(comparison);
   return (session, of) => {
     if (estate.accessUnknown !== undefined) return unknown(estate.accessUnknown);
     const device = findDevice(session.deviceUid);
@@ -147,12 +163,6 @@ function predictor(input: ComparisonInput): (session: Session, of: LoginBasis) =
 const denied = (why: string): Prediction => ({ decision: "deny", reason: why });
 const unknown = (why: string): Prediction => ({ decision: "unknown", reason: why });
 
-function basisOf({ keyFingerprint, userId }: Session, { estate, storesKeys }: ComparisonInput): LoginBasis {
-  if (estate.policy.identity) return { basis: userId ? "byUser" : "weakly", subject: userId ?? "" };
-  if (keyFingerprint) return { basis: "byKey", subject: keyFingerprint };
-  return { basis: storesKeys ? "byFirewall" : "weakly", subject: "" };
-}
-
 /** Returns an address in the form that patterns match; undefined for a text that is not an address. */
 const normalAddress = (text: string): string | undefined =>
   isIP(text) === 0 || text.includes("%") ? undefined : readAddress(text).toString();
@@ -169,54 +179,69 @@ function deviceFinder({ estate, otherDevices }: ComparisonInput) {
     accepted.get(uid) ?? (known.has(uid) ? "not accepted" : undefined);
 }
 
+/** The comparison of logins with a policy of one access mode. */
+interface ModeComparison {
+  readonly basisOf: (session: Session) => LoginBasis;
+  /** Returns the number of ends of access before a time. Between two ends, the decision about a login does not change. */
+  readonly periodOf: (at: Date) => number;
+  readonly predict: (login: Login) => Prediction;
+}
+
+/** Creates the comparisons of each access mode. The decider of the policy has the mode. */
+const COMPARISONS: Readonly<
+  Record<AccessMode, { create(input: ComparisonInput, decider: Decider): ModeComparison }>
+> = { legacy: { create: byKeysAndRules }, identity: { create: byPolicies } };
+
+function comparisonOf(input: ComparisonInput): ModeComparison {
+  const decider = deciderOf(input.estate.policy);
+  return COMPARISONS[decider.mode].create(input, decider);
+}
+
 /**
  * Returns a function that evaluates the policy for a login. The function evaluates equal logins once, unless access ended
  * between them.
  */
-function evaluator(
-  estate: Pick<NamespaceState, "policy">,
-  sessions: readonly Session[],
-): (login: Login) => Prediction {
-  const ends = endsOf(estate, sessions);
+function evaluator({ predict, periodOf }: ModeComparison): (login: Login) => Prediction {
   const known = new Map<string, Prediction>();
-  const admitting = new Map<string, boolean>();
-  const rulesFor = ruleFilter(estate.policy.rules);
-  const keysFor = remembered((login: string) =>
-    estate.policy.keys.filter(({ username }) => keyAdmits({ username, filter: {} }, NO_DEVICE, login)),
-  );
-  const keys = new Map(estate.policy.keys.map((key) => [key.fingerprint, key]));
-  const principals = new Map(estate.policy.identity?.principals.map((one) => [one.id, one]));
-  /** Returns the number of ends before a time. Between two ends, the decision about a login does not change. */
-  const periodOf = (at: Date) => ends.filter((end) => end <= at.getTime()).length;
   return (login) => {
     const { basis, subject, login: name, address, device, at } = login;
     const question = JSON.stringify([basis, subject, name, address, device.uid, periodOf(at)]);
-    const prediction = known.get(question) ?? evaluated(login);
+    const prediction = known.get(question) ?? predict(login);
     known.set(question, prediction);
     return prediction;
   };
+}
 
-  function evaluated(login: Login): Prediction {
-    const { identity } = estate.policy;
-    switch (login.basis) {
-      case "byUser":
-        return identity ? byUser(login, identity) : byFirewall(login);
-      case "byKey":
-        return byKey(login);
-      case "byFirewall":
-        return byFirewall(login);
-      case "weakly":
-        return identity ? byAnyPrincipal(login, identity) : byAnyKey(login);
-    }
-  }
+function byKeysAndRules(
+  { estate: { policy }, sessions, storesKeys }: ComparisonInput,
+  decider: Decider<AccessKey>,
+): ModeComparison {
+  const periodOf = periodsOf(decider.ends, sessions);
+  const admitting = new Map<string, boolean>();
+  const rulesFor = ruleFilter(policy.rules);
+  const keysFor = remembered((login: string) =>
+    decider.subjects.filter(({ username }) => keyAdmits({ username, filter: {} }, NO_DEVICE, login)),
+  );
+  const keys = new Map(decider.subjects.map((key) => [key.fingerprint, key]));
+  return {
+    periodOf,
+    basisOf({ keyFingerprint }) {
+      if (keyFingerprint) return { basis: "byKey", subject: keyFingerprint, isAdmitted: true };
+      return { basis: storesKeys ? "byFirewall" : "weakly", subject: "", isAdmitted: false };
+    },
+    predict(login) {
+      if (login.basis === "byKey") return byKey(login);
+      return login.basis === "weakly" ? byAnyKey(login) : byFirewall(login);
+    },
+  };
 
   function byKey({ subject, login, address, device, at }: Login): Prediction {
     const key = keys.get(subject);
     if (!key) return denied("the namespace has no public key with this fingerprint");
-    const policy = { ...estate.policy, devices: [device], keys: [key], rules: rulesFor(login, address) };
-    const explanation = explain(policy, { fingerprint: subject, login, address, uid: device.uid, at });
+    const only = { ...policy, devices: [device], keys: [key], rules: rulesFor(login, address) };
+    const explanation = explain(only, { fingerprint: subject, login, address, uid: device.uid, at });
     if (explanation.allowed) return ALLOWED;
-    return denied(reason({ estate: { policy } }, { ...explanation, key, login }));
+    return denied(reason({ estate: { policy: only } }, { ...explanation, key, login }));
   }
 
   function byFirewall({ login, address, device, at }: Login): Prediction {
@@ -240,23 +265,36 @@ function evaluator(
     const has =
       admitting.get(question) ??
       keysFor(login).some((key) => {
-        const policy = { ...estate.policy, devices: [device], keys: [key], rules: [] };
-        return explain(policy, { fingerprint: key.fingerprint, login, address, uid: device.uid, at }).allowed;
+        const only = { ...policy, devices: [device], keys: [key], rules: [] };
+        return explain(only, { fingerprint: key.fingerprint, login, address, uid: device.uid, at }).allowed;
       });
     admitting.set(question, has);
     return has;
   }
+}
 
-  function byUser(login: Login, identity: IdentityRules): Prediction {
+function byPolicies({ sessions }: ComparisonInput, decider: Decider<Principal>): ModeComparison {
+  const { subjects, policies } = decider;
+  const principals = new Map(subjects.map((one) => [one.id, one]));
+  const uses = subjects.flatMap(({ keys = [] }) => keys.flatMap(({ consumedAt }) => consumedAt ?? []));
+  return {
+    periodOf: periodsOf([...decider.ends, ...uses], sessions),
+    basisOf: ({ userId }) => ({
+      ...{ basis: userId ? "byUser" : "weakly", subject: userId ?? "", isAdmitted: true },
+    }),
+    predict: (login) => (login.basis === "byUser" ? byUser(login) : byAnyPrincipal(login)),
+  };
+
+  function byUser(login: Login): Prediction {
     const principal = principals.get(login.subject);
     if (!principal) return denied("the user or service account is not a member of the namespace");
-    return byPrincipal(login, identity, principal);
+    return byPrincipal(login, policies, principal);
   }
 
-  function byAnyPrincipal(login: Login, identity: IdentityRules): Prediction {
+  function byAnyPrincipal(login: Login): Prediction {
     let open: Prediction | undefined;
-    for (const principal of identity.principals) {
-      const prediction = byPrincipal(login, identity, principal);
+    for (const principal of subjects) {
+      const prediction = byPrincipal(login, policies, principal);
       if (prediction.decision === "allow") return prediction;
       if (prediction.decision === "unknown") open ??= prediction;
     }
@@ -301,7 +339,7 @@ function ruleFilter(rules: readonly AccessRule[]) {
 
 function byPrincipal(
   { login, address, device, at }: Login,
-  { policies }: IdentityRules,
+  policies: readonly AccessPolicy[],
   principal: Principal,
 ): Prediction {
   const explained = (keys: Principal["keys"]) => {
@@ -330,37 +368,34 @@ const keysAt = ({ keys }: Principal, at: Date): Principal["keys"] =>
   );
 
 /**
- * Returns the times at which the decision about the login of a session can change without a change of the policy.
- * Times before the first and after the last session are omitted.
+ * Returns a function that counts the ends of access before a time. Ends before the first and after the last session are
+ * omitted.
+ * @param ends the times at which the decision about a login can change without a change of the policy
  */
-function endsOf({ policy }: Pick<NamespaceState, "policy">, sessions: readonly Session[]): number[] {
-  const sshKeys = (policy.identity?.principals ?? []).flatMap(({ keys }) => keys ?? []);
-  const times = [
-    ...[...policy.keys, ...policy.rules, ...(policy.members ?? [])].map(({ expiresAt }) => expiresAt),
-    ...sshKeys.flatMap(({ expiresAt, consumedAt }) => [expiresAt, consumedAt]),
-  ].flatMap((time) => (time ? [Date.parse(time)] : []));
+function periodsOf(ends: readonly string[], sessions: readonly Session[]): ModeComparison["periodOf"] {
   const starts = sessions.map(({ startedAt }) => Date.parse(startedAt));
   const first = starts.reduce((least, start) => Math.min(least, start), Infinity) - DECISION_LAG;
   const last = starts.reduce((most, start) => Math.max(most, start), -Infinity);
-  return [...new Set(times)].filter((time) => time > first && time <= last);
+  const times = [...new Set(ends.map((end) => Date.parse(end)))];
+  const relevant = times.filter((time) => time > first && time <= last);
+  return (at) => relevant.filter((time) => time <= at.getTime()).length;
 }
 
 function differenceOf(
   session: Session,
   { basis, subject }: LoginBasis,
   why: string,
-  { policy }: Pick<NamespaceState, "policy">,
+  names: ReadonlyMap<string, string>,
 ): LoginDifference {
-  const key = policy.keys.find(({ fingerprint }) => fingerprint === subject);
-  const user = policy.identity?.principals.find(({ id }) => id === subject);
+  const name = names.get(subject) ?? null;
   return {
     session: session.uid,
     startedAt: startOf(session),
     login: session.username,
     address: session.ipAddress,
     device: { uid: session.deviceUid, name: deviceNameOf(session) },
-    key: basis === "byKey" ? { fingerprint: subject, name: key?.name ?? null } : null,
-    user: basis === "byUser" ? { id: subject, name: user?.name ?? null } : null,
+    key: basis === "byKey" ? { fingerprint: subject, name } : null,
+    user: basis === "byUser" ? { id: subject, name } : null,
     reason: why,
   };
 }

@@ -23,8 +23,6 @@ export interface Decider<S extends AccessSubject = AccessSubject> {
   readonly policies: readonly AccessPolicy[];
   /** All objects that decide, also those that are not in force. */
   readonly objects: readonly DecidingObject[];
-  /** The kinds of resources whose objects decide. */
-  readonly resourceKinds: readonly string[];
   /** The numbers of subjects and of other deciding objects. */
   readonly counts: DecidingCounts;
   /** True if the policy denies every login, because the namespace has no object that allows one. */

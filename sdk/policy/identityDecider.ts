@@ -44,7 +44,6 @@ export const IDENTITY_NOUNS: DeciderNouns = {
 export class IdentityDecider implements Decider<Principal> {
   readonly mode = "identity";
   readonly nouns = IDENTITY_NOUNS;
-  readonly resourceKinds = ["AccessPolicy", "ServiceAccount", "Member"];
   readonly defaultDenial = "no access policy allows it";
   readonly #policy: NamespacePolicy;
   readonly #identity: IdentityRules;

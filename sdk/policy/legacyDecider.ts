@@ -42,7 +42,6 @@ export class LegacyDecider implements Decider<AccessKey> {
   readonly mode = "legacy";
   readonly nouns = LEGACY_NOUNS;
   readonly policies = [];
-  readonly resourceKinds = ["PublicKey", "FirewallRule"];
   // The firewall allows logins by default.
   readonly deniesEverything = false;
   readonly defaultDenial = undefined;
