@@ -176,7 +176,11 @@ function foundDevices<Device extends AccessDevice>(
  * address, name or id, with `*` and `?`. `person` selects the public keys of a member, or the member in identity mode.
  * @throws AccessInquiryError with the selector that has no match, and similar names
  */
-function selectSubjects(estate: NamespaceState, decider: Decider, inquiry: AccessInquiry): Selected<AccessSubject> {
+function selectSubjects(
+  estate: NamespaceState,
+  decider: Decider,
+  inquiry: AccessInquiry,
+): Selected<AccessSubject> {
   const { person } = inquiry;
   const member = person === undefined ? undefined : personOf(membersOf(estate), person).id;
   return SELECTIONS[decider.mode].select({ estate, decider, inquiry, member });

@@ -263,8 +263,7 @@ async function repair(
   const objects = flags.unmanaged === "fail" ? unmanaged : [];
   const { project, stack: name } = report;
   const closed = meanings.filter(
-    ({ before, accessUnknown }) =>
-      accessUnknown !== undefined || before.policy.identity?.policies.length === 0,
+    ({ before, accessUnknown }) => accessUnknown !== undefined || before.decider.deniesEverything,
   );
   const repairer = {
     ...{ project, stack: name, adoptFrom: flags.adoptFrom },

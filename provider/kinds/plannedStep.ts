@@ -1,6 +1,6 @@
 import { holds, type ResourceValues, type Shown, type Step } from "../engine/index.ts";
-import type { ResourceDefinition } from "../resources/definition.ts";
-import { canonicalInputs } from "../resources/values.ts";
+import type { InputField, ResourceDefinition } from "../resources/definition.ts";
+import { canonical } from "../resources/values.ts";
 import type { Values } from "./object.ts";
 
 /** A step of a plan in one namespace. A move to another namespace becomes two steps, one in each namespace. */
@@ -46,22 +46,33 @@ export function hiddenValues(names: readonly string[]): UnpredictableError {
 /**
  * Returns the canonical inputs of a resource after a step. Omits instructions to the run, and inputs that are secret or
  * unknown before the apply.
- * @throws UnpredictableError if a decisive input has an invalid value
+ * @throws UnpredictableError if a decisive input has an invalid value, or if another input has a value of another type
  */
 export function knownInputs({ definition, after }: Pick<PlannedStep, "definition" | "after">): Values {
   const given = after?.inputs ?? {};
   const fields = Object.entries(definition.inputs).filter(
     ([name, { transient }]) => !transient && !isHidden(given[name]),
   );
-  for (const [name, { schema, required, notDecisive }] of fields) {
+  const entries = fields.map(([name, field]) => {
     const value = given[name];
-    if (notDecisive !== undefined) continue;
-    const isOmitted = value === undefined || value === null || value === "";
-    if (isOmitted ? required && value !== "" : !schema.safeParse(value).success)
-      throw new UnpredictableError(`its ${name} has an invalid value`);
-  }
-  return canonicalInputs(Object.fromEntries(fields), given);
+    if (field.notDecisive === undefined && !isValid(field, value)) throw invalidInput(name);
+    try {
+      return [name, canonical(field, value)] as const;
+    } catch {
+      // The canonical form of a field exists only for values of its type.
+      throw invalidInput(name);
+    }
+  });
+  return Object.fromEntries(entries.filter(([, value]) => value !== undefined));
 }
+
+const invalidInput = (name: string) => new UnpredictableError(`its ${name} has an invalid value`);
+
+/** An empty text stands for an omitted value. */
+const isValid = ({ schema, required }: InputField, value: unknown): boolean =>
+  value === undefined || value === null || value === ""
+    ? !required || value === ""
+    : schema.safeParse(value).success;
 
 /** Returns an output from a resource's values if it is a known text, otherwise an empty text. */
 export function outputOf({ outputs }: ResourceValues, name: string): string {

@@ -47,10 +47,9 @@ export function accessEffect(before: Access, after: Access): AccessEffect {
 }
 
 /** The times at which rules end that deny logins, sorted. No other end gives access. */
-function endsOfDenials({ policy, time }: Access): string[] {
-  if (policy.identity) return [];
-  const ends = policy.rules.flatMap(({ action, active, expiresAt }) =>
-    action === "deny" && active && expiresAt !== undefined && !hasPassed(expiresAt, time) ? [expiresAt] : [],
+function endsOfDenials({ rules }: Access): string[] {
+  const ends = rules.flatMap(({ action, expiresAt }) =>
+    action === "deny" && expiresAt !== undefined ? [expiresAt] : [],
   );
   return [...new Set(ends)].sort((left, right) => Date.parse(left) - Date.parse(right));
 }

@@ -4,7 +4,6 @@ import {
   type AccessMode,
   ANY_LOGIN,
   accessChanges,
-  accessModeOf,
   isLaterEnd,
   type NamespacePolicy,
   type Outcome,
@@ -81,7 +80,7 @@ export const accessLines = (before: Access, after: Access): ReviewedAccess[] =>
 /** Returns the lines about some changes between two accesses, as {@link accessLines}. */
 export function linesOf(changes: Iterable<AccessChange>, before: Access, after: Access): ReviewedAccess[] {
   const byLogin = new Map<string, AccessChange & { logins: string[] }>();
-  const [mode, newMode] = [before, after].map(({ policy }) => accessModeOf(policy));
+  const [mode, newMode] = [before.decider.mode, after.decider.mode];
   for (const change of changes) {
     const ids = subjectsOf(change).map(({ id }) => id);
     const id = JSON.stringify({ ...change, subject: ids, previous: undefined, login: "" });

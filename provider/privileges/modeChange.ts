@@ -3,10 +3,8 @@ import {
   type AccessKey,
   type AccessMode,
   type AccessPolicy,
-  type AccessRule,
-  type AccessSubject,
-  accessModeOf,
   areLoginsOf,
+  type DecidingObject,
   type DeviceFilter,
   type Finding,
   isPrincipal,
@@ -16,7 +14,7 @@ import {
   subjectFacts,
   subjectPairs,
 } from "@gatehouse-access/sdk/policy";
-import { byText, counted } from "../words.ts";
+import { byText } from "../words.ts";
 import { isGain, type ReviewedAccess } from "./accessLines.ts";
 
 // A change of the access mode replaces the objects that decide: access policies for public keys and firewall rules, or
@@ -24,40 +22,11 @@ import { isGain, type ReviewedAccess } from "./accessLines.ts";
 
 /** Returns true if a change switches the access mode of a namespace. */
 export const changesMode = (before: Access, after: Access): boolean =>
-  accessModeOf(before.policy) !== accessModeOf(after.policy);
-
-/** An object with a device filter that decides in one of the modes. */
-interface Deciding {
-  readonly kind: Finding["object"]["kind"];
-  readonly id: string;
-  readonly filter: DeviceFilter;
-  readonly isDenial: boolean;
-  /** Returns true if the object applies to a subject. */
-  readonly applies: (subject: AccessSubject) => boolean;
-}
+  before.decider.mode !== after.decider.mode;
 
 /** Returns the objects that give or deny access. Omits firewall rules that allow, since they only limit other rules. */
-function decidingObjects({ policy, keys, rules }: Access): Deciding[] {
-  if (policy.identity) {
-    return policy.identity.policies.map((one) => ({
-      kind: "accessPolicy",
-      id: one.id,
-      filter: one.filter,
-      isDenial: one.action === "deny",
-      applies: (subject) => isPrincipal(subject) && isSubject(one, subject),
-    }));
-  }
-  return [
-    ...keys.map((key): Deciding => {
-      const { fingerprint, filter } = key;
-      const applies = (subject: AccessSubject) => subjectFacts(subject).id === fingerprint;
-      return { kind: "key", id: fingerprint, filter, isDenial: false, applies };
-    }),
-    ...rules
-      .filter(({ action }) => action === "deny")
-      .map(({ id, filter }): Deciding => ({ kind: "rule", id, filter, isDenial: true, applies: () => true })),
-  ];
-}
+const decidingObjects = ({ objects }: Access) =>
+  objects.filter(({ givesAccess, effect }) => givesAccess || effect === "deny");
 
 /** Returns a text that two filters share if they select the same devices in the same way. */
 function filterKey({ hostname, tags = [] }: DeviceFilter): string {
@@ -103,14 +72,14 @@ export function copiedFindings(
     const object = now.get(idOf(finding.object));
     if (!object || finding.field === undefined) return false;
     const same = old.filter(
-      ({ isDenial, key, findings }) =>
-        isDenial === object.isDenial && key === filterKey(object.filter) && findings.has(textOf(finding)),
+      ({ effect, key, findings }) =>
+        effect === object.effect && key === filterKey(object.filter) && findings.has(textOf(finding)),
     );
-    if (object.isDenial || same.length === 0) return same.length > 0;
-    const affected = pairs.filter(({ is }) => is && object.applies(is));
+    if (object.effect === "deny" || same.length === 0) return same.length > 0;
+    const affected = pairs.filter(({ is }) => is && object.appliesTo(is));
     const keeps = ({ was, is }: SubjectPair) =>
       was !== undefined &&
-      same.some(({ applies }) => applies(was)) &&
+      same.some(({ appliesTo }) => appliesTo(was)) &&
       [was, is].every((subject) => !subject || !gaining.has(subjectFacts(subject).id));
     return affected.length > 0 && affected.every(keeps);
   };
@@ -140,9 +109,9 @@ export function limitationsOfModeChange(
   lines: readonly Pick<ReviewedAccess, "keys">[],
 ): string[] {
   const changed = new Set(lines.flatMap(({ keys }) => keys.map(({ fingerprint }) => fingerprint)));
-  const policies = (after.policy.identity ?? before.policy.identity)?.policies ?? [];
-  const newMode = accessModeOf(after.policy);
+  const { mode: newMode } = after.decider;
   const toIdentity = newMode === "identity";
+  const { policies } = (toIdentity ? after : before).decider;
   const ofKeys = subjectPairs(before.policy, after.policy, after.time).flatMap(({ was, is }) => {
     const [key, principal] = toIdentity ? [was, is] : [is, was];
     if (!key || isPrincipal(key) || !principal || !isPrincipal(principal)) return [];
@@ -175,8 +144,8 @@ const filterText = ({ hostname, tags = [] }: DeviceFilter): string =>
   JSON.stringify(hostname ? { hostname } : tags.length > 0 ? { tags: [...new Set(tags)].sort() } : {});
 
 /**
- * Reports changed patterns of keys and rules that do not change any evaluated access. Without this report, such a
- * change would seem to have no effect for any login name, address or device.
+ * Reports changed patterns of deciding objects that do not change any evaluated access. Without this report, such a change
+ * would seem to have no effect for any login name, address or device.
  * @param changes the access changes
  */
 export function undistinguished(
@@ -185,54 +154,35 @@ export function undistinguished(
   changes: readonly Pick<ReviewedAccess, "keys">[],
 ): string[] {
   if (changesMode(before, after)) return limitationsOfModeChange(before, after, changes);
-  if (after.policy.identity) {
-    const oldPolicies = new Map(before.policy.identity?.policies.map((policy) => [policy.id, policy]));
-    return after.policy.identity.policies.flatMap((policy) => {
-      const title = `access policy ${policy.name}`;
-      const old = oldPolicies.get(policy.id);
-      // Access changes show only whether a login needs a re-authentication, not how long the last one counts.
-      const [was, is] = [reauthText(old ?? policy), reauthText(policy)];
-      return [
-        ...(changes.length > 0 ? [] : differences(title, old, policy)),
-        ...(was === is ? [] : [`${title}: re-authentication ${is} (before: ${was})`]),
-      ];
-    });
-  }
-  const seen = new Set(changes.flatMap(({ keys }) => keys.map(({ fingerprint }) => fingerprint)));
-  const oldKeys = new Map(before.policy.keys.map((key) => [key.fingerprint, key]));
-  const keys = after.policy.keys
-    .filter(({ fingerprint }) => !seen.has(fingerprint))
-    .flatMap((key) => differences(`key ${key.name}`, oldKeys.get(key.fingerprint), key));
-  // An access change cannot be assigned to a single rule. If access changes, the lines about these changes already show
-  // the effect of changed rules, so only changed keys are reported here.
-  if (changes.length > 0) return keys;
-  const oldRules = new Map(before.policy.rules.map((rule) => [rule.id, rule]));
-  const rules = after.policy.rules.flatMap((rule) =>
-    differences(`rule ${rule.id}`, oldRules.get(rule.id), rule),
-  );
-  return [...keys, ...rules];
+  const changed = new Set(changes.flatMap(({ keys }) => keys.map(({ fingerprint }) => fingerprint)));
+  const idOf = ({ kind, id }: DecidingObject) => JSON.stringify([kind, id]);
+  const old = new Map(before.decider.objects.map((object) => [idOf(object), object]));
+  return after.decider.objects.flatMap((object) => {
+    const was = old.get(idOf(object)) ?? object;
+    // An access change cannot be assigned to a single rule or policy. If access changes, the lines about these changes
+    // already show the effect of these objects, so only changed keys are reported here.
+    const isShown = object.kind === "key" ? changed.has(object.id) : changes.length > 0;
+    // Access changes show only whether a login needs a re-authentication, not how long the last one counts.
+    const [earlier, reauthentication] = [was.reauthentication, object.reauthentication];
+    return [
+      ...(isShown ? [] : differences(was, object)),
+      ...(earlier === reauthentication
+        ? []
+        : [`${titleOf(object)}: re-authentication ${reauthentication} (before: ${earlier})`]),
+    ];
+  });
 }
 
-function reauthText({ action, requireReauth, reauthPeriod }: AccessPolicy): string {
-  if (action === "deny" || !requireReauth) return "not needed";
-  return reauthPeriod === null ? "needed at every login" : `counts for ${counted(reauthPeriod, "second")}`;
+const titleOf = ({ noun, name }: DecidingObject): string => `${noun} ${name}`;
+
+function differences(old: DecidingObject, now: DecidingObject): string[] {
+  const before = new Map(old.patterns.map(({ field, pattern }) => [field, pattern]));
+  return now.patterns.flatMap(({ field, pattern }) => {
+    const was = before.get(field) ?? "";
+    if (was === pattern) return [];
+    const name = field.replace("filter.", "");
+    return [
+      `${titleOf(now)}: ${name} changes from ${JSON.stringify(was)} to ${JSON.stringify(pattern)}, but no evaluated login, address or device distinguishes these patterns; add logins and addresses with --login and --from`,
+    ];
+  });
 }
-
-type Patterned = Pick<AccessRule, "filter"> & Partial<Pick<AccessRule, "username" | "sourceIp">>;
-
-function differences(title: string, old: Patterned | undefined, now: Patterned): string[] {
-  const before: Readonly<Record<string, string>> = patternsOf(old ?? now);
-  return Object.entries(patternsOf(now))
-    .filter(([field, pattern]) => before[field] !== pattern)
-    .map(
-      ([field, pattern]) =>
-        `${title}: ${field} changes from ${JSON.stringify(before[field])} to ${JSON.stringify(pattern)}, but no ` +
-        "evaluated login, address or device distinguishes these patterns; add logins and addresses with --login and --from",
-    );
-}
-
-const patternsOf = ({ username = "", sourceIp = "", filter: { hostname = "" } }: Patterned) => ({
-  username,
-  sourceIp,
-  hostname,
-});

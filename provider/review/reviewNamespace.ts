@@ -108,10 +108,7 @@ export async function reviewNamespace(
       devices: state.policy.devices.length,
       keys: after.access.policy.keys.length,
       rules: after.access.policy.rules.length,
-      ...(after.access.policy.identity && {
-        principals: after.access.policy.identity.principals.length,
-        policies: after.access.policy.identity.policies.length,
-      }),
+      ...after.access.decider.counts,
       sessions: live.facts.seen.sessions,
       ...after.access.evaluated,
     },

@@ -256,7 +256,9 @@ it("an API key cannot manage install keys or read SSH keys, and the inventory re
   const { sshIdentities, accessPolicies } = await connection.tenant(undefined);
   expect(isUnreadable(await sshIdentities.all().catch((error: unknown) => error))).toBe(true);
   expect((await accessPolicies.all()).map(({ name }) => name)).toContain("Owner access");
-  const inventory = watchedIn(await readNamespace(connection, server.facts.tenant, { evaluatesAccess: false }));
+  const inventory = watchedIn(
+    await readNamespace(connection, server.facts.tenant, { evaluatesAccess: false }),
+  );
   expect(inventory.unread).toContain("InstallKey");
   await ofKey.close();
 });
@@ -269,7 +271,9 @@ it("the inventory has the objects of users, without the system's install keys an
     body: { role: "operator" },
   });
   const connection = new Connection(client, { defaultTenant: server.facts.tenant });
-  const inventory = watchedIn(await readNamespace(connection, server.facts.tenant, { evaluatesAccess: false }));
+  const inventory = watchedIn(
+    await readNamespace(connection, server.facts.tenant, { evaluatesAccess: false }),
+  );
   const named = inventory.objects.map(({ definition, name }) => `${definition.name} ${name}`);
   expect(named).toEqual(["AccessPolicy Owner access", "ServiceAccount ci", "ApiKey admin-key"]);
   const where = { service: server.url, tenant: server.facts.tenant };

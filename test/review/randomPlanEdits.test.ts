@@ -6,11 +6,13 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { EngineError } from "../../provider/engine/index.ts";
-import { type Estate, readEstate } from "../../provider/estate/namespaceState.ts";
+import { readNamespace } from "../../provider/estate/readNamespace.ts";
 import { namespacesOf, onService } from "../../provider/plan/steps.ts";
 import { readTerraformPlan } from "../../provider/plan/terraform/readTerraformPlan.ts";
+import { isGain } from "../../provider/privileges/accessLines.ts";
+import { gainsOf } from "../../provider/privileges/privileges.ts";
 import type { Review } from "../../provider/review/report/review.ts";
-import { gainedPrivileges, isGain, objections } from "../../provider/review/report/sections.ts";
+import { objections } from "../../provider/review/report/sections.ts";
 import { reviewNamespace } from "../../provider/review/reviewNamespace.ts";
 import { Connection } from "../../provider/service/connection.ts";
 import type { Role } from "../../sdk/contract/index.ts";
@@ -20,6 +22,7 @@ import { startFleet } from "../support/fleet.ts";
 import { testFolder } from "../support/folder.ts";
 import { SEED } from "../support/seed.ts";
 import { RootModule, startProvider } from "../terraform/support/terraform.ts";
+import { fixtureOf, type NamespaceFixture, namespaceOf } from "./support/namespace.ts";
 
 /**
  * The number of edits in the default stage; the tagged test takes 2,000 edits. A failure prints the seed of each edit:
@@ -43,7 +46,7 @@ interface RecordedPlan {
 
 interface Recording {
   /** The live namespace before each plan. */
-  readonly estate: Estate;
+  readonly estate: NamespaceFixture;
   readonly plans: Readonly<Record<string, RecordedPlan>>;
 }
 
@@ -76,7 +79,7 @@ async function blockingOf({ estate }: Recording, recorded: RecordedPlan, text: s
   const unreadable = tenants
     .filter((tenant) => tenant !== estate.tenant)
     .map((tenant) => `the namespace ${tenant} could not be read`);
-  const { review } = await reviewNamespace(estate, plan, {
+  const { review } = await reviewNamespace(namespaceOf(estate), plan, {
     home: estate.tenant,
     runningId: recorded.userId,
     protect: [],
@@ -96,7 +99,7 @@ async function blockingOf({ estate }: Recording, recorded: RecordedPlan, text: s
   return [
     ...objections(whole, allowed),
     ...(review.access ?? []).filter(isGain).map(({ logins }) => `gains ${logins.join(", ")}`),
-    ...gainedPrivileges(review),
+    ...gainsOf(review),
   ];
 }
 
@@ -393,7 +396,9 @@ describe.runIf(isRecording)("the recording", () => {
       type Configuration = typeof configuration;
       root.write({ resource: configuration });
       await root.apply();
-      const estate = await readEstate(new Connection(client, { defaultTenant: tenant }), tenant);
+      const estate = fixtureOf(
+        await readNamespace(new Connection(client, { defaultTenant: tenant }), tenant),
+      );
       const owner = (await client.identity()).userId ?? "";
       const plans: Record<string, RecordedPlan> = {};
       const record = async (title: string, changed: object, more: Partial<RecordedPlan> = {}) => {

@@ -3,10 +3,10 @@ import { Access, type AccessDevice, type AccessRule, areDisjoint } from "@gateho
 import { accessDevices, devicesOf } from "../../kinds/device.ts";
 import type { Draft } from "../../kinds/draft.ts";
 import { rulesOf } from "../../kinds/firewallRule.ts";
-import { isHidden, type PlannedStep } from "../../kinds/plannedStep.ts";
+import { isHidden, knownInputs, type PlannedStep, UnpredictableError } from "../../kinds/plannedStep.ts";
 import { claimsOfId } from "../../lifecycle/claims.ts";
 import type { Claim } from "../../resources/definition.ts";
-import { canonicalInputs, idWithin } from "../../resources/values.ts";
+import { idWithin } from "../../resources/values.ts";
 
 /**
  * Two or more resources that declare the same object. Each resource would revert the changes of the other resources.
@@ -52,13 +52,22 @@ function claimsOf(draft: Draft, { planned, id }: Declared): readonly Claim[] {
   const { identity, inputs: fields } = definition;
   const ofId = id === undefined ? [] : claimsOfId(definition, id);
   if (!identity || !after || identity.fields.some((field) => isHidden(after.inputs[field]))) return ofId;
-  // A value that is secret or unknown has no canonical form.
-  const known = Object.entries(fields).filter(([name]) => !isHidden(after.inputs[name]));
-  const inputs = canonicalInputs(Object.fromEntries(known), after.inputs);
+  const inputs: Record<string, unknown> = { ...validInputs(planned) };
+  if (identity.fields.some((field) => fields[field]?.required && inputs[field] === undefined)) return ofId;
   if (fields.tenant) inputs.tenant = draft.live.tenant;
   // The selector may be a name or a MAC address, so the device's uid from the id of the object replaces the selector.
   if (fields.device) inputs.device = id?.split("/")[1] ?? inputs.device;
   return [...identity.ofInputs(inputs), ...ofId];
+}
+
+/** Returns the canonical inputs of a resource. Empty if one of them is invalid, which the plan reports separately. */
+function validInputs(planned: PlannedStep): Readonly<Record<string, unknown>> {
+  try {
+    return knownInputs(planned);
+  } catch (error) {
+    if (!(error instanceof UnpredictableError)) throw error;
+    return {};
+  }
 }
 
 /**

@@ -102,7 +102,7 @@ export function deviceLockouts(before: Access, after: Access, groups: readonly P
   return groups.flatMap((group) => {
     const names = lost.filter(group.has).map(({ name }) => name);
     if (names.length === 0) return [];
-    const subject = after.policy.identity ? "user or service account" : "key";
+    const [subject] = after.decider.nouns.subject;
     const message = `no ${subject} can reach ${firstOf(names, NAMED_MAX)} any longer (protected by --protect ${group.label})`;
     return [{ code: "protected-devices" as const, message }];
   });
@@ -110,7 +110,7 @@ export function deviceLockouts(before: Access, after: Access, groups: readonly P
 
 /** Finds the deletion of the last access policy: the namespace then denies every login. */
 export function policyLockouts(before: Access, after: Access): Lockout[] {
-  const isLast = after.policy.identity?.policies.length === 0 && !before.reached().isEmpty();
+  const isLast = after.decider.deniesEverything && !before.reached().isEmpty();
   const message = "no access policy remains, so the namespace denies every login";
   return isLast ? [{ code: "no-access-policy", message }] : [];
 }

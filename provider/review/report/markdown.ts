@@ -1,3 +1,4 @@
+import { DECIDER_NOUNS, type Noun } from "@gatehouse-access/sdk/policy";
 import type { PolicyTestResult } from "../../policyTests/results.ts";
 import { isGain, type ReviewedAccess } from "../../privileges/accessLines.ts";
 import { changeLists, changesIn, gainsOf, isWithoutGain } from "../../privileges/privileges.ts";
@@ -73,10 +74,10 @@ function titleOf(review: Review, blocking: number): string {
   });
   const gained = namespaces.flatMap(gainsOf).map(plain);
   const access = (["gained", "lost", "altered"] as const).flatMap((change) =>
-    SUBJECTS.flatMap(({ idsOf, what, several }) => {
+    SUBJECTS.flatMap(({ idsOf, noun }) => {
       const count = subjectsWith(namespaces, change, idsOf);
       if (count === 0) return [];
-      const who = counted(count, what, several);
+      const who = counted(count, ...noun);
       if (change === "altered") return [`the access of ${who} changes`];
       const verb = { gained: "gain", lost: "lose" }[change];
       return [`${who} ${verb}${count === 1 ? "s" : ""} access`];
@@ -107,14 +108,12 @@ const TITLE_MAX = 3;
 
 /** The subjects of access changes: keys, or users and service accounts in identity mode. */
 const SUBJECTS: readonly {
-  readonly what: string;
-  readonly several: string;
+  readonly noun: Noun;
   readonly idsOf: (line: ReviewedAccess) => readonly string[];
 }[] = [
-  { what: "key", several: "keys", idsOf: ({ keys }) => keys.map(({ fingerprint }) => fingerprint) },
+  { noun: DECIDER_NOUNS.legacy.subject, idsOf: ({ keys }) => keys.map(({ fingerprint }) => fingerprint) },
   {
-    what: "user or service account",
-    several: "users and service accounts",
+    noun: DECIDER_NOUNS.identity.subject,
     // A line about public keys and their principals counts as keys.
     idsOf: ({ keys, principals = [] }) => (keys.length > 0 ? [] : principals.map(({ id }) => id)),
   },

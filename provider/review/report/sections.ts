@@ -1,4 +1,4 @@
-import { ANY_LOGIN, type FindingObject, otherAddressOf } from "@gatehouse-access/sdk/policy";
+import { ANY_LOGIN, DECIDER_NOUNS, type FindingObject, otherAddressOf } from "@gatehouse-access/sdk/policy";
 import { retainedObjects, typeName } from "../../engine/index.ts";
 import { withOthers } from "../../kinds/changeTexts.ts";
 import type { PolicyTestResult } from "../../policyTests/results.ts";
@@ -220,10 +220,8 @@ function wideningOf({ unmanaged }: NamespaceReview["coverage"]): string[] {
 export function evaluatedSentence({ access, evaluated }: NamespaceReview, style: Style): string {
   if (!access) return "Access was not evaluated.";
   const { devices, keys, rules, principals, policies, sessions, logins, addresses } = evaluated;
-  const deciding =
-    policies === undefined
-      ? `${counted(keys, "key")} and ${counted(rules, "firewall rule")}`
-      : `${counted(principals ?? 0, "user or service account", "users and service accounts")} and ${counted(policies, "access policy", "access policies")}`;
+  const { subject, object } = DECIDER_NOUNS[policies === undefined ? "legacy" : "identity"];
+  const deciding = `${counted(principals ?? keys, ...subject)} and ${counted(policies ?? rules, ...object)}`;
   const counts = `${counted(devices, "device")}, ${deciding}`;
   const names = withOthers(logins, ANY_LOGIN, OTHER_LOGINS, style);
   const other = otherAddressOf(evaluated);

@@ -4,9 +4,11 @@ import { testCoverage } from "../../../provider/policyTests/testCoverage.ts";
 import { expect as assert } from "../../../provider/policyTests/written/index.ts";
 import type { DeclaredTest } from "../../../provider/policyTests/written/running.ts";
 import type { PolicySubjects } from "../../../provider/policyTests/written/types.ts";
+import { type NamespaceFixture, namespaceOf } from "../support/namespace.ts";
 import { apiKey, estate, rule } from "../support/planned.ts";
 
-const FACTS: PolicyTestFacts = { ...estate, evaluated: { logins: ["root"], addresses: ["10.0.0.1"] } };
+const evaluated = { logins: ["root"], addresses: ["10.0.0.1"] };
+const FACTS: PolicyTestFacts = { state: namespaceOf(estate), evaluated };
 
 const declared = (body: DeclaredTest["body"], more: Partial<DeclaredTest> = {}): DeclaredTest => ({
   ...{ name: "it", body, timeLimit: 5, stack: "", namespaces: undefined },
@@ -21,11 +23,14 @@ const suiteOf = (tests: readonly DeclaredTest[], error?: unknown) => ({
 /** Runs one policy test. Returns the messages of its failures and warnings. */
 async function resultOf(
   body: (subjects: PolicySubjects) => unknown,
-  facts: Partial<PolicyTestFacts> = {},
+  fixture: Partial<NamespaceFixture> = {},
   timeLimit = 5,
 ) {
   const test = declared(body as DeclaredTest["body"], { timeLimit });
-  const report = await runPolicyTests(suiteOf([test]), { ...FACTS, ...facts });
+  const report = await runPolicyTests(suiteOf([test]), {
+    state: namespaceOf({ ...estate, ...fixture }),
+    evaluated,
+  });
   const [result] = report.tests;
   expect(report.ok).toBe(result?.ok);
   const texts = (notes: readonly { readonly message: string }[] = []) => notes.map(({ message }) => message);
@@ -39,13 +44,13 @@ const failsWith = (message: string | RegExp) => ({
 
 describe("a policy test fails", () => {
   test("if an assertion does not hold, also with .not", async () => {
-    const open = { ...FACTS.policy, rules: [] };
+    const open = { ...estate.policy, rules: [] };
     const allowed = { key: "a", login: "root" };
     expect((await resultOf(({ access }) => assert(access).not.toAllow(allowed), { policy: open })).ok).toBe(
       false,
     );
     expect((await resultOf(({ access }) => assert(access).toAllow(allowed), { policy: open })).ok).toBe(true);
-    const closed = { ...FACTS.policy, rules: [rule("1", { filter: {} })] };
+    const closed = { ...estate.policy, rules: [rule("1", { filter: {} })] };
     expect((await resultOf(({ access }) => assert(access).toAllow(allowed), { policy: closed })).ok).toBe(
       false,
     );
@@ -65,11 +70,11 @@ describe("a policy test fails", () => {
     resolve();
   });
 
-  test.each<[string, Partial<PolicyTestFacts>, (subjects: PolicySubjects) => unknown, string]>([
+  test.each<[string, Partial<NamespaceFixture>, (subjects: PolicySubjects) => unknown, string]>([
     ["the members", { members: undefined }, ({ members }) => members, "members could not be read"],
     [
       "the invitations",
-      { unreadable: { invitations: "invitations could not be read" } } as Partial<PolicyTestFacts>,
+      { unreadInvitations: "forbidden" },
       ({ members }) => members,
       "invitations could not be read",
     ],
@@ -126,7 +131,7 @@ describe("a policy test fails", () => {
       "the namespace decides by public keys",
     ],
   ])("for %s, with .not too", async (_, body, message) => {
-    const open = { ...FACTS.policy, rules: [] };
+    const open = { ...estate.policy, rules: [] };
     expect(await resultOf(body, { policy: open })).toEqual(failsWith(message));
   });
 

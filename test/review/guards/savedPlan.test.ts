@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import type { Step } from "../../../provider/engine/index.ts";
-import type { Estate } from "../../../provider/estate/namespaceState.ts";
 import { capturePlan } from "../../../provider/plan/saved/capturePlan.ts";
 import { planDifferences } from "../../../provider/plan/saved/planDifferences.ts";
+import { type NamespaceFixture, namespaceOf } from "../support/namespace.ts";
 import {
   apiKey,
   device,
@@ -20,14 +20,23 @@ import {
 
 const STEPS = [step("update", "PublicKey", "a", { ...keyState, after: keyInputs })];
 
-function reviewed(live: Estate, steps: readonly Step[] = STEPS) {
+function reviewed(live: NamespaceFixture, steps: readonly Step[] = STEPS) {
   const plan = { ...planOf(...steps), project: "fleet", stack: "prod" };
-  const scope = { service: "https://gate.example.org", home: TENANT, refresh: true, estates: [live] };
+  const scope = {
+    service: "https://gate.example.org",
+    home: TENANT,
+    refresh: true,
+    live: [namespaceOf(live)],
+  };
   return capturePlan(plan, scope);
 }
 
 /** Returns the differences between the review and the apply, as `place object field`. */
-const differences = (now: Partial<Estate>, steps: readonly Step[] = STEPS, before: Partial<Estate> = {}) =>
+const differences = (
+  now: Partial<NamespaceFixture>,
+  steps: readonly Step[] = STEPS,
+  before: Partial<NamespaceFixture> = {},
+) =>
   planDifferences(reviewed({ ...estate, ...before }), reviewed({ ...estate, ...now }, steps)).differences.map(
     (difference) => [difference.in, difference.object, difference.field].filter(Boolean).join(" "),
   );
@@ -70,7 +79,7 @@ describe("a change of a key, a rule, a member or an API key is a difference:", (
     policy: { ...estate.policy, rules: [rule("1", change), ...estate.policy.rules.slice(1)] },
   });
 
-  test.each<[string, Partial<Estate>, string]>([
+  test.each<[string, Partial<NamespaceFixture>, string]>([
     ["the login names of a key", keys({ username: ".*" }), 'PublicKey "a" username'],
     ["the devices of a key", keys({ filter: { tags: ["lab"] } }), 'PublicKey "a" filter'],
     ["the end of a key", keys({ expiresAt: "2030-01-01T00:00:00Z" }), 'PublicKey "a" expiresAt'],
@@ -96,7 +105,7 @@ describe("a change of a key, a rule, a member or an API key is a difference:", (
 describe("a change of the namespace is a difference:", () => {
   test("a list that the credential may no longer read", () => {
     for (const unread of [{ members: undefined }, { apiKeys: undefined }, { trustedWorkloads: undefined }])
-      expect(differences(unread as Partial<Estate>)).toEqual([`service ${TENANT}`]);
+      expect(differences(unread as Partial<NamespaceFixture>)).toEqual([`service ${TENANT}`]);
   });
 
   test("the tags and the name of an accepted device", () => {

@@ -1,5 +1,6 @@
 import type { Plan } from "../../../provider/engine/index.ts";
 import { apiKeysOf } from "../../../provider/kinds/apiKey.ts";
+import { devicesOf, listedDevice } from "../../../provider/kinds/device.ts";
 import { kinds, kindsWith } from "../../../provider/kinds/index.ts";
 import type { Unread } from "../../../provider/kinds/kind.ts";
 import { membersOf } from "../../../provider/kinds/member.ts";
@@ -190,6 +191,16 @@ export const listsOf = (state: NamespaceState) => ({
   trustedWorkloads: workloadsOf(state),
   settings: settingsOf(state),
 });
+
+/** Returns a namespace in legacy mode in the short form, so that a test can record it. */
+export function fixtureOf(state: NamespaceState): NamespaceFixture {
+  const { tenant, name, seen, accessUnknown, notEvaluated, unknown, facts } = state;
+  const { formerOwners, enforcesExpiry } = facts;
+  return {
+    ...{ tenant, name, seen, accessUnknown, notEvaluated, unknown, formerOwners, enforcesExpiry },
+    ...{ ...listsOf(state), identity: undefined, devices: devicesOf(state).map(listedDevice) },
+  };
+}
 
 /** Returns a namespace after a plan, with its lists. */
 export function namespaceAfter(
