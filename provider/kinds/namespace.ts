@@ -70,6 +70,9 @@ function changeSettings(draft: Draft, after: ResourceValues): void {
   const { tenant } = draft.live;
   const object = draft.of(definition)?.get(tenant);
   const { settings: declared } = after.inputs;
+  const isGiven = declared !== undefined && declared !== null && !isHidden(declared);
+  if (isGiven && !definition.inputs.settings?.schema.safeParse(declared).success)
+    throw new UnpredictableError("its settings has an invalid value");
   const live = object?.state.settings as NamespaceSettings | undefined;
   const planned = live && plannedSettings(live, declared, (value) => isHidden(value as Shown));
   if (object && planned) draft.put(definition, tenant, { ...object.state, settings: planned.settings });

@@ -3,6 +3,7 @@ import { Access, type EvaluatedLogins, type NamespacePolicy } from "@gatehouse-a
 import { queryTime } from "../access/queryTime.ts";
 import { countingInvited, evaluatedFor, readNamespace } from "../estate/readNamespace.ts";
 import { apiKeysOf } from "../kinds/apiKey.ts";
+import { kinds } from "../kinds/index.ts";
 import { membersOf } from "../kinds/member.ts";
 import { settingsOf } from "../kinds/namespace.ts";
 import type { NamespaceState } from "../kinds/namespaceState.ts";
@@ -124,7 +125,7 @@ function readObjects<T>(
   { name }: { readonly name: string },
   objects: T | undefined,
 ): T {
-  const { what = name, reason = "" } = unread.get(name as KindName) ?? {};
+  const { what = kinds[name as KindName].reading?.what, reason = "" } = unread.get(name as KindName) ?? {};
   if (objects === undefined || unread.has(name as KindName))
     throw new Error(`${what} could not be read${reason === "" ? "" : `: ${reason}`}`);
   return objects;

@@ -71,11 +71,12 @@ export function copiedFindings(
   const isCopied = (finding: Finding): boolean => {
     const object = now.get(idOf(finding.object));
     if (!object || finding.field === undefined) return false;
+    const isDenial = object.effect === "deny";
     const same = old.filter(
       ({ effect, key, findings }) =>
-        effect === object.effect && key === filterKey(object.filter) && findings.has(textOf(finding)),
+        (effect === "deny") === isDenial && key === filterKey(object.filter) && findings.has(textOf(finding)),
     );
-    if (object.effect === "deny" || same.length === 0) return same.length > 0;
+    if (isDenial || same.length === 0) return same.length > 0;
     const affected = pairs.filter(({ is }) => is && object.appliesTo(is));
     const keeps = ({ was, is }: SubjectPair) =>
       was !== undefined &&

@@ -1,10 +1,11 @@
 import { type Plan, type Step, typeName } from "../../engine/index.ts";
 import { definitionOf } from "../../estate/liveObjects.ts";
 import { acceptedDevices, deviceState, devicesOf, uidSelected } from "../../kinds/device.ts";
-import { kindsWith } from "../../kinds/index.ts";
+import { kindOf, kindsWith } from "../../kinds/index.ts";
 import { type NamespaceState, objectKey } from "../../kinds/namespaceState.ts";
 import type { LiveObject } from "../../kinds/object.ts";
 import { definitionsByName } from "../../resources/index.ts";
+import { idWithin } from "../../resources/values.ts";
 import { tenantIn } from "../steps.ts";
 import type { ReviewedContent, ReviewedFields, ReviewedObject, ReviewedStep } from "./planFile.ts";
 
@@ -110,13 +111,16 @@ const objectsOf = (live: NamespaceState): Record<string, ReviewedObject> =>
  * The values of an object that decide about its effect: its inputs, and the outputs that only a change of the object
  * changes. Omits secrets.
  */
-function objectOf({ definition: { name: kind, inputs, outputs }, name, state }: LiveObject): ReviewedObject {
+function objectOf(object: LiveObject): ReviewedObject {
+  const { inputs, outputs, name: kind } = object.definition;
   const lasting = Object.entries(outputs).filter(([, { volatile, mutable }]) => !volatile && !mutable);
   const fields = [...Object.entries(inputs), ...lasting].filter(([, { secret }]) => !secret);
+  // The name of an object without an input for it consists of values that can change.
+  const name = inputs.name || kindOf(object).watched?.isNamed ? object.name : idWithin(object);
   return {
     title: name === "" ? kind : `${kind} "${name}"`,
     fields: picked(
-      state as ReviewedFields,
+      object.state as ReviewedFields,
       fields.map(([field]) => field),
     ),
   };
