@@ -1,6 +1,9 @@
 import { globSync, lstatSync, readdirSync, readFileSync } from "node:fs";
 import { basename, dirname, join, relative, resolve } from "node:path";
 import { describe, expect, it } from "vitest";
+import { kindsWith } from "../provider/kinds/index.ts";
+import { IMPORTED_KINDS } from "../provider/resources/importedKinds.ts";
+import { definitions } from "../provider/resources/index.ts";
 import { ofBuilt } from "./projects.ts";
 
 const ROOT = resolve(import.meta.dirname, "..");
@@ -117,12 +120,24 @@ const modules: Readonly<Record<string, Module>> = {
       lifecycle: ["resources", "service"],
       engine: [],
       terraform: ["engine", "resources"],
-      estate: ["engine", "lifecycle", "resources", "service"],
-      plan: ["engine", "estate", "lifecycle", "resources", "service", "terraform"],
-      access: ["estate"],
+      kinds: ["engine", "resources", "service"],
+      estate: ["engine", "kinds", "lifecycle", "resources", "service"],
+      plan: ["engine", "estate", "kinds", "lifecycle", "resources", "service", "terraform"],
+      access: ["estate", "kinds"],
+      privileges: ["access", "estate", "kinds", "resources"],
       map: ["access", "import"],
-      policyTests: ["access", "estate", "service"],
-      review: ["access", "engine", "estate", "lifecycle", "plan", "policyTests", "resources", "service"],
+      policyTests: ["access", "estate", "kinds", "resources", "service"],
+      review: [
+        "engine",
+        "estate",
+        "kinds",
+        "lifecycle",
+        "plan",
+        "policyTests",
+        "privileges",
+        "resources",
+        "service",
+      ],
       helpers: ["providers", "service"],
       providers: [
         "access",
@@ -135,31 +150,34 @@ const modules: Readonly<Record<string, Module>> = {
         "service",
         "terraform",
       ],
-      import: ["engine", "estate", "helpers", "terraform"],
+      import: ["engine", "estate", "helpers", "kinds", "resources", "terraform"],
       drift: [
         "engine",
         "estate",
         "import",
+        "kinds",
         "lifecycle",
         "plan",
-        "policyTests",
+        "privileges",
         "resources",
         "review",
         "service",
         "terraform",
       ],
       revisions: ["engine"],
-      verify: ["access", "engine", "estate", "service"],
+      verify: ["access", "engine", "estate", "kinds", "service"],
       cli: [
         "access",
         "drift",
         "engine",
         "estate",
         "import",
+        "kinds",
         "map",
         "plan",
         "policyTests",
         "providers",
+        "resources",
         "review",
         "revisions",
         "service",
@@ -275,6 +293,33 @@ describe.each(Object.entries(modules))("folders of %s", (module, { common, commo
   it.each(Object.entries(folders))("%s imports only allowed folders", (folder, allowed) => {
     const within = from(...[folder, ...common, ...allowed].map((name) => `${module}/${name}`));
     expect(offenders(join(module, folder), (name) => from(module)(name) && !within(name))).toEqual([]);
+  });
+});
+
+describe("the names of kinds of objects", () => {
+  const names = definitions.map(({ name }) => name);
+  const literals = new RegExp(`["'](?:${names.join("|")})["']`, "g");
+
+  it("are written in few places of the provider outside the definitions", () => {
+    const files = sources("provider").filter(
+      (file) =>
+        !file.startsWith("provider/resources/") && !file.startsWith("provider/providers/dynamic/generated/"),
+    );
+    const places = files.flatMap((file) =>
+      (readFileSync(join(ROOT, file), "utf8").match(literals) ?? []).map((literal) => `${file} ${literal}`),
+    );
+    // The listings name the kind of an object in their errors, and the functions name the type of their results.
+    expect(places.filter((place) => !/^provider\/(service|providers)\//.test(place))).toEqual([
+      'provider/map/accessMapHtml.ts "Device"',
+      'provider/map/accessMapHtml.ts "Tag"',
+    ]);
+    expect(places.length).toBeLessThanOrEqual(24);
+  });
+
+  it("of import's help are the kinds that an import declares", () => {
+    expect(new Set(IMPORTED_KINDS)).toEqual(
+      new Set(kindsWith("imported").map(({ definition }) => definition.name)),
+    );
   });
 });
 

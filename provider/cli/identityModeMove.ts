@@ -10,7 +10,9 @@ import {
   type RefusalOf,
 } from "../import/accessPolicies.ts";
 import { readRules } from "../kinds/firewallRule.ts";
-import { definitionsByName, type KindName } from "../resources/index.ts";
+import type { Values } from "../kinds/object.ts";
+import type { ResourceDefinition } from "../resources/definition.ts";
+import { definitionsByName } from "../resources/index.ts";
 import { sshFingerprintOf } from "../resources/publicKey.ts";
 import type { Connection } from "../service/connection.ts";
 import { isUnreadable, type Namespace } from "../service/listings.ts";
@@ -126,27 +128,28 @@ const enrolledKey = (key: SshIdentity): EnrolledKey => ({
 });
 
 /** Splits the only object, which does not exist yet, like {@link declarable}. */
-const split = (kind: KindName, id: string, state: Readonly<Record<string, unknown>>) =>
-  declarable([{ definition: definitionsByName[kind], id, name: String(state.name), state }]);
+const split = (definition: ResourceDefinition, id: string, state: Values) =>
+  declarable([{ definition, id, name: String(state.name), state }]);
 
 const refusalOf: RefusalOf = (policy, account) =>
   [
-    split("AccessPolicy", "", { ...policy, subject: { user: "new account" } }),
-    ...(account ? [split("ServiceAccount", "", { ...account })] : []),
+    split(definitionsByName.AccessPolicy, "", { ...policy, subject: { user: "new account" } }),
+    ...(account ? [split(definitionsByName.ServiceAccount, "", { ...account })] : []),
   ].flatMap(({ undeclarable }) => undeclarable)[0]?.reason;
 
 function declaration(...object: Parameters<typeof split>): Declarable {
   const { declarable: possible, undeclarable } = split(...object);
-  if (!possible[0]) throw new Error(`a program cannot declare ${object[0]}: ${undeclarable[0]?.reason}`);
+  if (!possible[0]) throw new Error(`a program cannot declare ${object[0].name}: ${undeclarable[0]?.reason}`);
   return possible[0];
 }
 
 /** Declares a policy, and the service account that is its subject if the account is new. */
 function newObjects({ subject, ...policy }: PolicyInputs, index: number): Declarable[] {
   const id = `new ${index}`;
-  if (!("account" in subject)) return [declaration("AccessPolicy", id, { ...policy, subject })];
+  if (!("account" in subject))
+    return [declaration(definitionsByName.AccessPolicy, id, { ...policy, subject })];
   return [
-    declaration("ServiceAccount", id, { ...subject.account }),
-    declaration("AccessPolicy", id, { ...policy, subject: { user: id } }),
+    declaration(definitionsByName.ServiceAccount, id, { ...subject.account }),
+    declaration(definitionsByName.AccessPolicy, id, { ...policy, subject: { user: id } }),
   ];
 }

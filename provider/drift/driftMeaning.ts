@@ -3,7 +3,7 @@ import type { Plan, Step } from "../engine/index.ts";
 import { deviceState } from "../kinds/device.ts";
 import { kindOf } from "../kinds/index.ts";
 import type { NamespaceState } from "../kinds/namespaceState.ts";
-import type { LiveObject, Objects } from "../kinds/object.ts";
+import type { LiveObject } from "../kinds/object.ts";
 import { permissionsText } from "../kinds/roles.ts";
 import { applyPlan } from "../plan/planned/appliedPlan.ts";
 import { accessSentence, firstSentences, sentencesByKey } from "../privileges/accessLines.ts";
@@ -168,8 +168,7 @@ function withEarlierDevices(state: NamespaceState, drifted: readonly Drifted[]):
     changed.set(uid, { ...object, name: earlier.name, state: { ...object.state, ...earlier } });
   }
   if (changed.size === 0 || !devices) return state;
-  const all: Objects = new Map([...devices, ...changed]);
-  return state.with({ objects: new Map([...state.objects, ["Device", all]]) });
+  return state.withObjects(definitionsByName.Device, new Map([...devices, ...changed]));
 }
 
 /** A plan that reverts the drifted resources to their declarations and changes nothing else. */

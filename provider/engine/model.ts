@@ -1,5 +1,8 @@
 import { type Left, readLeftNotice } from "../engineMarks.ts";
+import type { Shown } from "../shownValue.ts";
 import { STATE_IDENTITY_TYPE } from "../urn.ts";
+
+export { holds, type Shown } from "../shownValue.ts";
 
 /** The engines that run a stack. */
 export const ENGINES = ["cli", "embedded"] as const;
@@ -14,21 +17,8 @@ export type Command = "preview" | "up" | "refresh" | "destroy" | "drift";
 /** The operation on one resource. With `import`, the resource adopts an existing object. */
 export type StepOp = "create" | "update" | "replace" | "delete" | "import" | "same";
 
-/**
- * A value for display. The text `[secret]` replaces a secret, and `[unknown]` replaces a value that is not known yet.
- */
-export type Shown = null | boolean | number | string | Shown[] | { [key: string]: Shown };
-
 /** A type with writable fields, for code that builds an object step by step. */
 export type Writable<T> = { -readonly [K in keyof T]: T[K] };
-
-/** Returns true if a value equals or contains one of the given placeholders, `[unknown]` or `[secret]`. */
-export function holds(value: Shown | undefined, ...words: readonly ("[unknown]" | "[secret]")[]): boolean {
-  if (Array.isArray(value)) return value.some((item) => holds(item, ...words));
-  if (typeof value === "object" && value !== null)
-    return Object.values(value).some((item) => holds(item, ...words));
-  return words.some((word) => word === value);
-}
 
 /**
  * A changed field of a resource. `old` is omitted if the field had no value, and `new` if the field has no value

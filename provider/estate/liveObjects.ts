@@ -1,5 +1,6 @@
 import { kindOf, kinds, kindsWith } from "../kinds/index.ts";
-import type { Reading, ReadObjects, Unread } from "../kinds/kind.ts";
+import type { Reading, ReadObjects } from "../kinds/kind.ts";
+import type { Unread } from "../kinds/namespaceObjects.ts";
 import type { NamespaceState } from "../kinds/namespaceState.ts";
 import type { LiveObject } from "../kinds/object.ts";
 import { check } from "../lifecycle/lifecycle.ts";

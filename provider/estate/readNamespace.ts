@@ -8,9 +8,10 @@ import {
   type SshIdentity,
 } from "@gatehouse-access/sdk/policy";
 import { kindsWith } from "../kinds/index.ts";
-import type { Kind, Reading, ReadObjects, Unread } from "../kinds/kind.ts";
+import type { Kind, Reading, ReadObjects } from "../kinds/kind.ts";
 import { membersOf } from "../kinds/member.ts";
-import { byKey, type NamespaceFacts, NamespaceState } from "../kinds/namespaceState.ts";
+import type { NamespaceFacts, Unread } from "../kinds/namespaceObjects.ts";
+import { byKey, NamespaceState } from "../kinds/namespaceState.ts";
 import type { LiveObject, Objects } from "../kinds/object.ts";
 import type { KindName } from "../resources/index.ts";
 import type { Connection, TenantClient } from "../service/connection.ts";

@@ -10,7 +10,7 @@ import { changeList } from "./changes.ts";
 import { endText } from "./changeTexts.ts";
 import type { Draft } from "./draft.ts";
 import { type Kind, listedBy } from "./kind.ts";
-import type { NamespaceState } from "./namespaceState.ts";
+import type { HasObjects } from "./namespaceObjects.ts";
 import type { LiveObject, Objects, Values } from "./object.ts";
 import { hasOwnCredential, isHidden, nameIn, outputOf, type PlannedStep } from "./plannedStep.ts";
 import { gainedRole } from "./roles.ts";
@@ -82,7 +82,7 @@ export const apiKey: Kind = {
 };
 
 /** Returns the API keys of a namespace whose role is known; undefined if they could not be read. */
-export function apiKeysOf(state: Pick<NamespaceState, "of">): ApiKey[] | undefined {
+export function apiKeysOf(state: HasObjects): ApiKey[] | undefined {
   const objects = state.of(definition);
   return objects && keysIn(objects);
 }

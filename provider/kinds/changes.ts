@@ -1,5 +1,5 @@
 import type { Style } from "../style.ts";
-import type { NamespaceState } from "./namespaceState.ts";
+import type { NamespaceObjects } from "./namespaceObjects.ts";
 import type { GainedRole } from "./roles.ts";
 
 /** A list of changes that reports show beside the changes of access. */
@@ -13,7 +13,7 @@ export interface ChangeList<C = unknown> {
   /** The word before a sentence about a change among other sentences; an empty text if there is none. */
   readonly subject: string;
   /** Returns the changes between two states of a namespace, in the order of reports. */
-  readonly between: (before: NamespaceState, after: NamespaceState) => readonly C[];
+  readonly between: (before: NamespaceObjects, after: NamespaceObjects) => readonly C[];
   /** Returns a sentence about a change. */
   readonly sentence: (change: C, style: Style) => string;
   /** Returns the mark of a change in reports. Undefined for a sentence without a mark. */

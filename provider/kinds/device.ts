@@ -5,7 +5,7 @@ import { idWithin } from "../resources/values.ts";
 import { type Device, deviceKey, devicesByKey } from "../service/listings.ts";
 import type { Draft } from "./draft.ts";
 import { type Kind, listedBy } from "./kind.ts";
-import type { NamespaceState } from "./namespaceState.ts";
+import type { HasObjects } from "./namespaceObjects.ts";
 import type { LiveObject, Objects, Values } from "./object.ts";
 import { isHidden, outputOf, type PlannedStep, UnpredictableError } from "./plannedStep.ts";
 
@@ -81,9 +81,7 @@ export const acceptedDevices = (
   devices.filter(({ status }) => status === "accepted").map(({ uid, name, tags }) => ({ uid, name, tags }));
 
 /** Returns all devices of a namespace. */
-export const devicesOf = (state: Pick<NamespaceState, "of">): LiveObject[] => [
-  ...(state.of(definition)?.values() ?? []),
-];
+export const devicesOf = (state: HasObjects): LiveObject[] => [...(state.of(definition)?.values() ?? [])];
 
 /** Returns a device in the form in which listings find it. */
 export const listedDevice = (

@@ -12,7 +12,8 @@ import {
   selectedDevice,
 } from "./device.ts";
 import { removeTags } from "./deviceTags.ts";
-import type { Kind, ObjectsOf } from "./kind.ts";
+import type { Kind } from "./kind.ts";
+import type { ObjectsOf } from "./namespaceObjects.ts";
 import type { LiveObject } from "./object.ts";
 import { outputOf } from "./plannedStep.ts";
 

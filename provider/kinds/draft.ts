@@ -1,7 +1,6 @@
 import type { Role } from "@gatehouse-access/sdk/contract";
 import { definitionsByName, type KindName } from "../resources/index.ts";
-import { kinds } from "./index.ts";
-import type { NamespaceState } from "./namespaceState.ts";
+import type { NamespaceObjects } from "./namespaceObjects.ts";
 import type { LiveObject, Objects, Values } from "./object.ts";
 import { UnpredictableError } from "./plannedStep.ts";
 
@@ -11,7 +10,7 @@ type Definition = Pick<LiveObject["definition"], "name">;
  * A copy of a namespace to which the steps of a plan are applied one by one, to predict the namespace after the plan.
  */
 export class Draft {
-  readonly live: NamespaceState;
+  readonly live: NamespaceObjects;
   /** Time at which the plan is applied. */
   readonly now: Date;
   /** The role of the user or API key that applies the plan; undefined if unknown. */
@@ -27,7 +26,7 @@ export class Draft {
   readonly #changed = new Map<KindName, Map<string, LiveObject>>();
 
   constructor(
-    live: NamespaceState,
+    live: NamespaceObjects,
     now: Date,
     creatorRole: Role | undefined,
     statedOwners: ReadonlyMap<string, string> = new Map(),
@@ -43,7 +42,7 @@ export class Draft {
   readonly of = ({ name }: Definition): Objects | undefined =>
     this.#changed.get(name as KindName) ?? this.live.of({ name });
 
-  /** All objects by kind, as a {@link NamespaceState} contains them. */
+  /** All objects by kind, as a {@link NamespaceObjects} contains them. */
   objects(): ReadonlyMap<KindName, Objects> {
     return new Map<KindName, Objects>([...this.live.objects, ...this.#changed]);
   }
@@ -64,7 +63,7 @@ export class Draft {
     const whole = definitionsByName[name];
     const before = object ?? own.get(key);
     const id = before?.id ?? `${this.live.tenant}/${key}`;
-    const displayed = kinds[name].plan.nameOf?.(state) ?? String(state.name ?? key);
+    const displayed = whole.displayName?.(state) ?? String(state.name ?? key);
     own.set(key, { ...before, definition: whole, id, name: displayed, state });
   }
 

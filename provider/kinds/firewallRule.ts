@@ -5,7 +5,7 @@ import { idWithin, sameInputs } from "../resources/values.ts";
 import type { Connection } from "../service/connection.ts";
 import type { Draft } from "./draft.ts";
 import { type Kind, listedBy } from "./kind.ts";
-import type { NamespaceState } from "./namespaceState.ts";
+import type { HasObjects } from "./namespaceObjects.ts";
 import type { LiveObject, Values } from "./object.ts";
 import { outputOf, type PlannedStep } from "./plannedStep.ts";
 import { endOf } from "./policyParts.ts";
@@ -55,7 +55,6 @@ export const firewallRule: Kind = {
     keyOf: (before) => outputOf(before, "ruleId"),
     newKey: adopted,
     values: (_draft, { key }) => ({ ruleId: key }),
-    nameOf: ({ action, priority }) => `${action} at priority ${priority}`,
   },
   decides: {
     parts: (objects) => ({ rules: Array.from(objects, ({ state }) => accessRule(state as RuleState)) }),
@@ -81,7 +80,7 @@ export async function readRules(connection: Connection, tenant: string): Promise
 }
 
 /** Returns the firewall rules of a namespace, oldest first. */
-export const rulesOf = (state: Pick<NamespaceState, "of">): AccessRule[] =>
+export const rulesOf = (state: HasObjects): AccessRule[] =>
   Array.from(state.of(definition)?.values() ?? [], ({ state }) => accessRule(state as RuleState));
 
 function accessRule(state: RuleState): AccessRule {

@@ -6,7 +6,7 @@ import { byTexts } from "../words.ts";
 import { changeList } from "./changes.ts";
 import type { Draft } from "./draft.ts";
 import { type Kind, listedBy } from "./kind.ts";
-import type { NamespaceState } from "./namespaceState.ts";
+import type { NamespaceObjects } from "./namespaceObjects.ts";
 import type { Values } from "./object.ts";
 import { outputOf, type PlannedStep } from "./plannedStep.ts";
 
@@ -98,7 +98,7 @@ export interface OtherPrivilege {
   readonly privilege: string;
 }
 
-function changesBetween(before: NamespaceState, after: NamespaceState): OtherPrivilege[] {
+function changesBetween(before: NamespaceObjects, after: NamespaceObjects): OtherPrivilege[] {
   const [was, is] = [before.of(definition), after.of(definition)];
   const changes = [...new Map([...(was ?? []), ...(is ?? [])])].flatMap(([key, object]): OtherPrivilege[] => {
     const [old, now] = [was?.get(key), is?.get(key)].map((one) => one && privilege(one.state));

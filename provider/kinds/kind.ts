@@ -8,7 +8,6 @@ import type {
   LintOptions,
   NamespacePolicy,
   Principal,
-  SshIdentity,
   SubjectFacts,
 } from "@gatehouse-access/sdk/policy";
 import type { ResourceValues } from "../engine/index.ts";
@@ -17,6 +16,7 @@ import type { Connection } from "../service/connection.ts";
 import type { OperationId } from "../service/operations.ts";
 import type { ChangeList } from "./changes.ts";
 import type { Draft } from "./draft.ts";
+import type { DecidingFacts, ObjectsOf, Unread } from "./namespaceObjects.ts";
 import type { LiveObject, Objects, Values } from "./object.ts";
 import type { PlannedStep } from "./plannedStep.ts";
 import type { HeldRole } from "./roles.ts";
@@ -82,15 +82,6 @@ export interface ReadObjects {
   readonly notEvaluated?: readonly string[];
 }
 
-/** Objects that could not be read. */
-export interface Unread {
-  /** The objects in sentences: `API keys`. */
-  readonly what: string;
-  readonly reason: string;
-  /** What cannot be detected without these objects, as a clause. */
-  readonly missed: string;
-}
-
 /** Objects that are parts of other objects, as the tags of a device are. */
 export interface Parts {
   /** Returns the objects, from the objects that contain them. */
@@ -120,9 +111,6 @@ export interface Watched {
   /** Returns the privilege that an object gives beside logins and roles, as a sentence without its subject. */
   readonly privilege?: (state: Values) => string | undefined;
 }
-
-/** Returns the objects of a kind; undefined if they could not be read. */
-export type ObjectsOf = (definition: Pick<ResourceDefinition, "name">) => Objects | undefined;
 
 /** The facts about a repair that decide whether it may delete an object. */
 export interface Repairing {
@@ -157,8 +145,6 @@ export interface KindPlan {
    * @throws UnpredictableError if the object cannot be predicted
    */
   readonly values?: (draft: Draft, change: PlannedChange) => Values;
-  /** Returns the display name of an object. @default the input `name` */
-  readonly nameOf?: (state: Values) => string;
   /** Replaces the generic creation. */
   readonly create?: (draft: Draft, planned: PlannedStep, inputs: Values) => void;
   /** Replaces the generic update. */
@@ -226,19 +212,6 @@ export interface Deciding {
   readonly subject?: SubjectFacts["kind"];
   /** The part of an access decision that refers to an object, beside its subject. */
   readonly decision?: "rule" | "policy";
-}
-
-/** Facts about a namespace that decide how its objects are evaluated. */
-export interface DecidingFacts {
-  /** True if the server ends access by itself. Otherwise, the policy has no ends and no owners of keys. */
-  readonly enforcesExpiry: boolean;
-  /** True if the server has access policies. */
-  readonly hasAccessModes: boolean;
-  /**
-   * The SSH keys of users, by user id and by e-mail address in lower case. Undefined if the credential may not read
-   * them.
-   */
-  readonly userKeys: ReadonlyMap<string, readonly SshIdentity[]> | undefined;
 }
 
 /** Where `import` writes the declarations of a kind. */

@@ -1,6 +1,5 @@
 import type { Role } from "@gatehouse-access/sdk/contract";
 import {
-  type AccessKey,
   type AccessMember,
   expiryOf,
   hasPassed,
@@ -18,8 +17,8 @@ import { byTexts, counted, untilText } from "../words.ts";
 import { changeList } from "./changes.ts";
 import { changedEnd, listedNames } from "./changeTexts.ts";
 import type { Draft } from "./draft.ts";
-import { type DecidingFacts, type Kind, listedBy, type ReadObjects } from "./kind.ts";
-import type { NamespaceState } from "./namespaceState.ts";
+import { type Kind, listedBy, type ReadObjects } from "./kind.ts";
+import type { DecidingFacts, HasObjects } from "./namespaceObjects.ts";
 import type { LiveObject, Objects, Values } from "./object.ts";
 import { outputOf } from "./plannedStep.ts";
 import { endOf } from "./policyParts.ts";
@@ -82,7 +81,6 @@ export const member: Kind = {
       // the state.
       return (after && outputOf(after, "userId")) || userIdOf(draft, address) || address;
     },
-    nameOf: ({ accountEmail }) => String(accountEmail),
     values(draft, { planned, inputs, key, object }) {
       const email = String(inputs.email);
       if (object) return {};
@@ -106,7 +104,9 @@ export const member: Kind = {
     title: "Member changes",
     what: "member change",
     between: (before, after) =>
-      memberChanges(membersOf(before) ?? [], membersOf(after) ?? [], after.policy.keys),
+      memberChanges(membersOf(before) ?? [], membersOf(after) ?? [], [
+        ...(after.of(definitionsByName.PublicKey)?.values() ?? []),
+      ]),
     sentence: memberSentence,
     isLoss: ({ change }) => change === "removed",
     // Without an end in the change, the end stays.
@@ -202,20 +202,18 @@ function memberIn(object: LiveObject): Member {
 const NO_END = "0001-01-01T00:00:00Z";
 
 /** Returns the members and invited users of a namespace; undefined if they could not be read. */
-export function membersOf(state: Pick<NamespaceState, "of">): Member[] | undefined {
+export function membersOf(state: HasObjects): Member[] | undefined {
   const objects = state.of(definition);
   return objects && Array.from(objects.values(), memberIn);
 }
 
-/** Returns a namespace in which invited users are members, since they can accept at any time without a review. */
-export function withInvitedAsMembers(state: NamespaceState): NamespaceState {
-  const members = state.of(definition);
-  if (!members) return state;
-  const accepted = Array.from(members, ([key, object]) => {
-    return [key, { ...object, state: { ...object.state, status: "accepted" } }] as const;
-  });
-  return state.with({ objects: new Map([...state.objects, ["Member", new Map(accepted)]]) });
-}
+/** Returns the members with invited users as members, since they can accept at any time without a review. */
+export const invitedAsMembers = (members: Objects): Objects =>
+  new Map(
+    Array.from(members, ([key, object]) => {
+      return [key, { ...object, state: { ...object.state, status: "accepted" } }] as const;
+    }),
+  );
 
 /** True if a membership has an end that has passed. */
 export const hasMembershipEnded = ({ accessExpiresAt }: Pick<Member, "accessExpiresAt">, at: Date): boolean =>
@@ -243,7 +241,7 @@ type Roled = Pick<Member, "id" | "email" | "role" | "accessExpiresAt">;
 export function memberChanges(
   before: readonly Roled[],
   after: readonly Roled[],
-  keys: readonly AccessKey[] = [],
+  keys: readonly LiveObject[] = [],
 ): MemberChange[] {
   const was = new Map(before.map((member) => [member.email, member]));
   const is = new Map(after.map((member) => [member.email, member]));
@@ -263,7 +261,7 @@ export function memberChanges(
     if (from === to && !isEndChanged) return [];
     const change = from === undefined ? "added" : to === undefined ? "removed" : from === to ? "end" : "role";
     const isEnded = !member || hasEnded(member);
-    const owned = keys.filter(({ owner }) => owner !== undefined && [old?.id, email].includes(owner));
+    const owned = keys.filter(({ state }) => [old?.id, email].includes(String(state.ownerId)));
     return [
       {
         change,

@@ -1,4 +1,4 @@
-import { ownTypeName, type ResourceValues, type Shown, urnType } from "../engine/index.ts";
+import type { ResourceValues, Shown } from "../engine/index.ts";
 import { definitionsByName } from "../resources/index.ts";
 import {
   type NamespaceSettings,
@@ -7,10 +7,11 @@ import {
   settingChanges,
 } from "../resources/namespace.ts";
 import type { Style } from "../style.ts";
+import { ownTypeName, urnType } from "../urn.ts";
 import { changeList } from "./changes.ts";
 import type { Draft } from "./draft.ts";
 import { type Kind, listedBy } from "./kind.ts";
-import type { NamespaceState } from "./namespaceState.ts";
+import type { HasObjects } from "./namespaceObjects.ts";
 import { hiddenValues, isHidden, outputOf, UnpredictableError } from "./plannedStep.ts";
 
 const definition = definitionsByName.Namespace;
@@ -55,7 +56,7 @@ export const namespace: Kind = {
 };
 
 /** Returns the settings of a namespace; undefined if they could not be read. */
-export const settingsOf = (state: Pick<NamespaceState, "of">): NamespaceSettings | undefined =>
+export const settingsOf = (state: HasObjects): NamespaceSettings | undefined =>
   [...(state.of(definition)?.values() ?? [])][0]?.state.settings as NamespaceSettings | undefined;
 
 /** A sentence about a changed setting: `sessionRecord changes from true to false, which weakens a protection`. */

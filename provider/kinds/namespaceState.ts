@@ -1,48 +1,10 @@
-import type { EvaluatedLogins, NamespacePolicy } from "@gatehouse-access/sdk/policy";
+import type { NamespacePolicy } from "@gatehouse-access/sdk/policy";
 import type { KindName } from "../resources/index.ts";
 import { byTexts } from "../words.ts";
 import { kindOf, kinds, kindsWith } from "./index.ts";
-import type { DecidingFacts, PolicyParts, Unread } from "./kind.ts";
+import type { PolicyParts } from "./kind.ts";
+import { type DecidingFacts, type NamespaceContent, NamespaceObjects } from "./namespaceObjects.ts";
 import type { LiveObject, Objects } from "./object.ts";
-
-/** Facts about a namespace that no object contains and no plan changes. */
-export interface NamespaceFacts extends DecidingFacts {
-  /** Id of the namespace. */
-  readonly tenant: string;
-  /** Name of the namespace; its id if the credential may not read the name. */
-  readonly name: string;
-  /**
-   * The ids of users who own keys and are not members, by e-mail address in lower case. Such a key admits logins again if
-   * its owner becomes a member. Other servers, and servers whose caller is not an administrator, return no addresses.
-   */
-  readonly formerOwners: ReadonlyMap<string, string>;
-  /** The login names and addresses of the most recent sessions, and the number of these sessions. */
-  readonly seen: EvaluatedLogins & { readonly sessions: number };
-  /** The lists that could not be read, although outcomes of access policies depend on them, as sentences. */
-  readonly unreadIdentity: readonly string[];
-}
-
-/** The content of a {@link NamespaceState}. */
-export interface NamespaceContent {
-  readonly facts: NamespaceFacts;
-  /** The objects by kind. A kind that could not be read is missing. */
-  readonly objects: ReadonlyMap<KindName, Objects>;
-  /** The objects that could not be read, by kind. */
-  readonly unread: ReadonlyMap<KindName, Unread>;
-  /** True if access policies decide about logins, and not public keys and firewall rules. */
-  readonly accessPoliciesDecide: boolean;
-  /**
-   * The reason why the access in the namespace is not known, as a sentence. Undefined if the policy decides about logins.
-   */
-  readonly accessUnknown: string | undefined;
-  /**
-   * Lists and resources that could not be evaluated, as sentences. The actual access may differ from the policy because
-   * of them.
-   */
-  readonly notEvaluated: readonly string[];
-  /** Other facts that could not be determined, as sentences. */
-  readonly unknown: readonly string[];
-}
 
 /**
  * Returns objects of one kind by their key. Two keys can be equal if a server does not return what distinguishes the
@@ -59,44 +21,8 @@ export function byKey(objects: Iterable<LiveObject>): Objects {
 }
 
 /** A namespace: its objects by kind. Live, or after a plan. */
-export class NamespaceState implements NamespaceContent {
-  readonly facts: NamespaceFacts;
-  readonly objects: ReadonlyMap<KindName, Objects>;
-  readonly unread: ReadonlyMap<KindName, Unread>;
-  readonly accessPoliciesDecide: boolean;
-  readonly accessUnknown: string | undefined;
-  readonly notEvaluated: readonly string[];
-  readonly unknown: readonly string[];
+export class NamespaceState extends NamespaceObjects {
   #policy: NamespacePolicy | undefined;
-
-  constructor(content: NamespaceContent) {
-    this.facts = content.facts;
-    this.objects = content.objects;
-    this.unread = content.unread;
-    this.accessPoliciesDecide = content.accessPoliciesDecide;
-    this.accessUnknown = content.accessUnknown;
-    this.notEvaluated = content.notEvaluated;
-    this.unknown = content.unknown;
-  }
-
-  /** Id of the namespace. */
-  get tenant(): string {
-    return this.facts.tenant;
-  }
-
-  /** Name of the namespace; its id if the credential may not read the name. */
-  get name(): string {
-    return this.facts.name;
-  }
-
-  /** The login names and addresses of the most recent sessions. */
-  get seen(): NamespaceFacts["seen"] {
-    return this.facts.seen;
-  }
-
-  /** Returns the objects of a kind, by their key. Undefined if they could not be read. */
-  readonly of = ({ name }: { readonly name: string }): Objects | undefined =>
-    this.objects.get(name as KindName);
 
   /** The objects that decide about logins. */
   get policy(): NamespacePolicy {
@@ -128,6 +54,11 @@ export class NamespaceState implements NamespaceContent {
   /** Returns the same namespace with another content. */
   with(changes: Partial<NamespaceContent>): NamespaceState {
     return new NamespaceState({ ...this.#content(), ...changes });
+  }
+
+  /** Returns the same namespace with other objects of one kind. */
+  withObjects({ name }: { readonly name: string }, objects: Objects): NamespaceState {
+    return this.with({ objects: new Map([...this.objects, [name as KindName, objects]]) });
   }
 
   /** Returns the namespace without some of its objects. */

@@ -1,6 +1,7 @@
-import { holds, type ResourceValues, type Shown, type Step } from "../engine/index.ts";
+import type { ResourceValues, Step } from "../engine/index.ts";
 import type { InputField, ResourceDefinition } from "../resources/definition.ts";
 import { canonical } from "../resources/values.ts";
+import { holds, type Shown } from "../shownValue.ts";
 import type { Values } from "./object.ts";
 
 /** A step of a plan in one namespace. A move to another namespace becomes two steps, one in each namespace. */

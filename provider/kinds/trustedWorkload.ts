@@ -8,7 +8,7 @@ import { PLAIN, type Style } from "../style.ts";
 import { byText, byTexts, counted } from "../words.ts";
 import { changeList } from "./changes.ts";
 import { type Kind, listedBy } from "./kind.ts";
-import type { NamespaceState } from "./namespaceState.ts";
+import type { HasObjects } from "./namespaceObjects.ts";
 import type { LiveObject } from "./object.ts";
 import { outputOf } from "./plannedStep.ts";
 import { gainedRole } from "./roles.ts";
@@ -78,7 +78,7 @@ function workloadIn({ state }: LiveObject): Workload {
 }
 
 /** Returns the trusted workloads of a namespace; undefined if they could not be read. */
-export function workloadsOf(state: Pick<NamespaceState, "of">): Workload[] | undefined {
+export function workloadsOf(state: HasObjects): Workload[] | undefined {
   const objects = state.of(definition);
   return objects && Array.from(objects.values(), workloadIn);
 }

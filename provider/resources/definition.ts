@@ -279,6 +279,11 @@ export interface ResourceDefinition<I extends Inputs = Inputs, O extends Outputs
    */
   list?(connection: Connection, tenant: string): Promise<readonly Listed<State<I, O>>[]>;
   /**
+   * Returns the display name of an object, as {@link list} returns it.
+   * @default the value `name`
+   */
+  displayName?(state: Values): string;
+  /**
    * Returns the id of the object with this name, or undefined if no object has this name.
    * @default the id of the object with that name in {@link list}
    * @throws Error if several objects have the name

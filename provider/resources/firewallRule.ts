@@ -97,9 +97,11 @@ export const firewallRule = defineExpiring({
       .find(({ id, state }) => !isOthers?.(id) && declares(fields, state, inputs));
   },
 
+  displayName: nameOf,
+
   async list(connection, tenant) {
     return (await connection.firewallRules(tenant)).map((rule) =>
-      listed(`${tenant}/${rule.id}`, `${rule.action} at priority ${rule.priority}`, toState(tenant, rule), {
+      listed(`${tenant}/${rule.id}`, nameOf(rule), toState(tenant, rule), {
         declaredBy: rule.declaredBy,
       }),
     );
@@ -147,6 +149,11 @@ export const firewallRule = defineExpiring({
     );
   },
 });
+
+/** Rules have no name, so reports name them by these values. */
+function nameOf({ action, priority }: { readonly action?: unknown; readonly priority?: unknown }): string {
+  return `${action} at priority ${priority}`;
+}
 
 function bodyOf({ action, priority, sourceIp, username, filter, active = true }: InputValues<typeof fields>) {
   return { action, priority, sourceIp, username, filter, active };

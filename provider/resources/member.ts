@@ -101,6 +101,8 @@ const expiring = defineExpiring({
     return existing(tenant, inputs.email, found);
   },
 
+  displayName: ({ accountEmail }) => String(accountEmail),
+
   async list(connection, tenant) {
     const people = await peopleOf(connection, tenant);
     const invited = (await people?.invited()) ?? [];

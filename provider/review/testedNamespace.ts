@@ -2,7 +2,7 @@ import { ConfigurationError } from "@gatehouse-access/sdk";
 import type { Plan } from "../engine/index.ts";
 import { namespacesUsedBy, type OwnResource } from "../estate/coverage.ts";
 import { evaluatedFor, readEach, readNamespace } from "../estate/readNamespace.ts";
-import { membersOf, withInvitedAsMembers } from "../kinds/member.ts";
+import { invitedAsMembers, membersOf } from "../kinds/member.ts";
 import type { NamespaceState } from "../kinds/namespaceState.ts";
 import { withAdoptedNamespaces } from "../plan/adoptedNamespaces.ts";
 import { applyPlan } from "../plan/planned/appliedPlan.ts";
@@ -41,6 +41,7 @@ import {
   testCoverage,
   usedBy,
 } from "../policyTests/testCoverage.ts";
+import { definitionsByName } from "../resources/index.ts";
 import type { Connection } from "../service/connection.ts";
 import { byText } from "../words.ts";
 import { actorOf } from "./guards/planProblems.ts";
@@ -259,6 +260,7 @@ export async function plannedNamespace(connection: Connection, plan: Plan): Prom
     .map((tenant) => [tenant, stepsOf(adopting, tenant, home ?? "").steps.length] as const);
   const notEvaluated = [...planned.notEvaluated, ...after.notEvaluated];
   const unknown = [...planned.unknown, ...after.unknown];
-  const counted = withInvitedAsMembers(after);
+  const members = after.of(definitionsByName.Member);
+  const counted = members ? after.withObjects(definitionsByName.Member, invitedAsMembers(members)) : after;
   return { after: counted.with({ notEvaluated, unknown }), others: new Map(others) };
 }
