@@ -7,6 +7,7 @@ import { z } from "zod";
 import { pages, schemaFiles } from "../docs/generate/pages.ts";
 import { policyTestExamples } from "../docs/generate/policyTestApiPage.ts";
 import { requestSentences, SENTENCES_FILE } from "../docs/generate/requestSentences.ts";
+import { kindsWith } from "../provider/kinds/index.ts";
 import { classSource } from "../provider/providers/generate/classSource.ts";
 import { exampleOf } from "../provider/providers/generate/exampleOf.ts";
 import { defineResource, optional, output } from "../provider/resources/definition.ts";
@@ -29,6 +30,18 @@ it.each(Object.entries(schemaFiles()))("provider/schemas/%s matches the types", 
 it("sdk/requestSentences.ts has the sentences of the errors of requests (else: npm run docs)", () => {
   const file = new URL(SENTENCES_FILE, new URL("../docs/generate/", import.meta.url));
   expect(readFileSync(file, "utf8")).toBe(requestSentences());
+});
+
+it("the guide of drift has the kinds of access.ignore", () => {
+  const guide = readFileSync(new URL("../docs/guides/drift.md", import.meta.url), "utf8");
+  const [, section = ""] = guide.split("## access.ignore");
+  const rows = section.split("## ")[0]?.match(/^\| `.*?\|/gm) ?? [];
+  const named = rows.flatMap((row) => Array.from(row.matchAll(/`(\w+)`/g), ([, kind]) => kind));
+  expect(named.sort()).toEqual(
+    kindsWith("watched")
+      .map(({ definition }) => definition.name)
+      .sort(),
+  );
 });
 
 it("every field of every resource has a description", () => {

@@ -14,7 +14,7 @@ import { serviceAccount } from "./serviceAccount.ts";
 import { tag } from "./tag.ts";
 import { trustedWorkload } from "./trustedWorkload.ts";
 
-/** What each kind of object means, by the name of its resource type. Reports list the kinds in this order. */
+/** The meaning of each kind of object, by the name of its resource type. Reports list the kinds in this order. */
 export const kinds: Readonly<Record<KindName, Kind>> = {
   Namespace: namespace,
   Member: member,

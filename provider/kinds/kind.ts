@@ -22,16 +22,16 @@ import type { PlannedStep } from "./plannedStep.ts";
 import type { HeldRole } from "./roles.ts";
 
 /**
- * What a kind of object means in a namespace: how it is read, what a plan does to it, which privileges it gives, and how
- * reports name it. Generic code calls these parts and names no kind.
+ * The meaning of a kind of object in a namespace: its reading, the effect of a plan on its objects, the privileges that
+ * the objects give, and the words of reports. Generic code calls these parts and names no kind.
  */
 export interface Kind {
   readonly definition: ResourceDefinition;
   /** Returns the key of an object in its namespace. Another object never gets the same key. */
   readonly keyOf: (object: LiveObject) => string;
-  /** How the objects are read. Undefined if they are parts of other objects, as the tags of a device are. */
+  /** The reading of the objects. Undefined if they are parts of other objects, as the tags of a device are. */
   readonly reading: Reading | undefined;
-  /** How the objects are found in other objects. Undefined if they are read. */
+  /** The way to the objects as parts of other objects. Undefined if they are read. */
   readonly parts: Parts | undefined;
   /**
    * The objects for which every review, coverage and drift report checks whether a program manages them; undefined if
@@ -41,7 +41,7 @@ export interface Kind {
   /** The operations that the resource calls, for the check of permissions before a run. */
   readonly operations: Readonly<Record<"create" | "update" | "delete", readonly OperationId[]>>;
   readonly plan: KindPlan;
-  /** What the objects decide about logins; undefined if they decide about none. */
+  /** The part of the objects in decisions about logins; undefined if they decide about none. */
   readonly decides: Deciding | undefined;
   /** Returns the role that an object gives to a user or a program. Undefined for kinds that give no roles. */
   readonly role: ((object: LiveObject) => HeldRole | undefined) | undefined;
@@ -55,11 +55,11 @@ export interface Kind {
   readonly imported: Imported | undefined;
 }
 
-/** How the objects of a kind are read. */
+/** The reading of the objects of a kind. */
 export interface Reading {
   /** The objects in sentences: `API keys`. */
   readonly what: string;
-  /** What cannot be detected without these objects, as a clause. */
+  /** The consequence if the objects are not read, as a clause: `unmanaged API keys cannot be detected`. */
   readonly missed: string;
   /** True if a namespace without these objects cannot be evaluated at all. */
   readonly isRequired: boolean;
@@ -94,7 +94,7 @@ export interface Parts {
   readonly wholeOf: (part: LiveObject) => string;
 }
 
-/** How a report treats unmanaged objects of a kind. */
+/** The treatment of unmanaged objects of a kind in reports. */
 export interface Watched {
   /**
    * Returns true if an object counts.
@@ -124,7 +124,7 @@ export interface Repairing {
   readonly isClosed: boolean;
 }
 
-/** What a kind does in a plan beyond the generic create, update and delete of an object by its inputs. */
+/** The effects of a kind in a plan beyond the generic create, update and delete of an object by its inputs. */
 export interface KindPlan {
   /**
    * Steps of a lower stage are applied first, since other resources refer to their objects: `names` for tags and device
@@ -194,7 +194,7 @@ export interface PolicyParts {
   readonly principals?: readonly Principal[];
 }
 
-/** What a kind of object decides about logins. */
+/** The part of a kind of object in decisions about logins. */
 export interface Deciding {
   /** Returns the parts of the policy that the objects of the kind are. */
   readonly parts: (objects: Iterable<LiveObject>, facts: DecidingFacts) => PolicyParts;

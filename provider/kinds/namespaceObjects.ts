@@ -60,7 +60,7 @@ export interface Unread {
   /** The objects in sentences: `API keys`. */
   readonly what: string;
   readonly reason: string;
-  /** What cannot be detected without these objects, as a clause. */
+  /** The consequence, as a clause: `unmanaged API keys cannot be detected`. */
   readonly missed: string;
 }
 

@@ -67,8 +67,11 @@ export function comparable(
 
 /** The changes of privileges beside access, by the list of the report. */
 export interface OtherChanges {
+  /** Members who are added, are removed, or get another role or end. */
   readonly members: readonly MemberChange[];
+  /** Trusted workloads that are added, removed or changed. */
   readonly workloads: readonly WorkloadChange[];
+  /** API keys that are added, removed or changed. */
   readonly apiKeys: readonly ApiKeyChange[];
   /** Changed settings of the namespace, with the values before and after the change. */
   readonly settings: readonly SettingChange[];

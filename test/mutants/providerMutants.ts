@@ -101,21 +101,63 @@ export const providerMutants: readonly Mutant[] = [
       },
     ],
   ),
+  ...[
+    ["member", 'create: ["inviteMember"], update: ["updateMember"], delete: ["removeMember"]'],
+    [
+      "accessPolicy",
+      'create: ["createAccessPolicy"],\n    update: ["updateAccessPolicy"],\n    delete: ["deleteAccessPolicy"],',
+    ],
+    [
+      "installKey",
+      'create: ["createInstallKey"],\n    update: ["updateInstallKey"],\n    delete: ["updateInstallKey"],',
+    ],
+    ["tag", 'create: [], update: ["renameTag"], delete: []'],
+    [
+      "deviceTagAttachment",
+      'create: ["createDeviceTag"], update: ["createDeviceTag"], delete: ["deleteDeviceTag"]',
+    ],
+  ].flatMap(([page = "", find = ""]) =>
+    mutantsOf(
+      `provider/kinds/${page}.ts`,
+      [PERMISSIONS],
+      [
+        {
+          guard: `The operations of ${page} need their permissions.`,
+          find,
+          replace: "create: [], update: [], delete: []",
+        },
+      ],
+    ),
+  ),
+  ...(
+    [
+      [
+        "trustedWorkload",
+        "A repair keeps the workload that runs it.",
+        "idWithin(object) === workloadId ?",
+        'workloadId === "" ?',
+      ],
+      ["member", "A repair keeps the user who runs it.", "idWithin(object) === userId ?", 'userId === "" ?'],
+      [
+        "apiKey",
+        "A repair with an API key keeps every API key.",
+        'credential === "apiKey"\n        ?',
+        'credential === "anonymous"\n        ?',
+      ],
+      [
+        "accessPolicy",
+        "A repair keeps the last access policies.",
+        "isClosed ?",
+        "isClosed && _object.name === _object.id ?",
+      ],
+    ] as const
+  ).flatMap(([page, guard, find, replace]) =>
+    mutantsOf(`provider/kinds/${page}.ts`, [REPAIR], [{ guard, find, replace }]),
+  ),
   ...mutantsOf(
     "provider/review/guards/planProblems.ts",
     [PERMISSIONS],
     [
-      ...[
-        ["Member", 'needs(["inviteMember"], ["updateMember"], ["removeMember"])'],
-        ["AccessPolicy", 'needs(["createAccessPolicy"], ["updateAccessPolicy"], ["deleteAccessPolicy"])'],
-        ["InstallKey", 'needs(["createInstallKey"], ["updateInstallKey"], ["updateInstallKey"])'],
-        ["Tag", 'needs([], ["renameTag"], [])'],
-        ["DeviceTagAttachment", 'needs(["createDeviceTag"], ["createDeviceTag"], ["deleteDeviceTag"])'],
-      ].map(([kind = "", row = ""]) => ({
-        guard: `NEEDS has a row for ${kind}.`,
-        find: `  ${kind}: ${row},\n`,
-        replace: "",
-      })),
       {
         guard: "A user needs the role of the operation.",
         find: "minRole !== null && role !== undefined && !roleAtLeast(role, minRole)",
@@ -149,7 +191,7 @@ export const providerMutants: readonly Mutant[] = [
       },
       {
         guard: "A removed Device resource removes its device only if onDestroy is remove.",
-        find: 'if (name === "Device" && before?.outputs.onDestroy !== "remove") return false;',
+        find: 'if (definition === definitionsByName.Device && before?.outputs.onDestroy !== "remove") return false;',
         replace: "",
       },
     ],
@@ -251,7 +293,7 @@ export const providerMutants: readonly Mutant[] = [
     [
       {
         guard: "The patterns of firewall rules have a maximum cost.",
-        find: "if (cost <= FIREWALL_PATTERNS_MAX || cost <= costOf(estate)) return [];",
+        find: "if (cost <= FIREWALL_PATTERNS_MAX || cost <= costOf(live)) return [];",
         replace: "if (cost > 0) return [];",
       },
     ],
@@ -260,26 +302,6 @@ export const providerMutants: readonly Mutant[] = [
     "provider/drift/repair.ts",
     [REPAIR],
     [
-      {
-        guard: "A repair keeps the workload that runs it.",
-        find: 'name === "TrustedWorkload" && workloadId !== undefined && idWithin(object) === workloadId',
-        replace: 'name === "TrustedWorkload" && workloadId === ""',
-      },
-      {
-        guard: "A repair keeps the user who runs it.",
-        find: 'name === "Member" && userId !== undefined && idWithin(object) === userId',
-        replace: 'name === "Member" && userId === ""',
-      },
-      {
-        guard: "A repair with an API key keeps every API key.",
-        find: 'if (name === "ApiKey" && kind === "apiKey")',
-        replace: 'if (name === "ApiKey" && kind === "anonymous")',
-      },
-      {
-        guard: "A repair keeps the last access policies.",
-        find: 'if (name === "AccessPolicy" && isLast(object))',
-        replace: 'if (name === "AccessPolicy" && isLast(object) && kind === "anonymous")',
-      },
       {
         guard: "A repair keeps objects that this stack declared earlier.",
         find: "if (declarer && isSameStack(declarer, repairer) && !repairer.deletesForgotten)",
@@ -472,19 +494,9 @@ export const providerMutants: readonly Mutant[] = [
     [POLICY_TESTS],
     [
       {
-        guard: "A policy test without the members fails.",
-        find: "if (!members || reason !== undefined)",
-        replace: "if (!members)",
-      },
-      {
-        guard: "A policy test without the API keys fails.",
-        find: 'if (!apiKeys) throw new Error(unreadable.apiKeys ?? "API keys could not be read");\n      return apiKeys;',
-        replace: "return apiKeys ?? [];",
-      },
-      {
-        guard: "A policy test without the trusted workloads fails.",
-        find: 'if (!trustedWorkloads) throw new Error("trusted workloads could not be read");\n      return trustedWorkloads;',
-        replace: "return trustedWorkloads ?? [];",
+        guard: "A policy test without the objects of a kind fails.",
+        find: "if (objects === undefined || unread.has(name as KindName))",
+        replace: "if (objects === undefined)",
       },
       {
         guard: "A policy test fails if the access is not known.",
@@ -670,6 +682,17 @@ export const providerMutants: readonly Mutant[] = [
     ],
   ),
   ...mutantsOf(
+    "provider/kinds/plannedStep.ts",
+    [ON_SERVICE],
+    [
+      {
+        guard: "A resource with its own credential needs none of the credential's permissions.",
+        find: 'Object.values((after ?? before)?.provider ?? {}).some((value) => holds(value, "[secret]"));',
+        replace: "before === after;",
+      },
+    ],
+  ),
+  ...mutantsOf(
     "provider/plan/steps.ts",
     [ON_SERVICE],
     [
@@ -677,11 +700,6 @@ export const providerMutants: readonly Mutant[] = [
         guard: "A resource of another service is not evaluated (onService).",
         find: 'return typeof own !== "string" || isSameService(own, url) ? undefined : own;',
         replace: "return own === url ? undefined : undefined;",
-      },
-      {
-        guard: "A resource with its own credential needs none of the credential's permissions.",
-        find: 'Object.values((after ?? before)?.provider ?? {}).some((value) => holds(value, "[secret]"));',
-        replace: "before === after;",
       },
       {
         guard: "The namespace of an instance with its own credential is unknown.",

@@ -273,7 +273,7 @@ const ways: readonly Way[] = [
       kind: "InstallKey",
       section: "Other privileges",
     },
-    ...{ title: "InstallKey x enrolls devices in the namespace", drift: "effects", created: "x" },
+    ...{ title: "InstallKey x enrolls devices in the namespace", drift: "privileges", created: "x" },
     sides: { after: { name: "x", mode: "automatic" } },
   },
 ];
@@ -322,7 +322,7 @@ const DRIFT_SECTIONS: Readonly<Record<Way["drift"], string>> = {
   workloads: "Trusted workload changes from drift",
   apiKeys: "API key changes from drift",
   settings: "Setting changes from drift",
-  effects: "Unmanaged",
+  privileges: "Other privileges from drift",
 };
 
 test("the guide has the table of these ways", () => {
