@@ -131,8 +131,10 @@ const IDENTITY: Rows = [
     [
       2,
       "No access changes",
-      `AccessPolicy Operators: ${OF_ALICE}`,
-      "Member alice@example.com: gives the role operator; user alice",
+      "AccessPolicy Operators (",
+      `): ${OF_ALICE}`,
+      "Member alice@example.com (",
+      "): gives the role operator; user alice",
       "ApiKey ci-key: gives the role administrator",
       "7 blocking findings",
     ],

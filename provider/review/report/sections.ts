@@ -10,9 +10,16 @@ import {
   type OtherChanges,
   weakenedBy,
 } from "../../privileges/privileges.ts";
-import type { Style } from "../../style.ts";
+import { PLAIN, type Style } from "../../style.ts";
 import { counted, OTHER_LOGINS, untilText } from "../../words.ts";
-import type { NamespaceReview, Review, ReviewedFinding, Revision, Revisions } from "./review.ts";
+import type {
+  NamespaceReview,
+  Review,
+  ReviewedFinding,
+  Revision,
+  Revisions,
+  UndeclaredObject,
+} from "./review.ts";
 
 /** Formats the items of the sections of a report. */
 export interface ReportStyle extends Style {
@@ -80,8 +87,8 @@ export function namespaceSections(
     {
       title: `Unmanaged objects${whereIfSeveral}: ${managed}`,
       items: coverage.unmanaged.map(
-        ({ kind, name, widens, exception, declaredEarlier }) =>
-          `${kind} ${style.name(name)}${declaredEarlier ? ", declared by this stack earlier" : ""}${widens.length > 0 ? `: ${style.text(widens.join("; "))}` : ""}${exception ? ` (excepted until ${exception.until}: ${style.text(exception.reason)})` : ""}`,
+        ({ widens, exception, declaredEarlier, ...object }) =>
+          `${unmanagedTitle(object, style)}${declaredEarlier ? ", declared by this stack earlier" : ""}${widens.length > 0 ? `: ${style.text(widens.join("; "))}` : ""}${exception ? ` (excepted until ${exception.until}: ${style.text(exception.reason)})` : ""}`,
       ),
     },
     { title: `Limitations${where}`, items: [...notEvaluated, ...unknown].map(style.text) },
@@ -202,14 +209,20 @@ export function blockingFindings({ lint, access }: NamespaceReview): ReviewedFin
   );
 }
 
+/** Title of an unmanaged object, with the id that access.ignore needs: `PublicKey ana (73:d4:…)`. */
+const unmanagedTitle = (
+  { kind, id, name }: Pick<UndeclaredObject, "kind" | "id" | "name">,
+  style: Style,
+): string => `${kind} ${style.name(name)}${name === id ? "" : ` (${style.text(id)})`}`;
+
 const UNMANAGED_MAX = 10;
 
 function wideningOf({ unmanaged }: NamespaceReview["coverage"]): string[] {
   const open = unmanaged
     .filter(({ widens, exception }) => widens.length > 0 && exception === undefined)
     .map(
-      ({ kind, id, name, widens }) =>
-        `${kind} ${name}${name.startsWith(id) ? "" : ` (${id})`} is unmanaged and widens access: ${widens.join("; ")}`,
+      ({ widens, ...object }) =>
+        `${unmanagedTitle(object, PLAIN)} is unmanaged and widens access: ${widens.join("; ")}`,
     );
   const more = open.length - UNMANAGED_MAX;
   const others = more > 0 ? [`${more} more unmanaged objects widen access`] : [];
