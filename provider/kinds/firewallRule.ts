@@ -4,11 +4,10 @@ import { definitionsByName } from "../resources/index.ts";
 import { idWithin, sameInputs } from "../resources/values.ts";
 import type { Connection } from "../service/connection.ts";
 import type { Draft } from "./draft.ts";
-import { type Kind, listedBy } from "./kind.ts";
+import { endOf, type Kind, listedBy } from "./kind.ts";
 import type { HasObjects } from "./namespaceObjects.ts";
 import type { LiveObject, Values } from "./object.ts";
 import { outputOf, type PlannedStep } from "./plannedStep.ts";
-import { endOf } from "./policyParts.ts";
 
 const definition = definitionsByName.FirewallRule;
 

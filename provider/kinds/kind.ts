@@ -194,6 +194,13 @@ export interface PolicyParts {
   readonly principals?: readonly Principal[];
 }
 
+/** Returns the end of an object as a policy contains it. Policies are compared, so each time has only one form. */
+export const endOf = ({
+  expiresAt,
+}: {
+  readonly expiresAt?: string | undefined;
+}): { readonly expiresAt?: string } => (expiresAt ? { expiresAt: new Date(expiresAt).toISOString() } : {});
+
 /** The part of a kind of object in decisions about logins. */
 export interface Deciding {
   /** Returns the parts of the policy that the objects of the kind are. */

@@ -17,11 +17,10 @@ import { byTexts, counted, untilText } from "../words.ts";
 import { changeList } from "./changes.ts";
 import { changedEnd, listedNames } from "./changeTexts.ts";
 import type { Draft } from "./draft.ts";
-import { type Kind, listedBy, type ReadObjects } from "./kind.ts";
+import { endOf, type Kind, listedBy, type ReadObjects } from "./kind.ts";
 import type { DecidingFacts, HasObjects } from "./namespaceObjects.ts";
 import type { LiveObject, Objects, Values } from "./object.ts";
 import { outputOf } from "./plannedStep.ts";
-import { endOf } from "./policyParts.ts";
 import { gainedRole } from "./roles.ts";
 
 const definition = definitionsByName.Member;

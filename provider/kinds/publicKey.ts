@@ -5,12 +5,11 @@ import { definitionsByName } from "../resources/index.ts";
 import { sshFingerprintOf } from "../resources/publicKey.ts";
 import { idWithin } from "../resources/values.ts";
 import type { Draft } from "./draft.ts";
-import { type Kind, listedBy } from "./kind.ts";
+import { endOf, type Kind, listedBy } from "./kind.ts";
 import { userIdOf } from "./member.ts";
 import type { DecidingFacts } from "./namespaceObjects.ts";
 import type { Values } from "./object.ts";
 import { outputOf, UnpredictableError } from "./plannedStep.ts";
-import { endOf } from "./policyParts.ts";
 
 const definition = definitionsByName.PublicKey;
 
