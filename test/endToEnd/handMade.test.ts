@@ -177,7 +177,7 @@ describe("manual changes", { timeout: 120_000 }, () => {
     expect(review.code).toBe(2);
     expect(linesWith(review.stdout, "--allow-unmanaged")).toEqual([
       expect.stringMatching(
-        /FirewallRule \w+: allow at priority 999 is unmanaged and widens access: .*203\.0\.113\.7/,
+        /FirewallRule allow at priority 999 \(\w+\) is unmanaged and widens access: .*203\.0\.113\.7/,
       ),
     ]);
     for (const [line, error] of [
