@@ -61,9 +61,7 @@ export async function readNamespace(
   const [lists, userKeys, seen] = await Promise.all([
     Promise.all(
       kindsWith("reading").map(async (kind) => {
-        const isMissing = kind.definition.actsIn === "identity" && !hasAccessModes;
-        const read = isMissing ? NONE : await objectsOf(kind, connection, tenant, evaluatesAccess);
-        return { kind, ...read };
+        return { kind, ...(await objectsOf(kind, connection, tenant, evaluatesAccess)) };
       }),
     ),
     hasAccessModes && evaluatesAccess ? keysOfUsers(opened) : undefined,
@@ -108,9 +106,6 @@ export async function readNamespace(
   });
 }
 
-/** The objects of a server that does not have such objects. */
-const NONE: { readonly objects: Objects } & Omit<ReadObjects, "objects"> = { objects: new Map() };
-
 /** Reads the objects of a kind. */
 async function objectsOf(
   { definition, reading }: Kind & { readonly reading: Reading },
@@ -151,7 +146,7 @@ const formerOwnersIn = (objects: ReadonlyMap<KindName, Objects>): ReadonlyMap<st
   );
 
 /** Returns the reason why the access in a namespace in identity mode is not known, as a sentence. */
-function identityUnknown(state: NamespaceState): string | undefined {
+export function identityUnknown(state: NamespaceState): string | undefined {
   const deciding = kindsWith("decides");
   const unread = deciding.flatMap(({ definition }) => {
     if (definition.actsIn !== "identity") return [];

@@ -4,7 +4,7 @@ import { idWithin, sameInputs } from "../resources/values.ts";
 import type { Draft } from "./draft.ts";
 import { type Kind, listedBy, type PlannedChange } from "./kind.ts";
 import type { LiveObject, Values } from "./object.ts";
-import { hiddenValues, isHidden, outputOf, type PlannedStep } from "./plannedStep.ts";
+import { hiddenValues, invalidInput, isHidden, outputOf, type PlannedStep } from "./plannedStep.ts";
 
 const definition = definitionsByName.AccessPolicy;
 
@@ -102,11 +102,15 @@ function adopted({ live }: Draft, { after }: PlannedStep, inputs: Values): strin
 /**
  * Returns the subject of a policy. A preview does not know the id of a principal that the plan creates, but it knows the
  * resource from which the program takes the id.
- * @throws UnpredictableError if the subject is not known
+ * @throws UnpredictableError if the subject is not known or not valid
  */
 function subjectIn({ newPrincipals }: Draft, { after, inputs }: PlannedChange): Subject {
   const { subject } = after.inputs;
-  if (!isHidden(subject)) return inputs.subject as Subject;
+  if (!isHidden(subject)) {
+    const known = definition.inputs.subject?.schema.safeParse(subject);
+    if (!known?.success) throw invalidInput("subject");
+    return inputs.subject as Subject;
+  }
   // With further references, the id can belong to another principal.
   const [urn = "", ...others] = after.references?.subject ?? [];
   const isUser = typeof subject === "object" && subject !== null && Object.keys(subject).join() === "user";

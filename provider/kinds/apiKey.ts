@@ -166,8 +166,7 @@ function createKey(draft: Draft, planned: PlannedStep, inputs: Values): void {
 }
 
 function updateKey(draft: Draft, _planned: PlannedStep, inputs: Values, before: ResourceValues): void {
-  const { of, now } = draft;
-  if (!of(definition)) return;
+  const { now } = draft;
   const identity = identityOf(before.outputs);
   const key = draft.existing(definition, identity);
   draft.put(definition, identity, { ...key.state, ...inputs });

@@ -107,13 +107,21 @@ export function uidSelected(devices: Objects | undefined, selector: string): str
 export function findDevice(draft: Draft, selector: string): string | undefined {
   const live = uidSelected(draft.live.of(definition), selector);
   if (live !== undefined) return live;
+  const key = deviceKey(selector);
   const known = planned.get(draft);
-  const byKey =
-    known?.changes === draft.changes
-      ? known.byKey
-      : devicesByKey(devicesOf(draft).map(listedDevice) as Device[]);
+  const found = known?.byKey.get(key)?.uid;
+  // Most changes leave a device with its name, so its entry stays right.
+  if (found !== undefined && keysOf(draft, found).has(key)) return found;
+  if (known?.changes === draft.changes) return undefined;
+  const byKey = devicesByKey(devicesOf(draft).map(listedDevice) as Device[]);
   planned.set(draft, { changes: draft.changes, byKey });
-  return byKey.get(deviceKey(selector))?.uid;
+  return byKey.get(key)?.uid;
+}
+
+/** Returns the keys of selectors of a planned device. */
+function keysOf(draft: Draft, uid: string): ReadonlyMap<string, Device> {
+  const object = draft.of(definition)?.get(uid);
+  return devicesByKey(object ? ([listedDevice(object)] as Device[]) : []);
 }
 
 /** The planned devices of drafts, by the keys of selectors. */

@@ -6,6 +6,9 @@ import { UnpredictableError } from "./plannedStep.ts";
 
 type Definition = Pick<LiveObject["definition"], "name">;
 
+/** The facts about an object that only the plan contains. */
+const PLANNED = { isPlanned: true };
+
 /**
  * A copy of a namespace to which the steps of a plan are applied one by one, to predict the namespace after the plan.
  */
@@ -24,6 +27,11 @@ export class Draft {
   /** The number of changes so far, which shows whether a value that was computed from the objects is outdated. */
   changes = 0;
   readonly #changed = new Map<KindName, Map<string, LiveObject>>();
+  /** The objects of the plan, of kinds that could not be read: before and after the plan. */
+  readonly #unread = new Map<
+    KindName,
+    { readonly was: Map<string, LiveObject>; readonly is: Map<string, LiveObject> }
+  >();
 
   constructor(
     live: NamespaceObjects,
@@ -47,29 +55,52 @@ export class Draft {
     return new Map<KindName, Objects>([...this.live.objects, ...this.#changed]);
   }
 
+  /** Returns the object with this key; undefined if there is none. */
+  find(definition: Definition, key: string): LiveObject | undefined {
+    const own = this.of(definition) ?? this.#unread.get(definition.name as KindName)?.is;
+    return own?.get(key);
+  }
+
   /** Returns the object with this key. @throws UnpredictableError if the object no longer exists */
   existing(definition: Definition, key: string): LiveObject {
-    const object = this.of(definition)?.get(key);
+    const object = this.find(definition, key);
     if (!object)
       throw new UnpredictableError("its object no longer exists; refresh the state and plan again");
     return object;
   }
 
-  /** Adds or replaces an object. Does nothing if the objects of the kind could not be read. */
+  /**
+   * Adds or replaces an object. If the objects of the kind could not be read, the object is only part of
+   * {@link ofUnread}.
+   */
   put(definition: Definition, key: string, state: Values, object?: LiveObject): void {
-    const own = this.#changing(definition);
-    if (!own) return;
-    const name = definition.name as KindName;
-    const whole = definitionsByName[name];
+    const own = this.#changing(definition) ?? this.#unreadOf(definition).is;
     const before = object ?? own.get(key);
-    const id = before?.id ?? `${this.live.tenant}/${key}`;
-    const displayed = whole.displayName?.(state) ?? String(state.name ?? key);
-    own.set(key, { ...before, definition: whole, id, name: displayed, state });
+    const facts = before ? before.facts : PLANNED;
+    own.set(key, {
+      ...before,
+      ...(facts && { facts }),
+      ...this.#objectOf(definition, key, state, before?.id),
+    });
   }
 
   /** Removes the object with this key. */
   remove(definition: Definition, key: string): void {
-    this.#changing(definition)?.delete(key);
+    (this.#changing(definition) ?? this.#unread.get(definition.name as KindName)?.is)?.delete(key);
+  }
+
+  /** Adds the object of a resource in the state if the objects of its kind could not be read. */
+  assume(definition: Definition, key: string, state: Values): void {
+    if (this.of(definition)) return;
+    const { was, is } = this.#unreadOf(definition);
+    const object = this.#objectOf(definition, key, state);
+    was.set(key, object);
+    is.set(key, object);
+  }
+
+  /** Returns the objects of the plan, of kinds that could not be read: before and after the plan. */
+  ofUnread(): ReadonlyMap<KindName, { readonly was: Objects; readonly is: Objects }> {
+    return this.#unread;
   }
 
   /** Removes all objects. */
@@ -84,6 +115,17 @@ export class Draft {
   newKey(definition: Definition, name: string, count = 1): string {
     const key = count === 1 ? `${name} (new)` : `${name} (new, ${count})`;
     return this.of(definition)?.has(key) ? this.newKey(definition, name, count + 1) : key;
+  }
+
+  #objectOf({ name }: Definition, key: string, state: Values, id = `${this.live.tenant}/${key}`): LiveObject {
+    const definition = definitionsByName[name as KindName];
+    return { definition, id, name: definition.displayName?.(state) ?? String(state.name ?? key), state };
+  }
+
+  #unreadOf({ name }: Definition) {
+    const known = this.#unread.get(name as KindName) ?? { was: new Map(), is: new Map() };
+    this.#unread.set(name as KindName, known);
+    return known;
   }
 
   #changing({ name }: Definition): Map<string, LiveObject> | undefined {

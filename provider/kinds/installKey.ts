@@ -1,11 +1,11 @@
 import { definitionsByName } from "../resources/index.ts";
-import { NEVER } from "../resources/validity.ts";
-import { idWithin } from "../resources/values.ts";
+import { hasPassed, NEVER } from "../resources/validity.ts";
+import { canonical, idWithin } from "../resources/values.ts";
 import { PLAIN, type Style } from "../style.ts";
 import { byTexts } from "../words.ts";
 import { changeList } from "./changes.ts";
 import type { Draft } from "./draft.ts";
-import { type Kind, listedBy } from "./kind.ts";
+import { type Kind, listedBy, type PlannedChange } from "./kind.ts";
 import type { NamespaceObjects } from "./namespaceObjects.ts";
 import type { Values } from "./object.ts";
 import { outputOf, type PlannedStep } from "./plannedStep.ts";
@@ -33,15 +33,7 @@ export const installKey: Kind = {
     stage: "objects",
     keyOf: (before) => outputOf(before, "installKeyId"),
     newKey: adopted,
-    values: ({ now }, { inputs, key, object }) => ({
-      installKeyId: key,
-      ...(object?.state.validDays !== inputs.validDays && {
-        expiresAt:
-          inputs.validDays === NEVER
-            ? ""
-            : new Date(now.getTime() + Number(inputs.validDays) * DAY_MS).toISOString(),
-      }),
-    }),
+    values: (draft, change) => ({ installKeyId: change.key, ...validity(draft, change) }),
   },
   decides: undefined,
   role: undefined,
@@ -57,6 +49,20 @@ export const installKey: Kind = {
   linted: undefined,
   imported: { file: "installKeys", naming: "name" },
 };
+
+/**
+ * Returns the validity of a new or changed key. A key keeps its end unless the program changes the validity, or the key
+ * has expired. The service does not return the validity, so a list computes it from the end.
+ */
+function validity({ now }: Draft, { planned, inputs: { validDays }, object }: PlannedChange): Values {
+  const { validDays: field } = definition.inputs;
+  const declared = planned.before ? planned.before.inputs.validDays : object?.state.validDays;
+  const isUnchanged = field !== undefined && validDays === canonical(field, declared);
+  const isSame = object && isUnchanged && !hasPassed(String(object.state.expiresAt), now);
+  if (isSame) return { validDays: object.state.validDays, expiresAt: object.state.expiresAt };
+  const end = new Date(now.getTime() + Number(validDays) * DAY_MS);
+  return { expiresAt: validDays === NEVER ? "" : end.toISOString() };
+}
 
 /** Returns the key of the live install key with the same name, which a new resource adopts. */
 function adopted({ live }: Draft, { after }: PlannedStep, { name }: Values): string | undefined {
@@ -77,12 +83,15 @@ const ENROLLING = [
   "ephemeralTimeout",
 ] as const;
 
-/** Returns the privilege of a key: the enrollment of devices. Undefined for a disabled key. */
+/** Returns the privilege of a key: the enrollment of devices. Undefined for a disabled, expired or used-up key. */
 function privilege(state: Values): string | undefined {
-  if (state.disabled === true) return undefined;
+  const limit = Number(state.usageLimit ?? 0);
+  const isUsedUp = limit > 0 && Number(state.usedTimes ?? 0) >= limit;
+  if (state.disabled === true || isUsedUp || hasPassed(String(state.expiresAt), new Date())) return undefined;
   const limits = ENROLLING.flatMap((name) => {
-    const value = state[name];
-    const isDefault = JSON.stringify(value) === JSON.stringify(definition.inputs[name]?.default);
+    const field = definition.inputs[name];
+    const value = field ? canonical(field, state[name]) : state[name];
+    const isDefault = JSON.stringify(value) === JSON.stringify(field?.default);
     return isDefault ? [] : [`, ${name} ${[value].flat().join(" ")}`];
   });
   return `enrolls devices in the namespace (mode ${state.mode}${limits.join("")})`;
@@ -103,7 +112,9 @@ function changesBetween(before: NamespaceObjects, after: NamespaceObjects): Othe
   const changes = [...new Map([...(was ?? []), ...(is ?? [])])].flatMap(([key, object]): OtherPrivilege[] => {
     const [old, now] = [was?.get(key), is?.get(key)].map((one) => one && privilege(one.state));
     const given = { kind: definition.name, resource: object.name };
-    if (now !== undefined && now !== old)
+    // A key that is made valid for the same number of days again has another end.
+    const isSame = now === old && was?.get(key)?.state.expiresAt === is?.get(key)?.state.expiresAt;
+    if (now !== undefined && !isSame)
       return [{ change: old === undefined ? "gained" : "altered", ...given, privilege: now }];
     return old === undefined || now !== undefined ? [] : [{ change: "lost", ...given, privilege: old }];
   });

@@ -1,5 +1,6 @@
 import type { Role } from "@gatehouse-access/sdk/contract";
 import {
+  type AccessKey,
   type AccessMember,
   expiryOf,
   hasPassed,
@@ -94,7 +95,7 @@ export const member: Kind = {
     },
     // In the other mode, a member gives access only by the keys that the user owns.
     isDeciding: (object, { identity, keys }) =>
-      identity !== undefined || keys.some(({ owner }) => owner === accessMember(object).id),
+      identity !== undefined || ownersOf(keys).has(accessMember(object).id),
     subject: "user",
   },
   role: (object) => ({ role: stateOf(object).role }),
@@ -171,6 +172,15 @@ export function userIdOf(draft: Draft, email: string): string | undefined {
     .map((members) => memberWith(members, email))
     .find((object) => object && stateOf(object).userId !== "");
   return (known && stateOf(known).userId) ?? live.facts.formerOwners.get(email) ?? statedOwners.get(email);
+}
+
+/** The owners of lists of keys, since a report checks many members of one namespace. */
+const owners = new WeakMap<readonly AccessKey[], ReadonlySet<string | undefined>>();
+
+function ownersOf(keys: readonly AccessKey[]): ReadonlySet<string | undefined> {
+  const known = owners.get(keys) ?? new Set(keys.map(({ owner }) => owner));
+  owners.set(keys, known);
+  return known;
 }
 
 /** A user whose id the service does not return has the e-mail address as id. */
@@ -260,7 +270,9 @@ export function memberChanges(
     if (from === to && !isEndChanged) return [];
     const change = from === undefined ? "added" : to === undefined ? "removed" : from === to ? "end" : "role";
     const isEnded = !member || hasEnded(member);
-    const owned = keys.filter(({ state }) => [old?.id, email].includes(String(state.ownerId)));
+    const owned = keys.filter(
+      ({ state: { ownerId } }) => ownerId && [old?.id, email].includes(String(ownerId)),
+    );
     return [
       {
         change,

@@ -12,7 +12,7 @@ import { changeList } from "./changes.ts";
 import type { Draft } from "./draft.ts";
 import { type Kind, listedBy } from "./kind.ts";
 import type { HasObjects } from "./namespaceObjects.ts";
-import { hiddenValues, isHidden, outputOf, UnpredictableError } from "./plannedStep.ts";
+import { hiddenValues, invalidInput, isHidden, outputOf, UnpredictableError } from "./plannedStep.ts";
 
 const definition = definitionsByName.Namespace;
 
@@ -73,7 +73,7 @@ function changeSettings(draft: Draft, after: ResourceValues): void {
   const { settings: declared } = after.inputs;
   const isGiven = declared !== undefined && declared !== null && !isHidden(declared);
   if (isGiven && !definition.inputs.settings?.schema.safeParse(declared).success)
-    throw new UnpredictableError("its settings has an invalid value");
+    throw invalidInput("settings");
   const live = object?.state.settings as NamespaceSettings | undefined;
   const planned = live && plannedSettings(live, declared, (value) => isHidden(value as Shown));
   if (object && planned) draft.put(definition, tenant, { ...object.state, settings: planned.settings });

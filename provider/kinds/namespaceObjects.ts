@@ -40,6 +40,11 @@ export interface NamespaceContent {
   readonly objects: ReadonlyMap<KindName, Objects>;
   /** The objects that could not be read, by kind. */
   readonly unread: ReadonlyMap<KindName, Unread>;
+  /**
+   * After a plan: the objects of the plan, of kinds that could not be read, before and after the plan. They show the
+   * privileges that the plan changes.
+   */
+  readonly ofUnread?: ReadonlyMap<KindName, { readonly was: Objects; readonly is: Objects }>;
   /** True if access policies decide about logins, and not public keys and firewall rules. */
   readonly accessPoliciesDecide: boolean;
   /**
@@ -77,6 +82,7 @@ export class NamespaceObjects implements NamespaceContent {
   readonly facts: NamespaceFacts;
   readonly objects: ReadonlyMap<KindName, Objects>;
   readonly unread: ReadonlyMap<KindName, Unread>;
+  readonly ofUnread: NonNullable<NamespaceContent["ofUnread"]>;
   readonly accessPoliciesDecide: boolean;
   readonly accessUnknown: string | undefined;
   readonly notEvaluated: readonly string[];
@@ -86,6 +92,7 @@ export class NamespaceObjects implements NamespaceContent {
     this.facts = content.facts;
     this.objects = content.objects;
     this.unread = content.unread;
+    this.ofUnread = content.ofUnread ?? new Map();
     this.accessPoliciesDecide = content.accessPoliciesDecide;
     this.accessUnknown = content.accessUnknown;
     this.notEvaluated = content.notEvaluated;

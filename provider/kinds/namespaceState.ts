@@ -1,4 +1,4 @@
-import type { NamespacePolicy } from "@gatehouse-access/sdk/policy";
+import type { NamespacePolicy, Principal } from "@gatehouse-access/sdk/policy";
 import type { KindName } from "../resources/index.ts";
 import { byTexts } from "../words.ts";
 import { kindOf, kinds, kindsWith } from "./index.ts";
@@ -12,10 +12,17 @@ import type { LiveObject, Objects } from "./object.ts";
  */
 export function byKey(objects: Iterable<LiveObject>): Objects {
   const byKey = new Map<string, LiveObject>();
+  const counts = new Map<string, number>();
   for (const object of objects) {
     const key = kindOf(object).keyOf(object);
-    const others = byKey.has(key) ? [...byKey.keys()].filter((other) => other.startsWith(key)).length : 0;
-    byKey.set(others === 0 ? key : `${key} (${others + 1})`, object);
+    let count = counts.get(key) ?? 0;
+    let numbered: string;
+    do {
+      count += 1;
+      numbered = count === 1 ? key : `${key} (${count})`;
+    } while (byKey.has(numbered));
+    counts.set(key, count);
+    byKey.set(numbered, object);
   }
   return byKey;
 }
@@ -90,12 +97,18 @@ export class NamespaceState extends NamespaceObjects {
   }
 
   #content(): NamespaceContent {
-    const { facts, objects, unread, accessPoliciesDecide, accessUnknown, notEvaluated, unknown } = this;
-    return { facts, objects, unread, accessPoliciesDecide, accessUnknown, notEvaluated, unknown };
+    const { facts, objects, unread, ofUnread, accessPoliciesDecide } = this;
+    const { accessUnknown, notEvaluated, unknown } = this;
+    return { facts, objects, unread, ofUnread, accessPoliciesDecide, accessUnknown, notEvaluated, unknown };
   }
 }
 
 const byNameAndId = byTexts<LiveObject>(
+  ({ name }) => name,
+  ({ id }) => id,
+);
+
+const byPrincipal = byTexts<Principal>(
   ({ name }) => name,
   ({ id }) => id,
 );
@@ -117,21 +130,21 @@ function policyOf({ objects, facts, accessPoliciesDecide }: NamespaceState): Nam
     const lists = all.flatMap((parts) => (parts[part] ? [parts[part]] : []));
     return (lists.length === 1 ? lists[0] : lists.flat()) as NonNullable<PolicyParts[P]>;
   };
+  const principals = () => {
+    const isMixed = all.filter(({ principals }) => principals && principals.length > 0).length > 1;
+    return isMixed ? of("principals").toSorted(byPrincipal) : of("principals");
+  };
   const hasMembers = all.some(({ members }) => members);
   // Without all lists, the policy of identity mode is not known.
   const isRead = kindsWith("decides").every(
     ({ definition }) => definition.actsIn !== "identity" || objects.has(definition.name as KindName),
   );
-  const identity = { policies: of("policies"), principals: of("principals") };
   return {
     devices: of("devices"),
     keys: of("keys"),
     rules: of("rules"),
     ...(facts.enforcesExpiry && { members: hasMembers ? of("members") : undefined }),
-    ...(accessPoliciesDecide && isRead && { identity }),
+    ...(accessPoliciesDecide &&
+      isRead && { identity: { policies: of("policies"), principals: principals() } }),
   };
 }
-
-/** Returns the text of an object that is unique in its namespace. */
-export const objectKey = (object: LiveObject): string =>
-  `${object.definition.name} ${kindOf(object).keyOf(object)}`;

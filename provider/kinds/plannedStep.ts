@@ -67,13 +67,12 @@ export function knownInputs({ definition, after }: Pick<PlannedStep, "definition
   return Object.fromEntries(entries.filter(([, value]) => value !== undefined));
 }
 
-const invalidInput = (name: string) => new UnpredictableError(`its ${name} has an invalid value`);
+/** Returns the error for an input with an invalid value. */
+export const invalidInput = (name: string) => new UnpredictableError(`its ${name} has an invalid value`);
 
 /** An empty text stands for an omitted value. */
 const isValid = ({ schema, required }: InputField, value: unknown): boolean =>
-  value === undefined || value === null || value === ""
-    ? !required || value === ""
-    : schema.safeParse(value).success;
+  value === undefined || value === null || value === "" ? !required : schema.safeParse(value).success;
 
 /** Returns an output from a resource's values if it is a known text, otherwise an empty text. */
 export function outputOf({ outputs }: ResourceValues, name: string): string {

@@ -11,7 +11,9 @@ import { kindsWith } from "../kinds/index.ts";
 import type { OtherPrivilege } from "../kinds/installKey.ts";
 import type { MemberChange } from "../kinds/member.ts";
 import type { NamespaceState } from "../kinds/namespaceState.ts";
+import type { Objects } from "../kinds/object.ts";
 import type { WorkloadChange } from "../kinds/trustedWorkload.ts";
+import { definitionsByName, type KindName } from "../resources/index.ts";
 import type { SettingChange } from "../resources/namespace.ts";
 import { PLAIN } from "../style.ts";
 import { byTexts, firstOf } from "../words.ts";
@@ -85,16 +87,44 @@ export interface PrivilegeChanges extends OtherChanges {
   readonly access: readonly ReviewedAccess[] | null;
 }
 
+/** The kinds with a list of changes beside access, in the order of reports. */
+const changing = kindsWith("changes").toSorted(
+  (left, right) => LIST_NAMES.indexOf(left.changes.list) - LIST_NAMES.indexOf(right.changes.list),
+);
+
 /** The lists of changes beside access, in the order of reports. */
-export const changeLists = kindsWith("changes")
-  .map(({ changes }) => changes)
-  .sort((left, right) => LIST_NAMES.indexOf(left.list) - LIST_NAMES.indexOf(right.list));
+export const changeLists = changing.map(({ changes }) => changes);
 
 /** Returns the changes of privileges beside access. */
-export function otherChanges(before: NamespaceState, after: NamespaceState): OtherChanges {
-  const lists = changeLists.map(({ list, between }) => [list, between(before, after)] as const);
+function otherChanges(before: NamespaceState, after: NamespaceState): OtherChanges {
+  const lists = changing.map(({ definition, changes: { list, between } }) => {
+    const sides = knownSides(definition.name as KindName, before, after);
+    return [list, between(...sides)] as const;
+  });
   return Object.fromEntries(lists) as unknown as OtherChanges;
 }
+
+/**
+ * Returns both states with the objects of a kind. If the kind could not be read, these are the objects of the plans, so
+ * that reports have the privileges that a plan gives.
+ */
+function knownSides(kind: KindName, before: NamespaceState, after: NamespaceState) {
+  const [old, now] = [before, after].map(({ ofUnread }) => ofUnread.get(kind) ?? NO_OBJECTS);
+  if (!old || !now || (old === NO_OBJECTS && now === NO_OBJECTS)) return [before, after] as const;
+  const own = definitionsByName[kind];
+  return [before.withObjects(own, changed(now.was, old)), after.withObjects(own, changed(old.was, now))] as const;
+}
+
+interface Sides {
+  readonly was: Objects;
+  readonly is: Objects;
+}
+
+const NO_OBJECTS: Sides = { was: new Map(), is: new Map() };
+
+/** Returns objects after the changes of a plan. */
+const changed = (objects: Objects, { was, is }: Sides): Objects =>
+  new Map([...[...objects].filter(([key]) => !was.has(key)), ...is]);
 
 /**
  * Returns the difference between two states of a namespace, and the parts that were not evaluated, as sentences.

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { memberChanges } from "../../provider/kinds/member.ts";
 import { accessLines } from "../../provider/privileges/accessLines.ts";
-import { definitions } from "../../provider/resources/index.ts";
+import { definitions, definitionsByName } from "../../provider/resources/index.ts";
 import {
   deviceLockouts,
   memberLockouts,
@@ -196,6 +196,13 @@ test("reports added and removed members, and changed roles", () => {
     { change: "removed", email: "bob", from: "observer" },
     { change: "added", email: "carl", to: "observer" },
   ]);
+});
+
+test("reports no keys without an owner as keys of a removed member whose id is not known", () => {
+  const key = (name: string, ownerId: string) =>
+    ({ definition: definitionsByName.PublicKey, id: name, name, state: { ownerId } }) as const;
+  const removed = memberChanges([{ ...seat("ana", "observer"), id: "" }], [], [key("a", ""), key("b", "x")]);
+  expect(removed).toEqual([{ change: "removed", email: "ana", from: "observer" }]);
 });
 
 describe("missing permissions", () => {

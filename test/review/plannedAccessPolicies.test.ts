@@ -150,6 +150,20 @@ describe("a change to identity mode", () => {
     expect(blind.accessUnknown).toContain("the members could not be read");
     expect(blind.notEvaluated).toContain(blind.accessUnknown);
   });
+
+  test("leaves the access unknown if an object cannot be evaluated or could not be read", () => {
+    const later = { ...policy, subject: { type: "group", value: "g1" } } as unknown as AccessPolicy;
+    const strange = namespaceAfter(
+      { ...estate, identity: { ...legacyState, policies: [later] } },
+      planOf(toIdentity),
+    );
+    expect(strange.accessUnknown).toContain("the access policy Owner access has a subject");
+    expect(strange.notEvaluated).toContain(strange.accessUnknown);
+    const unread = { ...estate, identity: legacyState, unreadKinds: ["ServiceAccount"] as const };
+    const blind = namespaceAfter(unread, planOf(toIdentity));
+    expect(blind.accessUnknown).toContain("service accounts could not be read");
+    expect(blind.notEvaluated).toContain(blind.accessUnknown);
+  });
 });
 
 test("the adoption of a ServiceAccount manages the account with the same key", () => {

@@ -28,6 +28,7 @@ describe("a plan without the values of a step is rejected", () => {
 
 describe("a plan with an invalid value has a finding that contains the resource and the input", () => {
   const rule = { action: "deny", active: true, priority: 1, sourceIp: ".*", username: ".*" };
+  const policy = { name: "all", filter: anywhere, logins: ["*"] };
   const workload = {
     ...{ name: "deploy", issuer: "https://example.org", audience: "gatehouse", claims: { sub: "a" } },
     role: "observer",
@@ -54,6 +55,12 @@ describe("a plan with an invalid value has a finding that contains the resource 
     ["the tags null", "DeviceTags", "tags", { device: "web-01", tags: null }],
     ["a device that is a number", "DeviceTags", "device", { device: 7, tags: ["prod"] }],
     ["a tag that is a number", "Tag", "name", { name: 7 }],
+    ["no username", "PublicKey", "username", { ...keyInputs, username: "" }],
+    ["no role", "Member", "role", { email: "ana@example.com", role: "" }],
+    ["a subject without a member", "AccessPolicy", "subject", { ...policy, subject: {} }],
+    ["a subject that is a text", "AccessPolicy", "subject", { ...policy, subject: "all" }],
+    ["the subject null", "AccessPolicy", "subject", { ...policy, subject: null }],
+    ["a user that is a number", "AccessPolicy", "subject", { ...policy, subject: { user: 5 } }],
     ["settings that are a text", "Namespace", "settings", { name: "fleet", settings: "all" }],
   ])("%s, of the kind %s", (_what, kind, input, after) => {
     const id = `${TENANT}/x`;

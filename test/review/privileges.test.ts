@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { NamespaceFixture } from "./support/namespace.ts";
+import type { InstallKeyFixture, NamespaceFixture } from "./support/namespace.ts";
 import { reviewed, reviewedBy } from "./support/namespaceReview.ts";
 import { apiKey, estate, lineC, member, step, TENANT, workload } from "./support/planned.ts";
 
@@ -351,6 +351,99 @@ describe("an install key", () => {
       }),
     );
   });
+});
+
+describe("an install key with an end", () => {
+  const key = { name: "floor", mode: "automatic" };
+  const soon = new Date(Date.now() + 86_400_000).toISOString();
+  const live = (more: Partial<InstallKeyFixture>) => ({
+    ...estate,
+    installKeys: [{ id: "k1", ...key, ...more }],
+  });
+  const change = (before: object, after: object) =>
+    step("update", "InstallKey", "floor", {
+      before: { inputs: { ...key, ...before }, outputs: { installKeyId: "k1" } },
+      id: `${TENANT}/k1`,
+      after: { ...key, ...after },
+    });
+
+  test("keeps its end if the program changes the name only, although the service returns another validity", async () => {
+    const renewed = live({ validDays: 61, expiresAt: soon });
+    const renamed = change({ validDays: 30 }, { validDays: 30, name: "floor 2" });
+    expect((await reviewed(renewed, renamed)).review.privileges).toEqual([]);
+  });
+
+  test("is altered if the program changes the validity to the one that the service returns", async () => {
+    const renewed = live({ validDays: 90, expiresAt: soon });
+    const longer = change({ validDays: 30 }, { validDays: 90 });
+    expect((await reviewed(renewed, longer)).review.privileges).toMatchObject([{ change: "altered" }]);
+  });
+
+  test("is not altered by another order of its tags", async () => {
+    const { review } = await reviewed(
+      live({ tags: ["web", "edge"] }),
+      change({ tags: ["web", "edge"] }, { tags: ["web", "edge"], name: "floor 2" }),
+    );
+    expect(review.privileges).toEqual([]);
+  });
+
+  test.each([
+    ["has expired", { expiresAt: "2020-01-01T00:00:00Z" }],
+    ["enrolled its last device", { usageLimit: 1, usedTimes: 1 }],
+  ])("gives no privilege after it %s, until a plan renews it", async (_, ended) => {
+    const { review } = await reviewed(live(ended));
+    expect(review.coverage.unmanaged).toContainEqual(expect.objectContaining({ id: "k1", widens: [] }));
+    const renewal = change({ validDays: 30 }, { validDays: 30, usageLimit: 5 });
+    expect((await reviewed(live(ended), renewal)).review.privileges).toMatchObject([{ change: "gained" }]);
+  });
+});
+
+describe("objects of kinds that could not be read", () => {
+  test("an API key that a plan creates or changes is in the review and its title", async () => {
+    const live = { ...estate, apiKeys: undefined };
+    const values = { name: "deploy", role: "operator", validDays: 30 };
+    const created = await reviewed(live, step("create", "ApiKey", "deploy", { after: values }));
+    expect(created.review.apiKeys).toMatchObject([{ change: "added", name: "deploy", to: "operator" }]);
+    expect(created.title).toContain("role operator: API key deploy");
+    const outputs = { name: "deploy", role: "observer", createdAt: "2026-01-01T00:00:00Z", createdBy: "x" };
+    const raised = step("update", "ApiKey", "deploy", {
+      before: { inputs: { ...values, role: "observer" }, outputs: { ...outputs, expiresAt: "" } },
+      id: `${TENANT}/deploy`,
+      after: { ...values, role: "administrator" },
+    });
+    const { review, title, blocking } = await reviewed(live, raised);
+    expect(review.apiKeys).toMatchObject([{ change: "role", from: "observer", to: "administrator" }]);
+    expect(title).toContain("role administrator: API key deploy");
+    expect(blocking).toContainEqual(expect.stringContaining("API keys could not be read"));
+  });
+
+  test("an install key that a plan creates is in the review and its title", async () => {
+    const live = { ...estate, unreadKinds: ["InstallKey"] as const };
+    const floor = step("create", "InstallKey", "floor", { after: { name: "floor", mode: "automatic" } });
+    const { review, title } = await reviewed(live, floor);
+    expect(review.privileges).toMatchObject([{ change: "gained", resource: "floor" }]);
+    expect(title).toContain("InstallKey floor enrolls devices in the namespace");
+  });
+
+  test("a member who gets a higher role is in the review and its title", async () => {
+    const before = { inputs: { email: "bob@example.com", role: "observer" } };
+    const raised = step("update", "Member", "bob", {
+      before: {
+        ...before,
+        outputs: { userId: "user-bob", accountEmail: "bob@example.com", status: "accepted" },
+      },
+      id: `${TENANT}/user-bob`,
+      after: { email: "bob@example.com", role: "administrator" },
+    });
+    const { title } = await reviewed({ ...estate, members: undefined }, raised);
+    expect(title).toContain("role administrator: member bob&#64;example.com");
+  });
+});
+
+test("the lint does not report the new invitation of a user who returns", async () => {
+  const live = orphaned({ formerOwners: new Map([["ana@example.com", "user-ana"]]) });
+  const { review } = await reviewed(live, anaReturns);
+  expect(review.lint.filter(({ rule }) => rule === "expires-soon")).toEqual([]);
 });
 
 describe("a rule that denies until a time", () => {

@@ -1,6 +1,7 @@
 import { type Role, roleAtLeast } from "@gatehouse-access/sdk/contract";
 import type { Plan, ResourceValues } from "../../engine/index.ts";
 import { ManagedObjects } from "../../estate/coverage.ts";
+import { identityUnknown } from "../../estate/readNamespace.ts";
 import { Draft } from "../../kinds/draft.ts";
 import { kindOf } from "../../kinds/index.ts";
 import { STAGES } from "../../kinds/kind.ts";
@@ -85,15 +86,18 @@ export function applyPlan(
   const draft = new Draft(live, now, canCreate ? creatorRole : undefined, statedOwners(steps));
   const done = carryOut(draft, steps);
   const opposed = contradictions(draft);
-  const modeChange = unreadAfterModeChange(draft);
-  const state = live.with({
-    objects: draft.objects(),
+  const planned = live.with({
+    ...{ objects: draft.objects(), ofUnread: draft.ofUnread() },
     accessPoliciesDecide: draft.accessPoliciesDecide,
-    accessUnknown: live.accessUnknown ?? modeChange.accessUnknown,
+  });
+  const undecided = planned.accessPoliciesDecide ? identityUnknown(planned) : undefined;
+  const state = planned.with({
+    accessUnknown: live.accessUnknown ?? undecided,
     notEvaluated: [
       ...notEvaluated,
       ...done.notEvaluated,
-      ...modeChange.notEvaluated,
+      ...unreadAfterModeChange(draft),
+      ...(live.accessUnknown === undefined && undecided ? [undecided] : []),
       ...opposed.filter(({ isUndecided }) => isUndecided).map(({ text }) => text),
       ...possiblyRegained(draft),
       ...unknownRoles(draft),
@@ -167,6 +171,7 @@ function carryOutTogether(work: Work, steps: readonly PlannedStep[]): void {
   const { draft, claims } = work;
   const done = steps.filter((planned) => declare(work, planned));
   for (const same of Map.groupBy(done, kindOf)) same[0].plan.together?.(draft, same[1]);
+  for (const planned of done) assumeUnread(draft, planned);
   for (const planned of done) {
     const { step, definition, before } = planned;
     if (!before || !removesObject(planned) || (step.id && claims.isHeld(definition, step.id))) continue;
@@ -175,6 +180,13 @@ function carryOutTogether(work: Work, steps: readonly PlannedStep[]): void {
     else draft.remove(definition, keyBefore(planned, before));
   }
   for (const planned of done) attempt(work, planned, () => change(draft, planned));
+}
+
+/** Adds the object of a changed resource from the state if the objects of its kind could not be read. */
+function assumeUnread(draft: Draft, planned: PlannedStep): void {
+  const { step, definition, before } = planned;
+  if (!before || step.op === "same" || step.op === "import" || !kindOf(planned).reading) return;
+  draft.assume(definition, keyBefore(planned, before), { ...before.outputs, ...before.inputs });
 }
 
 // A replacement that moves an object to another namespace removes the object in the old namespace and creates it in the
@@ -210,11 +222,9 @@ function update(draft: Draft, planned: PlannedStep, before: ResourceValues): voi
     plan.update(draft, planned, inputs, before);
     return;
   }
-  const objects = draft.of(definition);
-  if (!objects) return;
   const key = keyBefore(planned, before);
   // After the end of the access, a run deletes an object whose end the service does not enforce.
-  const isEnforced = draft.live.facts.enforcesExpiry && objects.has(key);
+  const isEnforced = draft.live.facts.enforcesExpiry && draft.of(definition)?.has(key) !== false;
   if (hasPassed(endDeclared(planned), draft.now) && !isEnforced) {
     draft.remove(definition, key);
     return;
@@ -226,7 +236,7 @@ function update(draft: Draft, planned: PlannedStep, before: ResourceValues): voi
 function put(draft: Draft, planned: PlannedStep, inputs: Values, key: string): void {
   const { definition, after } = planned;
   if (!after) return;
-  const object = draft.of(definition)?.get(key);
+  const object = draft.find(definition, key);
   const values = kindOf(planned).plan.values?.(draft, { planned, after, inputs, key, object });
   // A new object whose name is not known yet has the name of its resource.
   const name = object || !definition.inputs.name ? {} : { name: nameIn(planned) };
@@ -293,7 +303,8 @@ function idOf(draft: Draft, planned: PlannedStep): string | undefined {
   const inputs = declaredInputs(draft, planned);
   if (definition === definitionsByName.Namespace || !createsObject(planned)) return step.id;
   const key = kindOf(planned).plan.newKey?.(draft, planned, inputs);
-  return key === undefined ? undefined : `${draft.live.tenant}/${key}`;
+  // The id of an invited user whose user id is not known contains no key.
+  return key === undefined ? undefined : (draft.find(definition, key)?.id ?? `${draft.live.tenant}/${key}`);
 }
 
 function hold(claims: Claims, { step, definition }: PlannedStep, id: string | undefined): void {

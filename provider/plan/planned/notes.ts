@@ -5,7 +5,7 @@ import { findDevice } from "../../kinds/device.ts";
 import type { Draft } from "../../kinds/draft.ts";
 import { kindOf } from "../../kinds/index.ts";
 import { membersOf } from "../../kinds/member.ts";
-import { declaredEnd, isHidden, type PlannedStep } from "../../kinds/plannedStep.ts";
+import { declaredEnd, isHidden, type PlannedStep, UnpredictableError } from "../../kinds/plannedStep.ts";
 import { pendingText } from "../../resources/deviceSelector.ts";
 import { definitionsByName } from "../../resources/index.ts";
 import { newSettings } from "../../resources/namespace.ts";
@@ -37,24 +37,19 @@ function endIn(planned: PlannedStep, now: Date): string {
   const { after } = planned;
   const { endOf } = kindOf(planned).plan;
   if (!after) return "";
-  if (endOf) return endOf(after, now);
-  return isHidden(after.inputs.expiresAt) ? "" : declaredEnd(after);
+  try {
+    if (endOf) return endOf(after, now);
+    return isHidden(after.inputs.expiresAt) ? "" : declaredEnd(after);
+  } catch (error) {
+    // The application of the plan reports an invalid time.
+    if (error instanceof UnpredictableError) return "";
+    throw error;
+  }
 }
 
 /** Reports lists that could not be read, and that have an effect only after the plan changes the namespace's mode. */
-export function unreadAfterModeChange(draft: Draft) {
-  const { live, accessPoliciesDecide } = draft;
-  if (!accessPoliciesDecide || !live.facts.hasAccessModes || live.accessPoliciesDecide) {
-    return { accessUnknown: undefined, notEvaluated: [] };
-  }
-  const accessUnknown = membersOf(draft)
-    ? undefined
-    : `the access in the namespace ${live.name} after the plan is not known: the members could not be read`;
-  return {
-    accessUnknown,
-    notEvaluated: [...live.facts.unreadIdentity, ...(accessUnknown ? [accessUnknown] : [])],
-  };
-}
+export const unreadAfterModeChange = ({ live, accessPoliciesDecide }: Draft): readonly string[] =>
+  accessPoliciesDecide && !live.accessPoliciesDecide ? live.facts.unreadIdentity : [];
 
 /** Reports new API keys whose role is not known, as sentences. */
 export const unknownRoles = (draft: Draft): string[] => keysWithoutRole(draft.of(definitionsByName.ApiKey));

@@ -39,6 +39,10 @@ export interface InstallKeyFixture {
   readonly mode: string;
   readonly tags?: readonly string[];
   readonly webhookUrl?: string;
+  readonly validDays?: number;
+  readonly expiresAt?: string;
+  readonly usageLimit?: number;
+  readonly usedTimes?: number;
 }
 
 /** The objects of a namespace in a short form, for tests. A list that is undefined could not be read. */
@@ -59,6 +63,8 @@ export interface NamespaceFixture {
   readonly accessUnknown: string | undefined;
   readonly notEvaluated: readonly string[];
   readonly unknown: readonly string[];
+  /** Further kinds that could not be read. */
+  readonly unreadKinds?: readonly KindName[];
   /** The reason why invitations could not be read. */
   readonly unreadInvitations?: string;
 }
@@ -159,7 +165,8 @@ export function namespaceOf(fixture: NamespaceFixture): NamespaceState {
   const unread = new Map<KindName, Unread>();
   for (const [kind, rows] of Object.entries(rowsOf(fixture)) as [KindName, readonly Row[] | undefined][]) {
     const { reading } = kinds[kind];
-    const all = rows?.map(
+    const isRead = !fixture.unreadKinds?.includes(kind);
+    const all = (isRead ? rows : undefined)?.map(
       ([id, title, state, facts]): LiveObject => ({
         ...{ definition: definitionsByName[kind], id: kind === "Namespace" ? id : `${tenant}/${id}` },
         ...{ name: title, state: { tenant, ...state }, ...(facts && { facts }) },
