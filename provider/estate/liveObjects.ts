@@ -5,7 +5,7 @@ import type { NamespaceState } from "../kinds/namespaceState.ts";
 import type { LiveObject } from "../kinds/object.ts";
 import { check } from "../lifecycle/lifecycle.ts";
 import type { ResourceDefinition } from "../resources/definition.ts";
-import { definitions } from "../resources/index.ts";
+import { definitions, type KindName } from "../resources/index.ts";
 import { declaringInputs, idWithin } from "../resources/values.ts";
 import type { Connection } from "../service/connection.ts";
 import { isUnreadable } from "../service/listings.ts";
@@ -72,11 +72,11 @@ export async function inventoryOf(
  * be read.
  */
 export function watchedIn(state: NamespaceState): Inventory {
-  const watched = new Set<string>(kindsWith("watched").map(({ definition }) => definition.name));
   const unread = new Map(
-    [...state.unread].flatMap(([kind, missing]) => {
-      if (!watched.has(kind)) return [];
-      return [[kind, reasonOf(missing, kinds[kind].reading)] as const];
+    kindsWith("watched").flatMap(({ definition, parts }) => {
+      const read = (parts?.whole ?? definition).name as KindName;
+      const missing = state.unread.get(read);
+      return missing ? [[definition.name, reasonOf(missing, kinds[read].reading)] as const] : [];
     }),
   );
   return { objects: state.watched(), unknown: unreadNotes(unread), unread: [...unread.keys()] };

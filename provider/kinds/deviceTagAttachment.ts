@@ -65,7 +65,8 @@ export const deviceTagAttachment: Kind = {
 function attachmentsIn(of: ObjectsOf): LiveObject[] {
   const objects = new Map(devicesOf({ of }).map((object) => [deviceState(object).uid, object]));
   const devices = Array.from(objects.values(), listedDevice) as Device[];
-  return selectorsOf(devices.filter(({ tags }) => tags.length > 0)).flatMap(({ device, selector }) => {
+  // A name or MAC address selects one of all devices, so the selectors depend on the devices without tags too.
+  return selectorsOf(devices).flatMap(({ device, selector }) => {
     const whole = objects.get(device.uid);
     const { tenant } = whole ? deviceState(whole) : { tenant: "" };
     const declaredBy = whole?.facts?.tagsDeclaredBy as Declaration | undefined;

@@ -27,7 +27,10 @@ import type { HeldRole } from "./roles.ts";
  */
 export interface Kind {
   readonly definition: ResourceDefinition;
-  /** Returns the key of an object in its namespace. Another object never gets the same key. */
+  /**
+   * Returns the key of an object in its namespace. Two objects have the same key only if the server does not return the
+   * values that distinguish them.
+   */
   readonly keyOf: (object: LiveObject) => string;
   /** The reading of the objects. Undefined if they are parts of other objects, as the tags of a device are. */
   readonly reading: Reading | undefined;
@@ -133,6 +136,11 @@ export interface KindPlan {
   readonly stage: Stage;
   /** Returns the key of the object of a resource in the state; an empty text if the state does not contain it. */
   readonly keyOf: (before: ResourceValues) => string;
+  /**
+   * Returns values that decide about the effect of an object, and that a saved plan contains beside the inputs and the
+   * outputs that do not change by themselves.
+   */
+  readonly captured?: (object: LiveObject) => Values;
   /**
    * Returns the key of the object that a new resource creates or adopts. Undefined if the service has not assigned the
    * key yet.

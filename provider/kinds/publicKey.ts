@@ -33,6 +33,10 @@ export const publicKey: Kind = {
   plan: {
     stage: "objects",
     keyOf: (before) => outputOf(before, "fingerprint"),
+    // The address is empty if the owner is not a member.
+    captured: ({ state: { owner, ownerId } }) => ({
+      owner: [...new Set([owner, ownerId])].filter(Boolean).join(" "),
+    }),
     newKey: (_draft, _planned, { data }) => parseSshPublicKey(String(data)).fingerprint,
     values: (draft, { planned, after, key }) => ({
       fingerprint: key,

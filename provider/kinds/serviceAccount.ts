@@ -5,6 +5,7 @@ import { definitionsByName } from "../resources/index.ts";
 import { NEVER } from "../resources/validity.ts";
 import { idWithin } from "../resources/values.ts";
 import { isServiceAccount } from "../service/listings.ts";
+import { byTexts } from "../words.ts";
 import type { Draft } from "./draft.ts";
 import { type Kind, listedBy } from "./kind.ts";
 import type { LiveObject, Objects, Values } from "./object.ts";
@@ -33,6 +34,8 @@ export const serviceAccount: Kind = {
     missed: "unmanaged service accounts cannot be detected",
     async read(connection, tenant) {
       const listed = (await definition.list?.(connection, tenant)) ?? [];
+      // Older servers have no service accounts, and the credential may not be able to read the namespace.
+      if (listed.length === 0) return { objects: [] };
       const namespace = await connection.namespaces.find(tenant);
       // Newer servers list service accounts as members too, with their role.
       const accounts = (namespace?.members ?? []).filter(isServiceAccount);
@@ -50,6 +53,12 @@ export const serviceAccount: Kind = {
   operations: { create: ["createServiceAccount"], update: [], delete: ["deleteServiceAccount"] },
   plan: {
     stage: "principals",
+    captured(object) {
+      const { role, keys = [] } = principal(object);
+      // The service returns the keys in any order. A login uses up a single-use key without a plan.
+      const lasting = keys.map(({ fingerprint, expiresAt }) => ({ fingerprint, expiresAt }));
+      return { role, keys: lasting.sort(byTexts(({ fingerprint }) => fingerprint)) };
+    },
     keyOf: (before) => outputOf(before, "accountId"),
     newKey: keyOfNew,
     values(draft, { planned, after, inputs, key, object }) {

@@ -128,7 +128,8 @@ export const apiKey = defineGuarded({
 
   // The replaced keys in the state must keep working until their overlap ends. The engine deletes the old resource of
   // such a key, possibly in a later run. This claim prevents the deletion from revoking the key.
-  keeps: ({ previous = [] }) => previous.map(claimOfKey),
+  // A preview can contain a text or null instead of the list.
+  keeps: ({ previous }) => (Array.isArray(previous) ? previous.map(claimOfKey) : []),
 
   objectKeys: (state) => [claimOfKey(state)],
 

@@ -161,9 +161,6 @@ export interface SettingChange {
   readonly effect?: "opens" | "weakens";
 }
 
-/** Returns the settings of a live namespace. */
-export const settingsIn = (wire: Wire): NamespaceSettings => toState(wire).settings;
-
 /**
  * Returns the settings of a namespace after a plan declares settings. A setting that is secret or unknown before the
  * apply keeps its live value, and is in `hidden`.

@@ -115,14 +115,16 @@ export const publicKey = defineExpiring({
 
   async list(connection, tenant) {
     const { keys } = await connection.tenant(tenant);
-    const withOwner = async (key: PublicKey) => {
-      const owner = await ownerOf(connection, tenant, key);
-      const { declaredBy, ownerEmail } = key;
+    const all = await keys.all();
+    const users = all.some(({ owner }) => owner) ? await knownUsers(connection, tenant) : [];
+    const emails = new Map(users.map(({ id, email }) => [id, email.toLowerCase()]));
+    return all.map((key) => {
+      const { owner: ownerId = "", declaredBy, ownerEmail } = key;
+      const owner = { owner: (ownerId && emails.get(ownerId)) ?? "", ownerId };
       return listed(`${tenant}/${key.fingerprint}`, key.name, toState(tenant, key, owner), {
         ...{ declaredBy, facts: { ownerEmail } },
       });
-    };
-    return Promise.all((await keys.all()).map(withOwner));
+    });
   },
 
   async create(connection, inputs, { idempotencyKey }) {
@@ -178,6 +180,8 @@ export const publicKey = defineExpiring({
   },
 });
 
+type User = NonNullable<Awaited<ReturnType<typeof usersIn>>>[number];
+
 /** The owner of a key, in states. */
 type Owner = Readonly<Record<"owner" | "ownerId", string>>;
 
@@ -190,13 +194,18 @@ async function ownerOf(
 ): Promise<Owner> {
   if (ownerId === "") return { owner: "", ownerId };
   if (known.ownerId === ownerId) return { owner: known.owner ?? "", ownerId };
-  const users = await usersIn(connection, tenant).catch((error: unknown) => {
-    // The id of the owner is known without the members.
-    if (isUnreadable(error)) return undefined;
-    throw error;
-  });
-  const user = users?.find(({ id }) => id === ownerId);
+  const user = (await knownUsers(connection, tenant)).find(({ id }) => id === ownerId);
   return { owner: user?.email.toLowerCase() ?? "", ownerId };
+}
+
+/** Returns the users of a namespace. The list is empty if the users cannot be read, since keys contain the id of their owner. */
+async function knownUsers(connection: Connection, tenant: string): Promise<readonly User[]> {
+  try {
+    return (await usersIn(connection, tenant)) ?? [];
+  } catch (error) {
+    if (isUnreadable(error)) return [];
+    throw error;
+  }
 }
 
 async function ownerIdOf(connection: Connection, tenant: string, owner: string): Promise<string | undefined> {

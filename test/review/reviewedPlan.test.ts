@@ -243,13 +243,20 @@ describe("the file of a plan", () => {
   test.each([
     ["no JSON", "plan"],
     ["another JSON object", "{}"],
-    [
-      "a later version",
-      '{"gatehouse":"reviewed plan","version":2,"project":"fleet","stack":"prod","content":""}',
-    ],
+    ["a plan without its content", '{"gatehouse":"reviewed plan","version":2,"project":"fleet"}'],
   ])("is rejected if it is %s", async (_, text) => {
     writeFileSync(file, text);
     await expect(readPlan(file, stack())).rejects.toThrow("gatehouse review --save did not write this file");
+  });
+
+  test.each([1, 3])("is rejected if it has the format of version %d", async (version) => {
+    writeFileSync(
+      file,
+      `{"gatehouse":"reviewed plan","version":${version},"project":"fleet","stack":"prod","content":""}`,
+    );
+    await expect(readPlan(file, stack())).rejects.toThrow(
+      "another version of gatehouse wrote this file, so save the plan again with gatehouse review --save",
+    );
   });
 
   test("is rejected if its content is not a plan", async () => {
@@ -263,10 +270,10 @@ describe("the file of a plan", () => {
     await expect(readPlan(file, stack())).rejects.toThrow(
       "does not have the format of this version of gatehouse",
     );
-    const unpacked = await stack().encrypt("gatehouse reviewed plan 1 AAAA");
+    const unpacked = await stack().encrypt("gatehouse reviewed plan 2 AAAA");
     const sealed = {
       gatehouse: "reviewed plan",
-      version: 1,
+      version: 2,
       project: "fleet",
       stack: "prod",
       content: unpacked,

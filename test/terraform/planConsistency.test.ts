@@ -64,6 +64,25 @@ function plan(edited: TestPlan, name: string, value: unknown): void {
   delete edited.planned_values.root_module;
 }
 
+it.each(["gatehouse_public_key.josé", 'module.größe["a.b"].gatehouse_public_key.安["x.y"]'])(
+  "a plan can contain the address %s",
+  (address) => {
+    const text = JSON.stringify(recorded("exclude"));
+    const renamed = JSON.parse(text, (_, value) => (value === "gatehouse_public_key.ana" ? address : value));
+    const [name] = address.split(".gatehouse");
+    const { root_module: root } = renamed.configuration;
+    if (address.startsWith("module.")) {
+      const [own, ...others] = root.resources as { address: string }[];
+      Object.assign(own ?? {}, { address: "gatehouse_public_key.安" });
+      Object.assign(root, {
+        resources: others,
+        module_calls: { [name?.slice(7, -7) ?? ""]: { module: { resources: [own] } } },
+      });
+    }
+    expect(() => read(renamed)).not.toThrow();
+  },
+);
+
 describe("a plan with a part that this version does not know", () => {
   it.each<[string, (change: TestChange) => void, string]>([
     [
@@ -262,7 +281,7 @@ describe("a plan whose parts contradict each other is rejected", () => {
     ["filter", { hostname: 7, tags: null }, "change.after.filter must have the type object"],
     ["data", "ssh-ed25519 garbage", "change.after.data is invalid"],
     ["username", 7, "change.after.username must have the type string"],
-    ["username", "(", "change.after.username is invalid"],
+    ["username", "(", "change.after.username is invalid for this version of gatehouse"],
     ["tenant", "garbage", "change.after.tenant is invalid"],
   ])("with the value of %s: %j", (name, value, problem) => {
     const edited = recorded("exclude");

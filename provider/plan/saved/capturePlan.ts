@@ -2,7 +2,7 @@ import { type Plan, type Step, typeName } from "../../engine/index.ts";
 import { definitionOf } from "../../estate/liveObjects.ts";
 import { acceptedDevices, deviceState, devicesOf, uidSelected } from "../../kinds/device.ts";
 import { kindOf, kindsWith } from "../../kinds/index.ts";
-import { type NamespaceState, objectKey } from "../../kinds/namespaceState.ts";
+import type { NamespaceState } from "../../kinds/namespaceState.ts";
 import type { LiveObject } from "../../kinds/object.ts";
 import { definitionsByName } from "../../resources/index.ts";
 import { idWithin } from "../../resources/values.ts";
@@ -103,25 +103,30 @@ const objectsOf = (live: NamespaceState): Record<string, ReviewedObject> =>
     ...kindsWith("reading").flatMap(({ definition }) =>
       definition === definitionsByName.Device
         ? []
-        : Array.from(live.of(definition)?.values() ?? [], (object) => [objectKey(object), objectOf(object)]),
+        : Array.from(live.of(definition) ?? [], ([key, object]) => [
+            `${definition.name} ${key}`,
+            objectOf(object),
+          ]),
     ),
   ]);
 
 /**
- * The values of an object that decide about its effect: its inputs, and the outputs that only a change of the object
- * changes. Omits secrets.
+ * The values of an object that decide about its effect: its inputs, the outputs that only a change of the object changes,
+ * and the values that its kind adds. Omits secrets.
  */
 function objectOf(object: LiveObject): ReviewedObject {
   const { inputs, outputs, name: kind } = object.definition;
+  const { plan, watched } = kindOf(object);
   const lasting = Object.entries(outputs).filter(([, { volatile, mutable }]) => !volatile && !mutable);
   const fields = [...Object.entries(inputs), ...lasting].filter(([, { secret }]) => !secret);
   // The name of an object without an input for it consists of values that can change.
-  const name = inputs.name || kindOf(object).watched?.isNamed ? object.name : idWithin(object);
+  const name = inputs.name || watched?.isNamed ? object.name : idWithin(object);
+  const names = fields.map(([field]) => field);
   return {
     title: name === "" ? kind : `${kind} "${name}"`,
-    fields: picked(
-      object.state as ReviewedFields,
-      fields.map(([field]) => field),
-    ),
+    fields: {
+      ...picked(object.state as ReviewedFields, names),
+      ...(plan.captured?.(object) as ReviewedFields),
+    },
   };
 }

@@ -26,7 +26,7 @@ const namespace = z.strictObject({
   name: z.string(),
   /** Lists that the credential may not read. */
   unread: z.array(z.string()),
-  /** Keys, rules, members and API keys, by kind and permanent id. */
+  /** All objects except devices, by kind and key. */
   objects: z.record(z.string(), object),
   devices: z.record(z.string(), object),
 });
@@ -58,22 +58,28 @@ const [compress, decompress] = [promisify(gzip), promisify(gunzip)];
 /** Maximum size of a plan in bytes: five times the size for 100,000 devices and 10,000 resources. */
 const CONTENT_MAX = 256 * 1024 * 1024;
 
+/** The version of the format. A change of the captured fields needs a new version, since an old plan would differ. */
+const VERSION = 2;
+
 /**
  * Prefix of the content before the encryption. Secrets of a state are encrypted with the same key, but their content
  * begins with JSON. `up --plan` therefore rejects a file that contains such a secret instead of a plan.
  */
-const MARK = "gatehouse reviewed plan 1 ";
+const MARK = `gatehouse reviewed plan ${VERSION} `;
 
 const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/;
 
 const envelope = z.strictObject({
   gatehouse: z.literal("reviewed plan"),
-  version: z.literal(1),
+  version: z.literal(VERSION),
   project: z.string(),
   stack: z.string(),
   /** The compressed content, encrypted with the key of the stack's secrets. */
   content: z.string(),
 });
+
+/** The part of the envelope that all versions have. */
+const header = z.object({ gatehouse: z.literal("reviewed plan"), version: z.int() });
 
 type Sealing = Pick<Stack, "project" | "stack" | "encrypt" | "decrypt">;
 
@@ -81,7 +87,7 @@ type Sealing = Pick<Stack, "project" | "stack" | "encrypt" | "decrypt">;
 export async function savePlan(file: string, stack: Sealing, reviewed: ReviewedContent): Promise<void> {
   const packed = (await compress(JSON.stringify(reviewed))).toString("base64");
   const sealed: z.input<typeof envelope> = {
-    ...{ gatehouse: "reviewed plan", version: 1, project: stack.project, stack: stack.stack },
+    ...{ gatehouse: "reviewed plan", version: VERSION, project: stack.project, stack: stack.stack },
     content: await stack.encrypt(MARK + packed),
   };
   const written = writeFile(file, `${JSON.stringify(sealed, null, 2)}\n`, { mode: 0o600 });
@@ -118,6 +124,13 @@ export async function readPlan(file: string, stack: Sealing): Promise<ReviewedCo
 
 async function readEnvelope(file: string): Promise<z.output<typeof envelope>> {
   const text = await readFile(file, "utf8").catch(fileError("plan_file", "read", `the plan ${file}`));
+  const { version = VERSION } = parsedAs(header, text) ?? {};
+  if (version !== VERSION) {
+    throw broken(
+      file,
+      "another version of gatehouse wrote this file, so save the plan again with gatehouse review --save",
+    );
+  }
   const parsed = parsedAs(envelope, text);
   if (!parsed) throw broken(file, "gatehouse review --save did not write this file");
   return parsed;

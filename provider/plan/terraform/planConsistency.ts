@@ -45,7 +45,7 @@ export function requireConsistent(json: PlanJson, changes: readonly ResourceChan
     ...unmatched(json, listed, blocks),
   ];
   if (problems.length === 0) return;
-  const message = `Cannot read ${name}: it is not a consistent plan: ${firstOf(problems, NAMED_MAX)}. Create the plan again, and do not edit its JSON`;
+  const message = `Cannot read ${name}: it is not a consistent plan: ${firstOf(problems, NAMED_MAX)}. Create the plan again with this version of the provider, and do not edit its JSON`;
   throw new EngineError("plan_file", message);
 }
 
@@ -147,9 +147,9 @@ function withoutNull(value: unknown): unknown {
   return Object.fromEntries(members.map(([name, member]) => [name, withoutNull(member)]));
 }
 
-/** The type in an address: `gatehouse_tag` in `module.a["x"].gatehouse_tag.b[0]`. */
+/** The type in an address: `gatehouse_tag` in `module.a["x"].gatehouse_tag.b[0]`. Names can contain letters of any script. */
 const typeIn = (address: string): string | undefined =>
-  /^(?:module\.[^.]+\.)*([\w-]+)\.[\w-]+$/.exec(withoutKeys(address))?.[1];
+  /^(?:module\.[^.[\]]+\.)*([\w-]+)\.[^.[\]]+$/.exec(withoutKeys(address))?.[1];
 
 function addressProblems({ address, type, change }: ResourceChange): string[] {
   const inAddress = typeIn(address);
@@ -251,7 +251,9 @@ function inputProblems(
   const path = [side, ...(issue?.path ?? [])].map(String).join(".");
   const mask = (change.after_sensitive ?? {}) as Row | boolean;
   const isSensitive = mask === true || (typeof mask === "object" && mask[name] === true);
-  return [`${path} ${isSensitive ? "has an invalid value" : `is invalid: ${issue?.message}`}`];
+  return [
+    `${path} ${isSensitive ? "has an invalid value" : `is invalid for this version of gatehouse: ${issue?.message}`}`,
+  ];
 }
 
 /** Reports differences between the changes, and the planned values and the prior state. */

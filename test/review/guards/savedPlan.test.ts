@@ -1,7 +1,10 @@
 import { describe, expect, test } from "vitest";
 import type { Step } from "../../../provider/engine/index.ts";
+import { byKey, type NamespaceState } from "../../../provider/kinds/namespaceState.ts";
+import type { LiveObject } from "../../../provider/kinds/object.ts";
 import { capturePlan } from "../../../provider/plan/saved/capturePlan.ts";
 import { planDifferences } from "../../../provider/plan/saved/planDifferences.ts";
+import { definitionsByName } from "../../../provider/resources/index.ts";
 import { type NamespaceFixture, namespaceOf } from "../support/namespace.ts";
 import {
   apiKey,
@@ -20,13 +23,16 @@ import {
 
 const STEPS = [step("update", "PublicKey", "a", { ...keyState, after: keyInputs })];
 
-function reviewed(live: NamespaceFixture, steps: readonly Step[] = STEPS) {
+const reviewed = (live: NamespaceFixture, steps: readonly Step[] = STEPS) =>
+  captured(namespaceOf(live), steps);
+
+function captured(live: NamespaceState, steps: readonly Step[] = STEPS) {
   const plan = { ...planOf(...steps), project: "fleet", stack: "prod" };
   const scope = {
     service: "https://gate.example.org",
     home: TENANT,
     refresh: true,
-    live: [namespaceOf(live)],
+    live: [live],
   };
   return capturePlan(plan, scope);
 }
@@ -99,6 +105,61 @@ describe("a change of a key, a rule, a member or an API key is a difference:", (
     ["a removed member", { members: [member("owner", "owner")] }, 'Member "bob@example.com"'],
   ])("%s", (_, now, difference) => {
     expect(differences(now)).toEqual([`service ${difference}`]);
+  });
+});
+
+describe("a change of values that neither an input nor a lasting output contains is a difference:", () => {
+  /** Returns the differences if only the objects of a kind change. */
+  const changed = (
+    kind: "PublicKey" | "ServiceAccount",
+    state: NamespaceState,
+    change: (object: LiveObject) => LiveObject,
+  ) => {
+    const objects = state.of(definitionsByName[kind]) ?? new Map<string, LiveObject>();
+    const now = state.withObjects(
+      definitionsByName[kind],
+      new Map(Array.from(objects, ([key, object]) => [key, change(object)])),
+    );
+    return planDifferences(captured(state), captured(now)).differences.map(
+      ({ object, field }) => `${object} ${field}`,
+    );
+  };
+
+  test("the cleared owner of a former member's key", () => {
+    const state = namespaceOf({ ...estate, policy: { ...estate.policy, keys: [keyA] } });
+    const owned = (ownerId: string) => (object: LiveObject) => ({
+      ...object,
+      state: { ...object.state, owner: "", ownerId },
+    });
+    const [key] = state.of(definitionsByName.PublicKey)?.values() ?? [];
+    if (!key) throw new Error("the namespace has no key");
+    const before = state.withObjects(definitionsByName.PublicKey, byKey([owned("65f1")(key)]));
+    expect(changed("PublicKey", before, owned(""))).toEqual(['PublicKey "a" owner']);
+  });
+
+  test("the role and a further SSH key of a service account, but no login", () => {
+    const identityOf = (fingerprint: string) => ({
+      ...{ fingerprint, expiresAt: null, consumedAt: null, lastReauthAt: null as string | null },
+    });
+    const [one, two] = [identityOf("SHA256:a"), identityOf("SHA256:b")];
+    const account = { id: "s1", name: "deploy", kind: "service account" as const, role: "service" };
+    const serviceAccounts = [{ ...account, keys: [one] }];
+    const identity = { decides: true, policies: [], serviceAccounts, userKeys: new Map(), notEvaluated: [] };
+    const state = namespaceOf({ ...estate, identity });
+    const changedFacts = (facts: object) =>
+      changed("ServiceAccount", state, (object) => ({ ...object, facts: { ...object.facts, ...facts } }));
+    expect(changedFacts({ role: "operator" })).toEqual(['ServiceAccount "deploy" role']);
+    expect(changedFacts({ identities: [one, two] })).toEqual(['ServiceAccount "deploy" keys']);
+    expect(changedFacts({ identities: [{ ...one, lastReauthAt: "2026-01-01T00:00:00Z" }] })).toEqual([]);
+  });
+
+  test("the deletion of one of two objects with the same key", () => {
+    const left = apiKey("ci", "administrator");
+    const both = { apiKeys: [apiKey("ci", "observer"), left] };
+    expect(differences({ apiKeys: [left] }, STEPS, both)).toEqual([
+      'service ApiKey "ci" role',
+      'service ApiKey "ci"',
+    ]);
   });
 });
 

@@ -1,0 +1,57 @@
+import { describe, expect, it } from "vitest";
+import { watchedIn } from "../../provider/estate/liveObjects.ts";
+import { kinds } from "../../provider/kinds/index.ts";
+import { byKey } from "../../provider/kinds/namespaceState.ts";
+import type { LiveObject } from "../../provider/kinds/object.ts";
+import { definitionsByName } from "../../provider/resources/index.ts";
+import { namespaceOf } from "./support/namespace.ts";
+import { device, estate, TENANT } from "./support/planned.ts";
+
+describe("the keys of objects", () => {
+  const tag = (name: string): LiveObject => ({
+    ...{ definition: definitionsByName.Tag, id: `${TENANT}/${name}`, name, state: {} },
+  });
+
+  it("have a number if they are equal, and stay different from other keys", () => {
+    const tags = ["web-2", "web", "web", "web (3)", "web", "db"].map(tag);
+    expect([...byKey(tags).keys()]).toEqual(["web-2", "web", "web (2)", "web (3)", "web (4)", "db"]);
+  });
+
+  it("of 20,000 equal objects are found in linear time", { timeout: 5_000 }, () => {
+    expect(byKey(Array.from({ length: 20_000 }, () => tag("web"))).size).toBe(20_000);
+  });
+});
+
+it("the attachments of a namespace without readable devices are unread", () => {
+  const { what, missed } = kinds.Device.reading ?? { what: "", missed: "" };
+  const state = namespaceOf(estate).with({
+    unread: new Map([["Device", { what, missed, reason: "permission denied" }]]),
+  });
+  expect(watchedIn(state)).toMatchObject({
+    unread: ["DeviceTagAttachment"],
+    unknown: ["objects of the kind DeviceTagAttachment could not be read: permission denied"],
+  });
+});
+
+it("the selector of an attachment never matches another device", () => {
+  const devices = [
+    device("gate", ["prod"], { uid: "b".repeat(64), status: "pending", identity: { mac: "" } }),
+    device("gate", [], { uid: "a".repeat(64), identity: { mac: "" } }),
+  ];
+  const attachments = watchedIn(namespaceOf({ ...estate, devices })).objects.filter(
+    ({ definition }) => definition === definitionsByName.DeviceTagAttachment,
+  );
+  expect(attachments.map(({ state }) => [state.device, state.tag])).toEqual([["b".repeat(64), "prod"]]);
+});
+
+it("users and service accounts are sorted together, by name and id", () => {
+  const account = (id: string, name: string) => ({
+    ...{ id, name, kind: "service account" as const, role: "service", keys: [] },
+  });
+  const serviceAccounts = [account("1", "zoe"), account("3", "carl"), account("2", "carl")];
+  const identity = { decides: true, policies: [], serviceAccounts, userKeys: new Map(), notEvaluated: [] };
+  const { policy } = namespaceOf({ ...estate, identity });
+  expect(policy.identity?.principals.map(({ name, id }) => `${name} ${id}`)).toEqual([
+    ...["bob@example.com user-bob", "carl 2", "carl 3", "owner@example.com user-owner", "zoe 1"],
+  ]);
+});
