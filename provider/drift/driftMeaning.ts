@@ -14,6 +14,7 @@ import {
   comparable,
   differenceOf,
   type OtherChanges,
+  type PrivilegeChanges,
 } from "../privileges/privileges.ts";
 import { definitionsByName } from "../resources/index.ts";
 import { idWithin } from "../resources/values.ts";
@@ -72,15 +73,15 @@ export function driftMeaning(drift: NamespaceDrift): DriftMeaning {
   const isKnown = accessUnknown === undefined;
   const { changes, notEvaluated } = differenceOf(before, after);
   const byKey = sentencesByKey(changes.access ?? []);
-  const reachOfPart = (part: NamespaceState) => {
-    if (!isKnown) return [EFFECT_UNKNOWN];
+  const changesSince = (part: NamespaceState) => {
     const compared = comparable(part, live);
-    const { access } = differenceOf(compared.before, compared.after).changes;
-    return firstSentences((access ?? []).map((line) => accessSentence(line, PLAIN)));
+    return differenceOf(compared.before, compared.after).changes;
   };
+  const reachIn = ({ access }: PrivilegeChanges) =>
+    isKnown ? firstSentences((access ?? []).map((line) => accessSentence(line, PLAIN))) : [EFFECT_UNKNOWN];
   const ofPart = (part: NamespaceState) => {
-    const compared = comparable(part, live);
-    return [...reachOfPart(part), ...sentencesOf(differenceOf(compared.before, compared.after).changes)];
+    const changes = changesSince(part);
+    return [...reachIn(changes), ...sentencesOf(changes)];
   };
   let left = EACH_MAX;
   const each = (work: () => readonly string[]): readonly string[] => {
@@ -98,17 +99,18 @@ export function driftMeaning(drift: NamespaceDrift): DriftMeaning {
     ] as const;
   });
   const ofObjects = unmanaged.map((object) => {
-    const { role, watched, decides } = kindOf(object);
+    const { role, watched, decides, parts } = kindOf(object);
     const held = role?.(object);
     const other = watched?.privilege?.(object.state);
     const beside = [...(held ? [permissionsText(held)] : []), ...(other === undefined ? [] : [other])];
+    // If the access is not known, the policy may lack the objects of the access mode.
+    if (!isKnown) return [object, decides || parts ? [...beside, EFFECT_UNKNOWN] : beside] as const;
     if (decides?.subject === "key") {
       const sentences = ofKey(idWithin(object));
-      const access = sentences.length > 0 ? sentences : ["gives no access at present"];
-      return [object, isKnown ? access : [EFFECT_UNKNOWN]] as const;
+      return [object, sentences.length > 0 ? sentences : ["gives no access at present"]] as const;
     }
     const access = decidesAboutLogins(object, live.policy)
-      ? each(() => reachOfPart(live.without([object])))
+      ? each(() => reachIn(changesSince(live.without([object]))))
       : [];
     return [object, [...beside, ...access]] as const;
   });

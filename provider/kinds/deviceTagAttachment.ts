@@ -1,4 +1,5 @@
 import type { Declaration } from "@gatehouse-access/sdk/contract";
+import { deciderOf, type NamespacePolicy } from "@gatehouse-access/sdk/policy";
 import { deviceState as selectedState, selectorsOf } from "../resources/deviceSelector.ts";
 import { definitionsByName } from "../resources/index.ts";
 import { idWithin } from "../resources/values.ts";
@@ -54,12 +55,30 @@ export const deviceTagAttachment: Kind = {
       removeTags(draft, uid, (other) => other === tag);
     },
   },
-  decides: undefined,
+  decides: {
+    // The devices contain the tags.
+    parts: () => ({}),
+    isDeciding: (object, policy) => tagsInFilters(policy).has(idWithin(object).split("/")[1] ?? ""),
+  },
   role: undefined,
   changes: undefined,
   linted: undefined,
   imported: undefined,
 };
+
+/** The tags in the filters of policies. */
+const filterTags = new WeakMap<NamespacePolicy, ReadonlySet<string>>();
+
+/** Returns the tags in the filters of the objects that decide about logins. A filter with a pattern ignores its tags. */
+function tagsInFilters(policy: NamespacePolicy): ReadonlySet<string> {
+  const known = filterTags.get(policy);
+  if (known) return known;
+  const tags = new Set(
+    deciderOf(policy).objects.flatMap(({ filter: { hostname, tags } }) => (hostname ? [] : (tags ?? []))),
+  );
+  filterTags.set(policy, tags);
+  return tags;
+}
 
 /** Returns each tag of each device as an object. */
 function attachmentsIn(of: ObjectsOf): LiveObject[] {

@@ -60,7 +60,7 @@ const at = ({ policy, evaluated, uids }: Access, time: Date): Access =>
 /** Gained or prolonged logins of a subject with one login name, from each of the addresses on each of the devices. */
 interface Gain {
   readonly addresses: ReadonlySet<string>;
-  readonly devices: ReadonlySet<string>;
+  readonly devices: readonly string[];
   /** The time when the access ends, in RFC 3339. Undefined if it does not end. */
   readonly until: string | undefined;
 }
@@ -68,14 +68,17 @@ interface Gain {
 /** Logins that changes give or prolong, and that a report already contains. */
 export class ReportedGains {
   readonly #all = new Map<string, Gain[]>();
+  readonly #sets = new DeviceLists();
 
   add(changes: Iterable<AccessChange>): void {
     for (const change of changes) {
       if (!givesAccess(change)) continue;
       const name = nameOf(change);
-      const { until } = change;
-      const gain = { addresses: new Set(change.addresses), devices: new Set(change.devices), until };
-      this.#all.set(name, [...(this.#all.get(name) ?? []), gain]);
+      const { until, devices } = change;
+      const gain = { addresses: new Set(change.addresses), devices, until };
+      const known = this.#all.get(name);
+      if (known) known.push(gain);
+      else this.#all.set(name, [gain]);
     }
   }
 
@@ -84,25 +87,59 @@ export class ReportedGains {
    * of the changes is new again.
    * @param access the access after the changes
    */
-  newIn(changes: Iterable<AccessChange>, { uids, time }: Pick<Access, "uids" | "time">): AccessChange[] {
+  newIn(changes: Iterable<AccessChange>, { time }: Pick<Access, "time">): AccessChange[] {
     return Array.from(changes).flatMap((change): AccessChange[] => {
       if (!givesAccess(change)) return [];
       const known = (this.#all.get(nameOf(change)) ?? []).filter(
         ({ until }) => until === undefined || !hasPassed(until, time),
       );
-      const byDevices = Map.groupBy(change.addresses, (address) => {
-        const gains = known.filter(({ addresses }) => addresses.has(address));
-        const left = change.devices.filter((uid) => !gains.some(({ devices }) => devices.has(uid)));
-        return left.join(" ");
-      });
-      return [...byDevices].flatMap(([devices, addresses]) => {
-        if (devices === "") return [];
-        const left = new Set(devices.split(" "));
-        return [{ ...change, addresses, devices: uids.filter((uid) => left.has(uid)) }];
-      });
+      return known.length === 0 ? [change] : this.#without(known, change);
     });
   }
+
+  /** Returns a change without known gains. Addresses with the same remaining devices are in one change. */
+  #without(known: readonly Gain[], change: AccessChange): AccessChange[] {
+    const byGains = Map.groupBy(change.addresses, (address) =>
+      known.flatMap(({ addresses }, index) => (addresses.has(address) ? [index] : [])).join(" "),
+    );
+    const left: { devices: readonly string[]; addresses: Set<string> }[] = [];
+    for (const [indexes, addresses] of byGains) {
+      const gains = known.filter((_, index) => indexes.split(" ").includes(String(index)));
+      const sets = gains.map((gain) => this.#sets.setOf(gain.devices));
+      const devices = change.devices.filter((uid) => !sets.some((set) => set.has(uid)));
+      if (devices.length === 0) continue;
+      const same = left.find((one) => areEqual(one.devices, devices));
+      if (same) for (const address of addresses) same.addresses.add(address);
+      else left.push({ devices, addresses: new Set(addresses) });
+    }
+    return left.map(({ devices, addresses }) => ({
+      ...change,
+      devices,
+      addresses: change.addresses.filter((address) => addresses.has(address)),
+    }));
+  }
 }
+
+/** The sets of lists of devices. Equal lists share one set, since many subjects gain access to the same devices. */
+class DeviceLists {
+  readonly #known = new Map<
+    string,
+    { readonly list: readonly string[]; readonly set: ReadonlySet<string> }[]
+  >();
+
+  setOf(list: readonly string[]): ReadonlySet<string> {
+    const id = `${list.length} ${list[0]} ${list.at(-1)}`;
+    const alike = this.#known.get(id) ?? [];
+    const same = alike.find((one) => areEqual(one.list, list));
+    if (same) return same.set;
+    const set = new Set(list);
+    this.#known.set(id, [...alike, { list, set }]);
+    return set;
+  }
+}
+
+const areEqual = (left: readonly string[], right: readonly string[]): boolean =>
+  left === right || (left.length === right.length && left.every((one, index) => one === right[index]));
 
 /** True if a change gives access or prolongs it. */
 export const givesAccess = ({ change, until, untilBefore }: AccessChange): boolean =>

@@ -1,4 +1,11 @@
-import { type AccessChange, accessChanges, type NamespacePolicy } from "@gatehouse-access/sdk/policy";
+import {
+  type AccessChange,
+  type AccessMode,
+  accessChanges,
+  accessModeOf,
+  type NamespacePolicy,
+  subjectFacts,
+} from "@gatehouse-access/sdk/policy";
 import { kindOf, kinds } from "../kinds/index.ts";
 import type { NamespaceState } from "../kinds/namespaceState.ts";
 import type { LiveObject } from "../kinds/object.ts";
@@ -21,11 +28,13 @@ const OTHERS_MAX = 20;
  * Returns true if an object can decide about logins in a namespace: it takes part in the decision in the present access
  * mode, or it is a part of an object that does.
  */
-export function decidesAboutLogins(object: LiveObject, policy: NamespacePolicy): boolean {
+export const decidesAboutLogins = (object: LiveObject, policy: NamespacePolicy): boolean =>
+  decidesIn(accessModeOf(policy), object, policy);
+
+function decidesIn(mode: AccessMode, object: LiveObject, policy: NamespacePolicy): boolean {
   const { definition, decides, parts } = kindOf(object);
   const deciding = decides ?? (parts && kinds[parts.whole.name as KindName].decides);
   if (!deciding) return false;
-  const mode = policy.identity ? "identity" : "legacy";
   const isActive = definition.actsIn === undefined || definition.actsIn === mode;
   return isActive && (deciding.isDeciding?.(object, policy) ?? true);
 }
@@ -41,7 +50,8 @@ export interface Widening {
 /**
  * Returns the privileges that unmanaged objects give: their roles above observer, and the access that the namespace would
  * lose without them. Objects can give the same access, so that the namespace would lose it only without all of them: each
- * object that is sufficient for such access gives it too.
+ * object that is sufficient for such access gives it too. An object is open if it has no exception. The gain of an object
+ * with an exception never hides the same gain of open objects.
  * @param isExcepted returns true for an object with an exception, which is evaluated last
  */
 export function wideningOf(
@@ -52,51 +62,143 @@ export function wideningOf(
   const widening = new Map<LiveObject, readonly string[]>(
     unmanaged.map((object) => [object, privilegesBesideLogins(object)]),
   );
+  if (state.accessUnknown !== undefined) return { of: widening, notEvaluated: [] };
   const add = (object: LiveObject, sentences: readonly string[]) =>
     widening.set(object, firstSentences([...(widening.get(object) ?? []), ...sentences]));
-  const deciding = unmanaged.filter((object) => decidesAboutLogins(object, state.policy));
-  if (deciding.length === 0 || state.accessUnknown !== undefined) return { of: widening, notEvaluated: [] };
-  const reported = new ReportedGains();
-  const keys = deciding.filter((object) => kindOf(object).decides?.subject === "key");
-  const gainedByKeys = keys.length === 0 ? undefined : gainsOfRemoved(state, keys);
-  const byKey = sentencesByKey(gainedByKeys?.lines() ?? []);
-  for (const key of keys) add(key, byKey.get(idWithin(key)) ?? []);
-  reported.add(gainedByKeys?.changes ?? []);
-  const parts = deciding.filter((object) => kindOf(object).parts);
-  const ofParts = parts.length === 0 ? undefined : gainsOfRemoved(state, parts);
-  for (const [part, sentences] of sentencesOfParts(parts, ofParts)) add(part, sentences);
-  reported.add(ofParts?.changes ?? []);
-  const others = deciding
-    .filter((object) => !keys.includes(object) && !parts.includes(object))
+  const mode = accessModeOf(state.policy);
+  const deciding = unmanaged
+    .filter((object) => decidesIn(mode, object, state.policy))
     .sort((left, right) => Number(isExcepted(left)) - Number(isExcepted(right)));
+  const reported: Reported = { byOpen: new ReportedGains(), byAll: new ReportedGains() };
+  const keys = deciding.filter(isKey);
+  const parts = deciding.filter((object) => kindOf(object).parts);
+  const others = deciding.filter((object) => !isKey(object) && !kindOf(object).parts);
+  if (keys.length > 0) {
+    const gained = gainsOfRemoved(state, keys);
+    const byKey = sentencesByKey(gained.lines());
+    for (const key of keys) add(key, byKey.get(idWithin(key)) ?? []);
+    const open = new Set(keys.filter((key) => !isExcepted(key)).map(idWithin));
+    reported.byAll.add(gained.changes);
+    reported.byOpen.add(gained.changes.filter(({ subject }) => open.has(subjectFacts(subject).id)));
+  }
+  if (parts.length > 0) {
+    const gained = gainsOfRemoved(state, parts);
+    for (const [part, sentences] of sentencesOfParts(parts, gained)) add(part, sentences);
+    reported.byAll.add(gained.changes);
+    reported.byOpen.add(onDevices(gained.changes, parts, isExcepted));
+  }
   for (const object of others.slice(0, OTHERS_MAX)) {
     const gained = gainsOfRemoved(state, [object]);
     add(object, gained.sentences());
-    reported.add(gained.changes);
+    reported.byAll.add(gained.changes);
+    if (!isExcepted(object)) reported.byOpen.add(gained.changes);
   }
-  const left = deciding.length < 2 ? [] : gainsOfRemoved(state, deciding).newIn(reported);
-  const skipped = others.slice(OTHERS_MAX).filter((object) => !isExcepted(object)).length;
+  const skippedOnes = others.slice(OTHERS_MAX).filter((object) => !isExcepted(object));
+  const skipped = skippedOnes.length;
   const notEvaluated =
     skipped === 0
       ? []
       : [
           `the access of ${counted(skipped, "further unmanaged object")} was not evaluated: the limit is ${OTHERS_MAX}`,
         ];
-  if (left.length === 0) return { of: widening, notEvaluated };
-  const silent = deciding.filter((object) => (widening.get(object) ?? []).length === 0);
-  const together = sufficientObjects(state, deciding, silent.slice(0, OTHERS_MAX));
-  for (const [object, sentences] of together)
+  // No other object has the access of a key, and the parts were evaluated together.
+  if (others.length + Math.min(parts.length, 1) < 2) return { of: widening, notEvaluated };
+  const isSilent = (object: LiveObject) => widening.get(object)?.length === 0;
+  const together = accessTogether(state, deciding, reported, isExcepted, isSilent);
+  for (const [object, sentences] of together.of)
     add(
       object,
       sentences.map((sentence) => `with other unmanaged objects: ${sentence}`),
     );
-  if (together.size > 0 || skipped > 0) return { of: widening, notEvaluated };
-  const [first = ""] = left;
-  const more = left.length > 1 ? `, and ${counted(left.length - 1, "more change")}` : "";
-  return {
-    of: widening,
-    notEvaluated: [...notEvaluated, `unmanaged objects give access only together: ${first}${more}`],
-  };
+  const { unexplained } = together;
+  const cut = [...together.cut].filter((object) => !skippedOnes.includes(object)).length;
+  if (cut > 0)
+    notEvaluated.push(
+      `unmanaged objects give access together, and ${counted(cut, "of them was", "of them were")} not evaluated: the limit is ${OTHERS_MAX}`,
+    );
+  else if (unexplained.length > 0 && skipped === 0) {
+    const [first = ""] = unexplained;
+    const more = unexplained.length > 1 ? `, and ${counted(unexplained.length - 1, "more change")}` : "";
+    notEvaluated.push(`unmanaged objects give access only together: ${first}${more}`);
+  }
+  return { of: widening, notEvaluated };
+}
+
+const isKey = (object: LiveObject): boolean => kindOf(object).decides?.subject === "key";
+
+/** The gains of unmanaged objects that a report contains. */
+interface Reported {
+  /** The gains of objects without an exception. */
+  readonly byOpen: ReportedGains;
+  readonly byAll: ReportedGains;
+}
+
+/** The access that unmanaged objects give only together, or that each of several objects gives. */
+interface TogetherGiven {
+  /** The access of each object that is sufficient, as sentences. */
+  readonly of: ReadonlyMap<LiveObject, readonly string[]>;
+  /** The objects without an exception that were not evaluated. */
+  readonly cut: ReadonlySet<LiveObject>;
+  /** The access for which no single object is sufficient, as sentences. Empty if an open object gives other access. */
+  readonly unexplained: readonly string[];
+}
+
+/**
+ * Returns the access that the namespace would lose only without several unmanaged objects. The namespace is compared
+ * with the namespace without the open objects, and then with the namespace without the excepted objects too. The second
+ * comparison keeps excepted subjects, since no object can replace a subject, but other objects give it access.
+ * @param isSilent returns true for an object whose sentences contain no privilege yet
+ */
+function accessTogether(
+  state: NamespaceState,
+  deciding: readonly LiveObject[],
+  reported: Reported,
+  isExcepted: (object: LiveObject) => boolean,
+  isSilent: (object: LiveObject) => boolean,
+): TogetherGiven {
+  const of = new Map<LiveObject, readonly string[]>();
+  const cut = new Set<LiveObject>();
+  const unexplained: string[] = [];
+  const open = deciding.filter((object) => !isExcepted(object));
+  const replaceable = deciding.filter(
+    (object) => !isExcepted(object) || kindOf(object).decides?.subject === undefined,
+  );
+  for (const removed of open.length === replaceable.length ? [open] : [open, replaceable]) {
+    if (removed.length < 2) continue;
+    const gained = gainsOfRemoved(state, removed);
+    const left = gained.newIn(reported.byOpen);
+    if (left.length === 0) continue;
+    const devices = new Set(left.flatMap((change) => change.devices));
+    const silent = removed.filter((object) => {
+      const { parts } = kindOf(object);
+      const isReached = parts === undefined || devices.has(parts.wholeOf(object));
+      return isReached && !isKey(object) && isSilent(object) && !of.has(object);
+    });
+    const unreported = removed === open ? left : gained.newIn(reported.byAll);
+    if (unreported.length === 0 && !silent.some((object) => !isExcepted(object))) continue;
+    for (const object of silent.slice(OTHERS_MAX)) if (!isExcepted(object)) cut.add(object);
+    const sufficient = sufficientObjects(state, removed, silent.slice(0, OTHERS_MAX), left);
+    for (const [object, sentences] of sufficient) of.set(object, sentences);
+    if (sufficient.size === 0 && open.length > 0) unexplained.push(...gained.sentences(unreported));
+  }
+  const hasOpen = [...of.keys()].some((object) => !isExcepted(object));
+  return { of, cut, unexplained: hasOpen ? [] : unexplained };
+}
+
+/** Returns the changes on the devices that have a part without an exception. */
+function onDevices(
+  changes: readonly AccessChange[],
+  parts: readonly LiveObject[],
+  isExcepted: (part: LiveObject) => boolean,
+): AccessChange[] {
+  if (!parts.some(isExcepted)) return [...changes];
+  const open = new Set(
+    parts.filter((part) => !isExcepted(part)).map((part) => kindOf(part).parts?.wholeOf(part)),
+  );
+  return changes.flatMap((change) => {
+    const devices = change.devices.filter((uid) => open.has(uid));
+    return devices.length > 0 ? [{ ...change, devices }] : [];
+  });
 }
 
 /** Returns the privileges of an unmanaged object beside logins: a role above observer, or another privilege. */
@@ -131,9 +233,17 @@ class GainedAccess {
     return this.lines(changes).map((line) => accessSentence(line, PLAIN));
   }
 
-  /** Returns sentences about the access that a report does not contain yet. */
-  newIn(reported: ReportedGains): string[] {
-    return this.sentences(reported.newIn(this.changes, this.#after.access));
+  /** Returns the changes that a report does not contain yet. */
+  newIn(reported: ReportedGains): AccessChange[] {
+    return reported.newIn(this.changes, this.#after.access);
+  }
+
+  /** Returns the gained logins that other changes contain too. */
+  commonWith(others: readonly AccessChange[]): AccessChange[] {
+    const [known, different] = [new ReportedGains(), new ReportedGains()];
+    known.add(others);
+    different.add(this.newIn(known));
+    return this.newIn(different);
   }
 }
 
@@ -141,44 +251,47 @@ class GainedAccess {
 const gainsOfRemoved = (state: NamespaceState, objects: readonly LiveObject[]): GainedAccess =>
   new GainedAccess(state.without(objects), state);
 
-/** Returns the access that parts of objects give, such as the tags of devices, as sentences by the part. */
+/**
+ * Returns the access that parts of objects give, such as the tags of devices, as sentences by the part. Only the first
+ * parts get sentences about the logins.
+ */
 function sentencesOfParts(
   parts: readonly LiveObject[],
-  gained: GainedAccess | undefined,
+  gained: GainedAccess,
 ): ReadonlyMap<LiveObject, readonly string[]> {
-  const sentences = new Map<LiveObject, readonly string[]>();
-  const byDevice = new Map<string, AccessChange[]>();
-  for (const change of gained?.changes ?? []) {
-    for (const uid of change.devices) {
-      const known = byDevice.get(uid) ?? [];
-      known.push({ ...change, devices: [uid] });
-      byDevice.set(uid, known);
-    }
-  }
-  for (const part of parts) {
-    const own = byDevice.get(kindOf(part).parts?.wholeOf(part) ?? "");
-    if (!own) continue;
-    sentences.set(
-      part,
-      sentences.size < OTHERS_MAX ? (gained?.sentences(own) ?? []) : ["admits logins on the device"],
-    );
-  }
-  return sentences;
+  const wholeOf = (part: LiveObject) => kindOf(part).parts?.wholeOf(part) ?? "";
+  const reached = new Set<string>();
+  for (const { devices } of gained.changes) for (const uid of devices) reached.add(uid);
+  const giving = parts.filter((part) => reached.has(wholeOf(part)));
+  const detailed = giving.slice(0, OTHERS_MAX);
+  const byDevice = new Map<string, AccessChange[]>(detailed.map((part) => [wholeOf(part), []]));
+  for (const change of gained.changes)
+    for (const uid of change.devices) byDevice.get(uid)?.push({ ...change, devices: [uid] });
+  const sentences = new Map(Array.from(byDevice, ([uid, own]) => [uid, gained.sentences(own)] as const));
+  return new Map(
+    giving.map((part, index) => {
+      const own = index < OTHERS_MAX ? sentences.get(wholeOf(part)) : undefined;
+      return [part, own ?? ["admits logins on the device"]];
+    }),
+  );
 }
 
 /**
- * Returns the access that each of some objects gives without all other unmanaged objects, as sentences. Omits objects that
+ * Returns the access that each of some objects gives without all other removed objects, as sentences. Omits objects that
  * give none.
+ * @param left the access to consider
  */
 function sufficientObjects(
   state: NamespaceState,
-  unmanaged: readonly LiveObject[],
+  removed: readonly LiveObject[],
   some: readonly LiveObject[],
+  left: readonly AccessChange[],
 ): ReadonlyMap<LiveObject, readonly string[]> {
-  const base = state.without(unmanaged);
+  const base = state.without(removed);
   const sentences = some.map((object) => {
-    const others = unmanaged.filter((other) => other !== object);
-    return [object, new GainedAccess(base, state.without(others)).sentences()] as const;
+    const others = removed.filter((other) => other !== object);
+    const gained = new GainedAccess(base, state.without(others));
+    return [object, gained.sentences(gained.commonWith(left))] as const;
   });
   return new Map(sentences.filter(([, own]) => own.length > 0));
 }
