@@ -64,7 +64,6 @@ const inputs = {
       "The length of the period before expiration, in days, in which a run replaces the key with a new key.",
     default: 0,
     isLocal: true,
-    notDecisive: "the plan contains the rotation itself",
   }),
   overlap: optional(days.max(90), {
     description:
