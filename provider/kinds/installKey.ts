@@ -32,6 +32,7 @@ export const installKey: Kind = {
   plan: {
     stage: "objects",
     keyOf: (before) => outputOf(before, "installKeyId"),
+    captured: ({ state: { expiresAt } }) => ({ expiresAt }),
     newKey: adopted,
     values: (draft, change) => ({ installKeyId: change.key, ...validity(draft, change) }),
   },

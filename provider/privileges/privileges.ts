@@ -112,7 +112,10 @@ function knownSides(kind: KindName, before: NamespaceState, after: NamespaceStat
   const [old, now] = [before, after].map(({ ofUnread }) => ofUnread.get(kind) ?? NO_OBJECTS);
   if (!old || !now || (old === NO_OBJECTS && now === NO_OBJECTS)) return [before, after] as const;
   const own = definitionsByName[kind];
-  return [before.withObjects(own, changed(now.was, old)), after.withObjects(own, changed(old.was, now))] as const;
+  return [
+    before.withObjects(own, changed(now.was, old)),
+    after.withObjects(own, changed(old.was, now)),
+  ] as const;
 }
 
 interface Sides {

@@ -111,7 +111,7 @@ describe("a change of a key, a rule, a member or an API key is a difference:", (
 describe("a change of values that neither an input nor a lasting output contains is a difference:", () => {
   /** Returns the differences if only the objects of a kind change. */
   const changed = (
-    kind: "PublicKey" | "ServiceAccount",
+    kind: "PublicKey" | "ServiceAccount" | "InstallKey",
     state: NamespaceState,
     change: (object: LiveObject) => LiveObject,
   ) => {
@@ -151,6 +151,17 @@ describe("a change of values that neither an input nor a lasting output contains
     expect(changedFacts({ role: "operator" })).toEqual(['ServiceAccount "deploy" role']);
     expect(changedFacts({ identities: [one, two] })).toEqual(['ServiceAccount "deploy" keys']);
     expect(changedFacts({ identities: [{ ...one, lastReauthAt: "2026-01-01T00:00:00Z" }] })).toEqual([]);
+  });
+
+  test("the renewal of an install key", () => {
+    const expiresAt = "2027-01-01T00:00:00.000Z";
+    const keys = [{ id: "k1", name: "floor", mode: "automatic", validDays: 30, expiresAt }];
+    const renewed = (object: LiveObject) => ({
+      ...object,
+      state: { ...object.state, expiresAt: "2028-01-01T00:00:00.000Z" },
+    });
+    const state = namespaceOf({ ...estate, installKeys: keys });
+    expect(changed("InstallKey", state, renewed)).toEqual(['InstallKey "floor" expiresAt']);
   });
 
   test("the deletion of one of two objects with the same key", () => {
