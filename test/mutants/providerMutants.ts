@@ -603,11 +603,6 @@ export const providerMutants: readonly Mutant[] = [
         replace: "    if (other && resource === '') {\n      throw",
       },
       {
-        guard: "Resources of two types do not share a claim.",
-        find: "(shared === undefined || holder.shared !== shared)",
-        replace: "shared === undefined",
-      },
-      {
         guard: "A resource deletes no object that another resource of the program holds.",
         find: "return holders.some((holder) => holder.shared === undefined && holder.resource !== except);",
         replace: "return holders.length > 99 && except === key;",
@@ -627,11 +622,6 @@ export const providerMutants: readonly Mutant[] = [
         guard: "An object that differs is adopted only with adopt: overwrite.",
         find: 'if (conflicts.length > 0 && adopt !== "overwrite") throw',
         replace: 'if (conflicts.length > 0 && adopt === "" as never) throw',
-      },
-      {
-        guard: "An object that another resource declared since is not taken.",
-        find: "if (isMoved) throw existsAlready(",
-        replace: "if (isMoved && changes.length > 99) throw existsAlready(",
       },
       {
         guard: "An object that another resource of the program claimed is not taken.",
@@ -667,17 +657,6 @@ export const providerMutants: readonly Mutant[] = [
         guard: "Equal resources of two programs are different resources.",
         find: "isSameStack(one, two) && one.resource === two.resource;",
         replace: "isSameStack(one, two);",
-      },
-    ],
-  ),
-  ...mutantsOf(
-    "provider/service/auditTrail.ts",
-    [REPAIR],
-    [
-      {
-        guard: "Stacks of two projects with one name are different stacks.",
-        find: "one.project === two.project && one.stack === two.stack;",
-        replace: "one.stack === two.stack;",
       },
     ],
   ),

@@ -126,11 +126,6 @@ export const sdkMutants: readonly Mutant[] = [
         find: '  object: "trustedWorkload",\n  minRole: "administrator",',
         replace: '  object: "trustedWorkload",\n  minRole: "operator",',
       },
-      {
-        guard: "A workload requires at least one claim.",
-        find: '.refine((value) => Object.keys(value).length > 0, "must have at least one claim")',
-        replace: "",
-      },
     ],
   ),
 ];
