@@ -19,6 +19,9 @@ beforeAll(async () => {
     "firewall rules do not exist",
     "list keys",
     "list API keys",
+    "list invitations",
+    "legacy user: GET /api/namespaces/install-key",
+    "legacy user: GET /api/tags",
     "legacy user: GET /api/sessions",
   ]);
   env = {

@@ -109,8 +109,10 @@ export async function startService(options: ServiceOptions = {}): Promise<TestSe
   if (ours && !database && options.dataDir === undefined) await newSqlite(join(dataDir, "gatehouse.db"));
   const env = { ...(database && { GATEHOUSE_DATABASE_URL: database.url }), ...options.env };
   let running = await serve(dataDir, options, env);
+  // After SIGTERM, a service with a lame-duck time would serve for this time.
+  const signal = env.GATEHOUSE_LAME_DUCK === undefined ? "SIGTERM" : "SIGKILL";
   while (!isNewPort(Number(new URL(running.url).port))) {
-    await end(running, "SIGTERM");
+    await end(running, signal);
     running = await serve(dataDir, options, env);
   }
   const { url, child, ended, logs, lines } = running;
