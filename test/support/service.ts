@@ -107,7 +107,10 @@ export async function startService(options: ServiceOptions = {}): Promise<TestSe
   const database = ours ? await databaseOf(dataDir) : undefined;
   // Adds no database to a folder that the test provides, since the test may check the service's changes in this folder.
   if (ours && !database && options.dataDir === undefined) await newSqlite(join(dataDir, "gatehouse.db"));
-  const env = { ...(database && { GATEHOUSE_DATABASE_URL: database.url }), ...options.env };
+  const env: Record<string, string> = {
+    ...(database && { GATEHOUSE_DATABASE_URL: database.url }),
+    ...options.env,
+  };
   let running = await serve(dataDir, options, env);
   // After SIGTERM, a service with a lame-duck time would serve for this time.
   const signal = env.GATEHOUSE_LAME_DUCK === undefined ? "SIGTERM" : "SIGKILL";
