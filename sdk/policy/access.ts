@@ -204,10 +204,7 @@ export class Access {
 
   /** Returns the uids of a set of devices. */
   uidsOf(devices: DeviceSet): string[] {
-    const uids: string[] = [];
-    devices.forEach((place) => {
-      uids.push(this.uids[place] ?? "");
-    });
-    return uids;
+    const { uids } = this;
+    return devices.array().map((place) => uids[place] ?? "");
   }
 }
