@@ -9,22 +9,33 @@ import { sshKeyLine } from "./support/programs.ts";
 
 const TENANT = "3dd0d1f8-8246-4519-b11a-a3dd33717f65";
 const POLICY = {
-  ...{
-    id: "5f0c3b1e-0000-4000-8000-000000000001",
-    name: "all",
-    subject: { type: "role", value: "operator" },
-  },
-  ...{ filter: { tags: [] }, logins: ["root"], source_ip: [], action: "allow", require_reauth: false },
-  ...{ reauth_period: null, created_at: "2026-01-01T00:00:00Z", updated_at: "2026-01-01T00:00:00Z" },
+  id: "5f0c3b1e-0000-4000-8000-000000000001",
+  name: "all",
+  subject: { type: "role", value: "operator" },
+  filter: { tags: [] },
+  logins: ["root"],
+  source_ip: [],
+  action: "allow",
+  require_reauth: false,
+  reauth_period: null,
+  created_at: "2026-01-01T00:00:00Z",
+  updated_at: "2026-01-01T00:00:00Z",
 };
 const ACCOUNT = {
-  ...{ id: "5f0c3b1e-0000-4000-8000-000000000002", name: "ci", created_at: "2026-01-01T00:00:00Z" },
+  id: "5f0c3b1e-0000-4000-8000-000000000002",
+  name: "ci",
+  created_at: "2026-01-01T00:00:00Z",
   identities: [],
 };
 /** A key by which the client finds the namespace of its API key. */
 const KEY = {
-  ...{ fingerprint: "00:".repeat(16).slice(0, -1), name: "ana", username: ".*", filter: { hostname: ".*" } },
-  ...{ data: "", created_at: "2026-01-01T00:00:00Z", tenant_id: TENANT },
+  fingerprint: "00:".repeat(16).slice(0, -1),
+  name: "ana",
+  username: ".*",
+  filter: { hostname: ".*" },
+  data: "",
+  created_at: "2026-01-01T00:00:00Z",
+  tenant_id: TENANT,
 };
 
 let server: Server;
@@ -76,7 +87,11 @@ it("the list of keys reads the members once", async () => {
   const members = [{ id: "u1", email: "Ana@example.com", role: "owner" }];
   const namespace = { tenantId: TENANT, members, settings: {} };
   const keys = ["u1", "u2", "", "u1"].map((owner, index) => ({
-    ...{ fingerprint: `${index}`, name: `k${index}`, username: ".*", filter: { hostname: ".*" }, owner },
+    fingerprint: `${index}`,
+    name: `k${index}`,
+    username: ".*",
+    filter: { hostname: ".*" },
+    owner,
     data: Buffer.from(sshKeyLine()).toString("base64"),
   }));
   const find = async () => {

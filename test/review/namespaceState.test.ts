@@ -9,7 +9,10 @@ import { device, estate, TENANT } from "./support/planned.ts";
 
 describe("the keys of objects", () => {
   const tag = (name: string): LiveObject => ({
-    ...{ definition: definitionsByName.Tag, id: `${TENANT}/${name}`, name, state: {} },
+    definition: definitionsByName.Tag,
+    id: `${TENANT}/${name}`,
+    name,
+    state: {},
   });
 
   it("have a number if they are equal, and stay different from other keys", () => {
@@ -46,7 +49,11 @@ it("the selector of an attachment never matches another device", () => {
 
 it("users and service accounts are sorted together, by name and id", () => {
   const account = (id: string, name: string) => ({
-    ...{ id, name, kind: "service account" as const, role: "service", keys: [] },
+    id,
+    name,
+    kind: "service account" as const,
+    role: "service",
+    keys: [],
   });
   const serviceAccounts = [account("1", "zoe"), account("3", "carl"), account("2", "carl")];
   const identity = { decides: true, policies: [], serviceAccounts, userKeys: new Map(), notEvaluated: [] };

@@ -7,7 +7,9 @@ import { type NamespaceFixture, namespaceOf } from "./support/namespace.ts";
 import { device, estate, planOf, rule, TENANT } from "./support/planned.ts";
 
 const key = (name: string, tags: readonly string[], more: Partial<AccessKey> = {}): AccessKey => ({
-  ...{ fingerprint: `fingerprint-${name}`, name, username: "^root$" },
+  fingerprint: `fingerprint-${name}`,
+  name,
+  username: "^root$",
   filter: tags.length > 0 ? { tags } : { hostname: ".*" },
   ...more,
 });
@@ -25,21 +27,34 @@ const legacy = ({ devices, keys = [], rules = [] }: World): NamespaceFixture => 
 });
 
 const backup: Principal = {
-  ...{ id: "sa-backup", name: "backup", kind: "service account", role: "service" },
+  id: "sa-backup",
+  name: "backup",
+  kind: "service account",
+  role: "service",
   keys: [{ fingerprint: "SHA256:b", expiresAt: null, consumedAt: null, lastReauthAt: null }],
 };
 
 const policy = (id: string, more: Partial<AccessPolicy> = {}): AccessPolicy => ({
-  ...{ id, name: id, subject: { type: "user", value: backup.id }, filter: { hostname: ".*" } },
-  ...{ logins: ["root"], sourceIps: [], action: "allow", requireReauth: false, reauthPeriod: null },
+  id,
+  name: id,
+  subject: { type: "user", value: backup.id },
+  filter: { hostname: ".*" },
+  logins: ["root"],
+  sourceIps: [],
+  action: "allow",
+  requireReauth: false,
+  reauthPeriod: null,
   ...more,
 });
 
 const identity = (...policies: readonly AccessPolicy[]): NamespaceFixture => ({
   ...legacy({ devices: [device("web-01", [])] }),
   identity: {
-    ...{ decides: true, policies, serviceAccounts: [backup] },
-    ...{ userKeys: new Map(), notEvaluated: [] },
+    decides: true,
+    policies,
+    serviceAccounts: [backup],
+    userKeys: new Map(),
+    notEvaluated: [],
   },
 });
 
@@ -137,7 +152,9 @@ function pairsOfRules(count: number) {
   const rules = names.flatMap((name, index) =>
     ["a", "b"].map((half, offset) =>
       rule(`${name}-${half}`, {
-        ...{ action: "allow", priority: 10 + 2 * index + offset, filter: { hostname: `^${name}$` } },
+        action: "allow",
+        priority: 10 + 2 * index + offset,
+        filter: { hostname: `^${name}$` },
       }),
     ),
   );

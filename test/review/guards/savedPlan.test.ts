@@ -139,7 +139,10 @@ describe("a change of values that neither an input nor a lasting output contains
 
   test("the role and a further SSH key of a service account, but no login", () => {
     const identityOf = (fingerprint: string) => ({
-      ...{ fingerprint, expiresAt: null, consumedAt: null, lastReauthAt: null as string | null },
+      fingerprint,
+      expiresAt: null,
+      consumedAt: null,
+      lastReauthAt: null as string | null,
     });
     const [one, two] = [identityOf("SHA256:a"), identityOf("SHA256:b")];
     const account = { id: "s1", name: "deploy", kind: "service account" as const, role: "service" };
