@@ -1,10 +1,16 @@
 import type { Role } from "@gatehouse-access/sdk/contract";
 import { definitionsByName, type KindName } from "../resources/index.ts";
-import type { NamespaceObjects } from "./namespaceObjects.ts";
+import type { NamespaceObjects, PlanSides } from "./namespaceObjects.ts";
 import type { LiveObject, Objects, Values } from "./object.ts";
 import { UnpredictableError } from "./plannedStep.ts";
 
 type Definition = Pick<LiveObject["definition"], "name">;
+
+/** The {@link PlanSides} of a draft. */
+interface DraftSides extends PlanSides {
+  readonly was: Map<string, LiveObject>;
+  readonly is: Map<string, LiveObject>;
+}
 
 /** The facts about an object that only the plan contains. */
 const PLANNED = { isPlanned: true };
@@ -28,10 +34,7 @@ export class Draft {
   changes = 0;
   readonly #changed = new Map<KindName, Map<string, LiveObject>>();
   /** The objects of the plan, of kinds that could not be read: before and after the plan. */
-  readonly #unread = new Map<
-    KindName,
-    { readonly was: Map<string, LiveObject>; readonly is: Map<string, LiveObject> }
-  >();
+  readonly #unread = new Map<KindName, DraftSides>();
 
   constructor(
     live: NamespaceObjects,
@@ -76,10 +79,8 @@ export class Draft {
   put(definition: Definition, key: string, state: Values, object?: LiveObject): void {
     const own = this.#changing(definition) ?? this.#unreadOf(definition).is;
     const before = object ?? own.get(key);
-    const facts = before ? before.facts : PLANNED;
     own.set(key, {
-      ...before,
-      ...(facts && { facts }),
+      ...(before ?? { facts: PLANNED }),
       ...this.#objectOf(definition, key, state, before?.id),
     });
   }
@@ -99,7 +100,7 @@ export class Draft {
   }
 
   /** Returns the objects of the plan, of kinds that could not be read: before and after the plan. */
-  ofUnread(): ReadonlyMap<KindName, { readonly was: Objects; readonly is: Objects }> {
+  ofUnread(): ReadonlyMap<KindName, PlanSides> {
     return this.#unread;
   }
 
@@ -122,7 +123,7 @@ export class Draft {
     return { definition, id, name: definition.displayName?.(state) ?? String(state.name ?? key), state };
   }
 
-  #unreadOf({ name }: Definition) {
+  #unreadOf({ name }: Definition): DraftSides {
     const known = this.#unread.get(name as KindName) ?? { was: new Map(), is: new Map() };
     this.#unread.set(name as KindName, known);
     return known;

@@ -40,11 +40,8 @@ export interface NamespaceContent {
   readonly objects: ReadonlyMap<KindName, Objects>;
   /** The objects that could not be read, by kind. */
   readonly unread: ReadonlyMap<KindName, Unread>;
-  /**
-   * After a plan: the objects of the plan, of kinds that could not be read, before and after the plan. They show the
-   * privileges that the plan changes.
-   */
-  readonly ofUnread?: ReadonlyMap<KindName, { readonly was: Objects; readonly is: Objects }>;
+  /** After a plan: the objects of kinds that could not be read. They show the privileges that the plan changes. */
+  readonly ofUnread?: ReadonlyMap<KindName, PlanSides>;
   /** True if access policies decide about logins, and not public keys and firewall rules. */
   readonly accessPoliciesDecide: boolean;
   /**
@@ -58,6 +55,12 @@ export interface NamespaceContent {
   readonly notEvaluated: readonly string[];
   /** Other facts that could not be determined, as sentences. */
   readonly unknown: readonly string[];
+}
+
+/** The objects of one kind that a plan changes, before and after the plan. */
+export interface PlanSides {
+  readonly was: Objects;
+  readonly is: Objects;
 }
 
 /** Objects that could not be read. */
@@ -82,7 +85,7 @@ export class NamespaceObjects implements NamespaceContent {
   readonly facts: NamespaceFacts;
   readonly objects: ReadonlyMap<KindName, Objects>;
   readonly unread: ReadonlyMap<KindName, Unread>;
-  readonly ofUnread: NonNullable<NamespaceContent["ofUnread"]>;
+  readonly ofUnread: ReadonlyMap<KindName, PlanSides>;
   readonly accessPoliciesDecide: boolean;
   readonly accessUnknown: string | undefined;
   readonly notEvaluated: readonly string[];

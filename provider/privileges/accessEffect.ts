@@ -103,8 +103,9 @@ export class ReportedGains {
       known.flatMap(({ addresses }, index) => (addresses.has(address) ? [index] : [])).join(" "),
     );
     const left: { devices: readonly string[]; addresses: Set<string> }[] = [];
-    for (const [indexes, addresses] of byGains) {
-      const gains = known.filter((_, index) => indexes.split(" ").includes(String(index)));
+    for (const [names, addresses] of byGains) {
+      const indexes = new Set(names.split(" "));
+      const gains = known.filter((_, index) => indexes.has(String(index)));
       const sets = gains.map((gain) => this.#sets.setOf(gain.devices));
       const devices = change.devices.filter((uid) => !sets.some((set) => set.has(uid)));
       if (devices.length === 0) continue;

@@ -93,14 +93,12 @@ export function wideningOf(
     reported.byAll.add(gained.changes);
     if (!isExcepted(object)) reported.byOpen.add(gained.changes);
   }
-  const skippedOnes = others.slice(OTHERS_MAX).filter((object) => !isExcepted(object));
-  const skipped = skippedOnes.length;
-  const notEvaluated =
-    skipped === 0
-      ? []
-      : [
-          `the access of ${counted(skipped, "further unmanaged object")} was not evaluated: the limit is ${OTHERS_MAX}`,
-        ];
+  const notEvaluated: string[] = [];
+  const skipped = others.slice(OTHERS_MAX).filter((object) => !isExcepted(object));
+  if (skipped.length > 0)
+    notEvaluated.push(
+      `the access of ${counted(skipped.length, "further unmanaged object")} was not evaluated: the limit is ${OTHERS_MAX}`,
+    );
   // No other object has the access of a key, and the parts were evaluated together.
   if (others.length + Math.min(parts.length, 1) < 2) return { of: widening, notEvaluated };
   const isSilent = (object: LiveObject) => widening.get(object)?.length === 0;
@@ -111,12 +109,12 @@ export function wideningOf(
       sentences.map((sentence) => `with other unmanaged objects: ${sentence}`),
     );
   const { unexplained } = together;
-  const cut = [...together.cut].filter((object) => !skippedOnes.includes(object)).length;
+  const cut = [...together.cut].filter((object) => !skipped.includes(object)).length;
   if (cut > 0)
     notEvaluated.push(
       `unmanaged objects give access together, and ${counted(cut, "of them was", "of them were")} not evaluated: the limit is ${OTHERS_MAX}`,
     );
-  else if (unexplained.length > 0 && skipped === 0) {
+  else if (unexplained.length > 0 && skipped.length === 0) {
     const [first = ""] = unexplained;
     const more = unexplained.length > 1 ? `, and ${counted(unexplained.length - 1, "more change")}` : "";
     notEvaluated.push(`unmanaged objects give access only together: ${first}${more}`);

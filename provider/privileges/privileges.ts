@@ -10,6 +10,7 @@ import { LIST_NAMES, type ListName } from "../kinds/changes.ts";
 import { kindsWith } from "../kinds/index.ts";
 import type { OtherPrivilege } from "../kinds/installKey.ts";
 import type { MemberChange } from "../kinds/member.ts";
+import type { PlanSides } from "../kinds/namespaceObjects.ts";
 import type { NamespaceState } from "../kinds/namespaceState.ts";
 import type { Objects } from "../kinds/object.ts";
 import type { WorkloadChange } from "../kinds/trustedWorkload.ts";
@@ -106,7 +107,7 @@ function otherChanges(before: NamespaceState, after: NamespaceState): OtherChang
 
 /**
  * Returns both states with the objects of a kind. If the kind could not be read, these are the objects of the plans, so
- * that reports have the privileges that a plan gives.
+ * that reports show the privileges that a plan gives.
  */
 function knownSides(kind: KindName, before: NamespaceState, after: NamespaceState) {
   const [old, now] = [before, after].map(({ ofUnread }) => ofUnread.get(kind) ?? NO_OBJECTS);
@@ -118,15 +119,10 @@ function knownSides(kind: KindName, before: NamespaceState, after: NamespaceStat
   ] as const;
 }
 
-interface Sides {
-  readonly was: Objects;
-  readonly is: Objects;
-}
-
-const NO_OBJECTS: Sides = { was: new Map(), is: new Map() };
+const NO_OBJECTS: PlanSides = { was: new Map(), is: new Map() };
 
 /** Returns objects after the changes of a plan. */
-const changed = (objects: Objects, { was, is }: Sides): Objects =>
+const changed = (objects: Objects, { was, is }: PlanSides): Objects =>
   new Map([...[...objects].filter(([key]) => !was.has(key)), ...is]);
 
 /**

@@ -87,17 +87,19 @@ export function applyPlan(
   const done = carryOut(draft, steps);
   const opposed = contradictions(draft);
   const planned = live.with({
-    ...{ objects: draft.objects(), ofUnread: draft.ofUnread() },
+    objects: draft.objects(),
+    ofUnread: draft.ofUnread(),
     accessPoliciesDecide: draft.accessPoliciesDecide,
   });
-  const undecided = planned.accessPoliciesDecide ? identityUnknown(planned) : undefined;
+  const isUndecided = planned.accessPoliciesDecide && live.accessUnknown === undefined;
+  const undecided = isUndecided ? identityUnknown(planned) : undefined;
   const state = planned.with({
     accessUnknown: live.accessUnknown ?? undecided,
     notEvaluated: [
       ...notEvaluated,
       ...done.notEvaluated,
       ...unreadAfterModeChange(draft),
-      ...(live.accessUnknown === undefined && undecided ? [undecided] : []),
+      ...(undecided ? [undecided] : []),
       ...opposed.filter(({ isUndecided }) => isUndecided).map(({ text }) => text),
       ...possiblyRegained(draft),
       ...unknownRoles(draft),

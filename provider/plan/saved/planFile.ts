@@ -87,7 +87,10 @@ type Sealing = Pick<Stack, "project" | "stack" | "encrypt" | "decrypt">;
 export async function savePlan(file: string, stack: Sealing, reviewed: ReviewedContent): Promise<void> {
   const packed = (await compress(JSON.stringify(reviewed))).toString("base64");
   const sealed: z.input<typeof envelope> = {
-    ...{ gatehouse: "reviewed plan", version: VERSION, project: stack.project, stack: stack.stack },
+    gatehouse: "reviewed plan",
+    version: VERSION,
+    project: stack.project,
+    stack: stack.stack,
     content: await stack.encrypt(MARK + packed),
   };
   const written = writeFile(file, `${JSON.stringify(sealed, null, 2)}\n`, { mode: 0o600 });
@@ -113,7 +116,7 @@ export async function readPlan(file: string, stack: Sealing): Promise<ReviewedCo
       throw broken(file, `its content cannot be read: ${cause.message}`);
     },
   );
-  const reviewed = parsedAs(reviewedContent, text.toString());
+  const { data: reviewed } = reviewedContent.safeParse(jsonIn(text.toString()));
   if (!reviewed) throw broken(file, "its content does not have the format of this version of gatehouse");
   // Only the encrypted content is authenticated, so the header may have been modified.
   if (reviewed.project !== project || reviewed.stack !== name) {
@@ -124,21 +127,23 @@ export async function readPlan(file: string, stack: Sealing): Promise<ReviewedCo
 
 async function readEnvelope(file: string): Promise<z.output<typeof envelope>> {
   const text = await readFile(file, "utf8").catch(fileError("plan_file", "read", `the plan ${file}`));
-  const { version = VERSION } = parsedAs(header, text) ?? {};
+  const json = jsonIn(text);
+  const { version = VERSION } = header.safeParse(json).data ?? {};
   if (version !== VERSION) {
     throw broken(
       file,
       "another version of gatehouse wrote this file, so save the plan again with gatehouse review --save",
     );
   }
-  const parsed = parsedAs(envelope, text);
-  if (!parsed) throw broken(file, "gatehouse review --save did not write this file");
-  return parsed;
+  const { data } = envelope.safeParse(json);
+  if (!data) throw broken(file, "gatehouse review --save did not write this file");
+  return data;
 }
 
-function parsedAs<T>(schema: z.ZodType<T>, text: string): T | undefined {
+/** Returns the value of a JSON text; undefined if the text is not JSON. */
+function jsonIn(text: string): unknown {
   try {
-    return schema.parse(parseJson(text));
+    return parseJson(text);
   } catch {
     return undefined;
   }
