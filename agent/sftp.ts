@@ -70,7 +70,13 @@ const HANDLES_MOST = 256;
 const ENTRIES = 100;
 
 const STATUS = {
-  ...{ OK: 0, EOF: 1, NO_SUCH_FILE: 2, PERMISSION_DENIED: 3, FAILURE: 4, BAD_MESSAGE: 5, UNSUPPORTED: 8 },
+  OK: 0,
+  EOF: 1,
+  NO_SUCH_FILE: 2,
+  PERMISSION_DENIED: 3,
+  FAILURE: 4,
+  BAD_MESSAGE: 5,
+  UNSUPPORTED: 8,
 } as const;
 
 /** SFTP status codes by the error codes of the system, as in OpenSSH. All other error codes become FAILURE. */

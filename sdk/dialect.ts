@@ -204,8 +204,13 @@ async function recreateKey(
   }
   const notFound = (serverMessage: string) =>
     new NotFoundError("not found (404)", {
-      ...{ operation: "updatePublicKey", method: "PUT", path: "/api/sshkeys/public-keys" },
-      ...{ status: 404, outcome: "none", attempts: 0, serverMessage },
+      operation: "updatePublicKey",
+      method: "PUT",
+      path: "/api/sshkeys/public-keys",
+      status: 404,
+      outcome: "none",
+      attempts: 0,
+      serverMessage,
     });
   // The request of the contract could remove the filter of a key that the list omits.
   if (!found) throw notFound("the list of public keys does not contain the key");

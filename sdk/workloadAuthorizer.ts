@@ -117,7 +117,10 @@ class WorkloadSession {
     // The clocks of this machine and of the service can differ, so the times depend only on the life of the token.
     const life = end - (readClaims(token)?.issuedAt?.getTime() ?? now);
     this.#session = {
-      ...{ token, renewAt: now + (life * 2) / 3, endsAt: now + life, isRenewable: last - end >= 1000 },
+      token,
+      renewAt: now + (life * 2) / 3,
+      endsAt: now + life,
+      isRenewable: last - end >= 1000,
       workloadId: workload.id,
       workload: { name: workload.name, role, actor, renewableUntil: new Date(last) },
     };
@@ -195,8 +198,13 @@ function describe(token: string): string {
 }
 
 const githubToken = defineOperation({
-  ...{ id: "githubOidcToken", part: "Trusted workloads", auth: ["none"], scope: "public" },
-  ...{ summary: "Request a token of the running job", method: "GET", path: "/" },
+  id: "githubOidcToken",
+  part: "Trusted workloads",
+  auth: ["none"],
+  scope: "public",
+  summary: "Request a token of the running job",
+  method: "GET",
+  path: "/",
   success: { body: z.object({ value: z.string() }) },
 });
 

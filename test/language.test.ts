@@ -65,7 +65,9 @@ function paragraphsOf(source: string): readonly Text[] {
   const blank = (code: string) => code.replaceAll(/[^\n]/g, "");
   const prose = source.replaceAll(/^( *)```[\s\S]*?^\1```/gm, blank);
   return [...prose.matchAll(/\S(?:.|\n(?!\s*\n))*/g)].map(({ index, 0: text }) => ({
-    ...{ line: lineOf(prose, index), text: onOneLine(text), isComment: false },
+    line: lineOf(prose, index),
+    text: onOneLine(text),
+    isComment: false,
   }));
 }
 

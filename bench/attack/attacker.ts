@@ -27,7 +27,8 @@ interface Attack {
 }
 
 const get = (path: string) => (token: string) => ({
-  ...{ method: "GET" as const, path },
+  method: "GET" as const,
+  path,
   headers: { authorization: `Bearer ${token}` },
 });
 
@@ -38,13 +39,12 @@ const SEARCH = JSON.stringify([
 
 /** An attack whose requests each enroll a new device. */
 const enrollment = {
-  ...{ connections: 300, healthy: LIST },
+  connections: 300,
+  healthy: LIST,
   request: () => ({
-    ...{
-      method: "POST" as const,
-      path: "/api/devices/auth",
-      headers: { "content-type": "application/json" },
-    },
+    method: "POST" as const,
+    path: "/api/devices/auth",
+    headers: { "content-type": "application/json" },
     body: JSON.stringify({
       ...reportOf("many", 0),
       hostname: randomBytes(8).toString("hex"),
@@ -58,12 +58,14 @@ export const ATTACKS: Readonly<Record<string, Attack>> = {
   quiet: { title: "no attack", connections: 0, healthy: LIST },
   pipelined: {
     title: "1,800 pipelined `GET /info` on each of 100 connections",
-    ...{ connections: 100, healthy: HEALTH },
+    connections: 100,
+    healthy: HEALTH,
     pipelined: { path: "/info", requests: 1800 },
   },
   unread: {
     title: "1,600 `GET /openapi.json` on each of 100 connections, with unread responses",
-    ...{ connections: 100, healthy: HEALTH },
+    connections: 100,
+    healthy: HEALTH,
     pipelined: { path: "/openapi.json", requests: 1600, unread: true },
   },
   full: {
@@ -82,12 +84,15 @@ export const ATTACKS: Readonly<Record<string, Attack>> = {
   },
   stats: {
     title: "20 callers of `GET /api/stats` with 20,000 devices",
-    ...{ connections: 20, healthy: LIST },
+    connections: 20,
+    healthy: LIST,
     request: get("/api/stats"),
   },
   lists: {
     title: "16 callers of a filtered list of the 100,000 devices of another namespace",
-    ...{ connections: 16, healthy: LIST, attacker: "large" },
+    connections: 16,
+    healthy: LIST,
+    attacker: "large",
     request: get(`/api/devices?filter=${encodeURIComponent(Buffer.from(SEARCH).toString("base64"))}`),
   },
 };

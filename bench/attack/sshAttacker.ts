@@ -115,7 +115,8 @@ export const SSH_ATTACKS = {
   },
   requestsBeforeLogin: {
     title: "global requests before login, with unread responses, on 4 connections",
-    ...{ parallel: 4, pause: 50 },
+    parallel: 4,
+    pause: 50,
     async run() {
       const client = new ssh2.Client();
       const sock = open();

@@ -131,12 +131,17 @@ export async function measureCase(run: Run, one: Case) {
     return {
       title,
       // Responses per second of the service and of the baseline server, measured in turn.
-      ...{ rate: middle("rate"), floor: middle("floor"), ratio: middle("ratio") },
+      rate: middle("rate"),
+      floor: middle("floor"),
+      ratio: middle("ratio"),
       // CPU time per request, in milliseconds. On a shared machine, the CPU time is more reliable than the rate.
-      ...{ core: middle("core"), floorCore: middle("floorCore") },
+      core: middle("core"),
+      floorCore: middle("floorCore"),
       // Response times, in milliseconds.
-      ...{ p50: middle("p50"), p99: middle("p99") },
-      ...{ megabytes, statements },
+      p50: middle("p50"),
+      p99: middle("p99"),
+      megabytes,
+      statements,
     };
   });
 }

@@ -38,7 +38,10 @@ export const jsonDocuments: readonly JsonDocument[] = (
     ["doctor", "Diagnosis", "cli/doctorReport", "doctor --json"],
   ] as const
 ).map(([name, type, module, command]) => ({
-  ...{ file: `${name}.schema.json`, type, module, command: `gatehouse ${command}` },
+  file: `${name}.schema.json`,
+  type,
+  module,
+  command: `gatehouse ${command}`,
 }));
 
 let schemas: ReadonlyMap<string, Schema> | undefined;

@@ -43,8 +43,16 @@ function* sampleErrors(): Generator<GatehouseError> {
     for (const address of [`https://${HOST}:1/`, `http://${HOST}:1/`]) {
       for (const token of [undefined, "x", EXPIRED]) {
         const context: AnswerContext = {
-          ...{ operation, address, path: "/", attempts: 2, unclear: true, now: 2_000_000_000_000 },
-          ...{ isKeyAccepted: true, maxResponseSize: 1, secrets: [], ...(token !== undefined && { token }) },
+          operation,
+          address,
+          path: "/",
+          attempts: 2,
+          unclear: true,
+          now: 2_000_000_000_000,
+          isKeyAccepted: true,
+          maxResponseSize: 1,
+          secrets: [],
+          ...(token !== undefined && { token }),
         };
         for (const status of STATUSES) {
           for (const headers of HEADERS) {

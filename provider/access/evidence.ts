@@ -124,7 +124,9 @@ export function accessEvidence(
       return { subject: objectOf(kindWith("subject", kind), id, name), by: by ?? null, ...access, until };
     });
   return {
-    ...{ version: 1, ...source, toolVersion: packageVersion() },
+    version: 1,
+    ...source,
+    toolVersion: packageVersion(),
     namespace: { id: live.tenant, name: live.name },
     evaluated: evaluatedLines(view),
     devices: view.devices,

@@ -90,8 +90,15 @@ export function accessInquiry(flags: AccessFlags, format: AccessFormat): AccessI
   if (explain && from.length > 1) throw new AccessInquiryError("explain", "allows at most one --from");
   const addresses = [...new Set(from.map(normalAddress))];
   return {
-    ...{ devices: device, keys: key, users: user, person, logins: [...new Set(login)], addresses },
-    ...{ at: flags.at === undefined ? undefined : queryTime(flags.at, refuseTime), explain, format },
+    devices: device,
+    keys: key,
+    users: user,
+    person,
+    logins: [...new Set(login)],
+    addresses,
+    at: flags.at === undefined ? undefined : queryTime(flags.at, refuseTime),
+    explain,
+    format,
   };
 }
 

@@ -170,7 +170,8 @@ async function report(
     const own = stack && (await resourcesOf(stack, connection));
     const live = await withOtherNamespaces(connection, await readNamespace(connection), own ?? []);
     const source = {
-      ...{ readAt, service: connection.client.url },
+      readAt,
+      service: connection.client.url,
       stack: stack ? `${stack.project}/${stack.stack}` : null,
       revision: stack ? await revisionOf(io, folder) : null,
     };

@@ -173,8 +173,13 @@ async function list(io: Io, flags: ListFlags): Promise<Outcome> {
     const devices = await devicesIn(connection, flags.status === undefined ? {} : { status: flags.status });
     const listed = devices.map(
       ({ uid, name, status, online, tags, identity, remoteAddr }): ListedDevice => ({
-        ...{ uid, name, status, online, tags },
-        ...{ mac: identity.mac, address: remoteAddr },
+        uid,
+        name,
+        status,
+        online,
+        tags,
+        mac: identity.mac,
+        address: remoteAddr,
       }),
     );
     const kind = flags.status === undefined ? "device" : `${flags.status} device`;

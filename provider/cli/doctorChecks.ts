@@ -54,8 +54,11 @@ const CREDENTIAL_REMEDY =
 const TENANT_REMEDY = "Set GATEHOUSE_TENANT to the id of a namespace that the credential can read.";
 
 const KINDS = {
-  ...{ apiKey: "API key", token: "token of a user", password: "user" },
-  ...{ workload: "workload", anonymous: "no credential" },
+  apiKey: "API key",
+  token: "token of a user",
+  password: "user",
+  workload: "workload",
+  anonymous: "no credential",
 };
 
 /** The limits of requests. A repeated request would only delay the report. */

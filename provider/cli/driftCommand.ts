@@ -177,7 +177,10 @@ async function stackDrift(running: Running, folder: string, flags: Flags): Promi
   return withReleaseNote(io, connection, async () => {
     const { findDrift } = await import("../drift/findDrift.ts");
     const search: DriftSearch = {
-      ...{ connection, stack, home: service, unmanaged: flags.unmanaged },
+      connection,
+      stack,
+      home: service,
+      unmanaged: flags.unmanaged,
       declarer: stack,
       own: await resourcesOf(stack, connection),
       ...(await managedOrExcepted(io, folder, flags, stack.stack, connection)),
@@ -266,7 +269,9 @@ async function repair(
     ({ before, accessUnknown }) => accessUnknown !== undefined || before.decider.deniesEverything,
   );
   const repairer = {
-    ...{ project, stack: name, adoptFrom: flags.adoptFrom },
+    project,
+    stack: name,
+    adoptFrom: flags.adoptFrom,
     resources: new Set(own.map(({ urn }) => urnName(urn))),
     deletesForgotten: flags.deleteForgotten ?? false,
     closed: new Set(closed.map(({ namespace }) => namespace.tenant)),
@@ -336,7 +341,10 @@ async function writeReports(
     const { project, stack, service = "", notEvaluated, notes } = report;
     await writeAccessMap(stderr, html, home, {
       title: `Access drift in the namespace ${home.namespace.name}: declared and live access`,
-      ...{ project, stack, service, notes: [...notEvaluated, ...notes] },
+      project,
+      stack,
+      service,
+      notes: [...notEvaluated, ...notes],
     });
   }
 }

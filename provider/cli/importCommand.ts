@@ -348,7 +348,11 @@ async function createState(
   const { preview, deployment } = await importState({
     // If the user has no file backend, the state is created in a temporary file backend. This backend has no
     // organizations, so the stack name must not contain an organization.
-    ...{ folder: out, project, stack: backend === undefined ? name : stack, backend, resources },
+    folder: out,
+    project,
+    stack: backend === undefined ? name : stack,
+    backend,
+    resources,
     env: { ...io.env, GATEHOUSE_TENANT: tenant },
     onEvent: (event) => {
       const isMessage = event.kind === "diagnostic" && event.diagnostic.severity !== "info";

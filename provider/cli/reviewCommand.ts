@@ -227,7 +227,9 @@ async function writeMap(stderr: Output, file: string, { review, namespaces }: Re
   const gaps = [...notEvaluated, ...unknown, ...home.review.notEvaluated, ...home.review.unknown];
   await writeAccessMap(stderr, file, home, {
     title: `Access in the namespace ${home.review.name}${revisions ? `: ${revisionsInWords(revisions, PLAIN)}` : ""}`,
-    ...{ project, stack, service },
+    project,
+    stack,
+    service,
     notes: [...(revisions ? [revisionsSentence(revisions, PLAIN)] : []), ...gaps],
   });
 }

@@ -100,8 +100,17 @@ async function dueKeys(keys: readonly OwnResource[], connection: Connection) {
 
 function nothingDue(io: Io, { engine, project, stack }: Stack): Outcome {
   const result: Result = {
-    ...{ engine, command: "up", project, stack, ok: true, planned: false, createdStack: false },
-    ...{ steps: [], summary: summarize([]), outputs: {}, durationMs: 0 },
+    engine,
+    command: "up",
+    project,
+    stack,
+    ok: true,
+    planned: false,
+    createdStack: false,
+    steps: [],
+    summary: summarize([]),
+    outputs: {},
+    durationMs: 0,
     diagnostics: [{ severity: "info", message: "No API key is due." }],
   };
   return { ...runOutcome(io, result), text: () => "No API key is due. Nothing was changed." };

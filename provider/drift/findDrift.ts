@@ -107,11 +107,20 @@ export async function stateDrift(
     .map((step) => ({ ...shownStep(step), op: step.op, effects: [] }));
   const acceptance = await acceptanceIfAny(drifted, [], { language, steps: result.steps });
   const lists = {
-    ...{ unmanaged: [], notApplied: [], namespaces: [], expiring: [], expired: [] },
-    ...{ notEvaluated: [], notes: [] },
+    unmanaged: [],
+    notApplied: [],
+    namespaces: [],
+    expiring: [],
+    expired: [],
+    notEvaluated: [],
+    notes: [],
   };
   const report: DriftReport = {
-    ...{ ...result, version: 1, drifted, ...lists, acceptance },
+    ...result,
+    version: 1,
+    drifted,
+    ...lists,
+    acceptance,
     unmanagedMode: "ignore",
   };
   return { report, meanings: [], unmanaged: [], notEvaluated: [] };
@@ -309,7 +318,10 @@ async function searchNamespace(search: NamespaceSearch, tenant: string) {
   const trail = await whoChanged(client, tenant, names);
   const managing = [...search.own, ...search.others];
   return {
-    ...{ tenant, meaning, unmanaged, owners },
+    tenant,
+    meaning,
+    unmanaged,
+    owners,
     ended: endedObjects(inventory.objects, managed),
     /** Kind and id of each drifted or unmanaged object. */
     names,

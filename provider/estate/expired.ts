@@ -34,7 +34,10 @@ export const expiredObject = (
   { definition, id, name }: LiveObject,
   expiry: Pick<ExpiredObject, "urn" | "expiresAt" | "status">,
 ): ExpiredObject => ({
-  ...{ kind: definition.name, id: idWithin({ id }), name, tenant: id.split("/", 1)[0] ?? "" },
+  kind: definition.name,
+  id: idWithin({ id }),
+  name,
+  tenant: id.split("/", 1)[0] ?? "",
   ...expiry,
 });
 

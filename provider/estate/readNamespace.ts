@@ -77,15 +77,23 @@ export async function readNamespace(
     notEvaluated.push(...(read.notEvaluated ?? []));
   }
   const facts: NamespaceFacts = {
-    ...{ tenant, name: namespace?.name ?? tenant, hasAccessModes },
-    ...{ userKeys: userKeys?.byUser, unreadIdentity: userKeys?.notEvaluated ?? [] },
+    tenant,
+    name: namespace?.name ?? tenant,
+    hasAccessModes,
+    userKeys: userKeys?.byUser,
+    unreadIdentity: userKeys?.notEvaluated ?? [],
     enforcesExpiry: (answer !== undefined && isOwnAnswer(answer)) || hasEnd(objects),
     formerOwners: formerOwnersIn(objects),
     seen: seen ?? { sessions: 0, logins: [], addresses: [] },
   };
   const state = new NamespaceState({
-    ...{ facts, objects, unread, accessPoliciesDecide: mode === "identity" },
-    ...{ accessUnknown: undefined, notEvaluated: [], unknown: [] },
+    facts,
+    objects,
+    unread,
+    accessPoliciesDecide: mode === "identity",
+    accessUnknown: undefined,
+    notEvaluated: [],
+    unknown: [],
   });
   const accessUnknown =
     (await accessUnknownIn(client, tenant, namespace)) ??
@@ -98,7 +106,8 @@ export async function readNamespace(
     );
   }
   return state.inOrder().with({
-    ...{ accessUnknown, notEvaluated },
+    accessUnknown,
+    notEvaluated,
     unknown: [
       ...[...unread.values()].map(({ what, reason }) => `${what} could not be read: ${reason}`),
       ...unknown,

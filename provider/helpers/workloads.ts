@@ -56,7 +56,10 @@ export function githubActions(jobs: GithubJobs): WorkloadTokens {
     refuse("workflow", "must be the name of a file, such as deploy.yml, together with ref");
   const file = workflow && `${repository}/.github/workflows/${workflow}@${ref}`;
   const claims = withValues({
-    ...{ repository, repository_owner_id: repositoryOwnerId, ref, environment },
+    repository,
+    repository_owner_id: repositoryOwnerId,
+    ref,
+    environment,
     ...(isReusable ? { job_workflow_ref: workflow } : { workflow_ref: file }),
   });
   return { issuer: "https://token.actions.githubusercontent.com", claims, singleUse: true };
@@ -100,7 +103,8 @@ export function gitlabCi(jobs: GitlabJobs): WorkloadTokens {
   const claims = withValues({
     project_path: project,
     ...(isPath ? { ref_path: ref } : { ref, ref_type: ref && "branch" }),
-    ...{ ref_protected: refProtected ? "true" : undefined, environment },
+    ref_protected: refProtected ? "true" : undefined,
+    environment,
   });
   return { issuer, claims, singleUse: false };
 }

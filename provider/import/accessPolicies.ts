@@ -213,7 +213,11 @@ function denialsOf(rules: readonly AccessRule[], refusalOf: RefusalOf, reported:
       .find((other) => other.action === "allow" && overlap(other, rule));
     const isExpressible = isWhole && names.length > 0 && sourceIps && filter;
     const policy = isExpressible && {
-      ...{ name: `deny-${rule.priority}`, filter, logins: names, sourceIps, action: "deny" as const },
+      name: `deny-${rule.priority}`,
+      filter,
+      logins: names,
+      sourceIps,
+      action: "deny" as const,
     };
     const refusal = policy ? refusalOf(policy) : "access policies have no patterns for logins and addresses";
     if (policy && refusal === undefined && !exception) {

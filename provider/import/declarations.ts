@@ -132,10 +132,13 @@ interface Column {
 
 const COLUMNS: readonly Column[] = [
   {
-    ...{ input: "username", field: "logins", helper: "login", what: "exact names" },
+    input: "username",
+    field: "logins",
+    helper: "login",
+    what: "exact names",
     callIn: (pattern) => namesIn("login", pattern),
   },
-  { ...{ input: "sourceIp", field: "ranges", helper: "cidr", what: "networks" }, callIn: rangesIn },
+  { input: "sourceIp", field: "ranges", helper: "cidr", what: "networks", callIn: rangesIn },
 ];
 
 /** Many objects of a kind as rows of a data file, by the names of the resources. */

@@ -157,7 +157,10 @@ async function opened(
   const file = { name: project, runtime: "nodejs", main, stackConfigDir: settings };
   await writeFile(join(folder, "Pulumi.yaml"), stringify(file));
   return openStack({
-    ...{ folder, stack, engine: "embedded", onEvent },
+    folder,
+    stack,
+    engine: "embedded",
+    onEvent,
     env: { ...env, PULUMI_BACKEND_URL: backend },
   });
 }

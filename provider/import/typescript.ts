@@ -73,8 +73,14 @@ function projectFiles({ project, namespace, plugin }: ProgramOptions): ProgramFi
     devDependencies: { "@types/node": ">=22", typescript },
   };
   const compilerOptions = {
-    ...{ strict: true, outDir: "bin", target: "es2022", module: "commonjs", moduleResolution: "node" },
-    ...{ ignoreDeprecations: "6.0", types: ["node"], sourceMap: true },
+    strict: true,
+    outDir: "bin",
+    target: "es2022",
+    module: "commonjs",
+    moduleResolution: "node",
+    ignoreDeprecations: "6.0",
+    types: ["node"],
+    sourceMap: true,
   };
   const description = `Device access in ${printable(namespace)}`;
   const json = (value: unknown) => jsonText(value, 2);

@@ -75,7 +75,9 @@ export const apiKey: Kind = {
   }),
   linted: (objects) => ({
     apiKeys: keysIn(objects).map(({ name, role, expiresIn }) => ({
-      ...{ name, role, expiresAt: expiryOf(expiresIn) },
+      name,
+      role,
+      expiresAt: expiryOf(expiresIn),
     })),
   }),
   imported: { file: "apiKeys", naming: "name" },
@@ -154,13 +156,18 @@ function createKey(draft: Draft, planned: PlannedStep, inputs: Values): void {
   const generated = before ? nameToday(draft, before) : `${step.name} (new)`;
   const state = {
     ...inputs,
-    ...{ tenant: live.tenant, createdAt, createdBy: "" },
+    tenant: live.tenant,
+    createdAt,
+    createdBy: "",
     name: typeof declared === "string" && !isHidden(declared) ? nameIn(planned) : generated,
     role: inputs.role ?? restored ?? creator,
     expiresAt: validDays === -1 ? "" : new Date(now.getTime() + Number(validDays) * DAY_MS).toISOString(),
   };
   draft.put(definition, step.urn, state, {
-    ...{ definition, id: `${live.tenant}/${state.name}`, name: state.name, state },
+    definition,
+    id: `${live.tenant}/${state.name}`,
+    name: state.name,
+    state,
     facts: { urn: step.urn },
   });
 }

@@ -39,7 +39,11 @@ export const changeList = <C>(
   list: Pick<ChangeList<C>, "list" | "title" | "what" | "between" | "sentence"> & Partial<ChangeList<C>>,
 ): ChangeList =>
   ({
-    ...{ subject: "", marks: () => undefined, isLoss: () => true, roles: () => [] },
-    ...{ gains: () => [], weakens: () => false },
+    subject: "",
+    marks: () => undefined,
+    isLoss: () => true,
+    roles: () => [],
+    gains: () => [],
+    weakens: () => false,
     ...list,
   }) as ChangeList<C> as ChangeList;

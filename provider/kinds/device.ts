@@ -36,7 +36,8 @@ export const device: Kind = {
       const { devices } = await connection.tenant(tenant);
       return {
         objects: (await devices.all()).map(({ uid, name, identity, status, tags, tagsDeclaredBy }) => ({
-          ...{ id: `${tenant}/${uid}`, name },
+          id: `${tenant}/${uid}`,
+          name,
           state: { tenant, uid, device: uid, name, mac: identity.mac.toLowerCase(), status, tags },
           ...(tagsDeclaredBy && { facts: { tagsDeclaredBy } }),
         })),

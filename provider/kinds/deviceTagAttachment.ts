@@ -90,8 +90,11 @@ function attachmentsIn(of: ObjectsOf): LiveObject[] {
     const { tenant } = whole ? deviceState(whole) : { tenant: "" };
     const declaredBy = whole?.facts?.tagsDeclaredBy as Declaration | undefined;
     return device.tags.map((tag) => ({
-      ...{ definition, id: `${tenant}/${device.uid}/${tag}`, name: `${tag} on ${device.name}` },
-      ...{ state: { ...selectedState(tenant, selector, device), tag }, declaredBy },
+      definition,
+      id: `${tenant}/${device.uid}/${tag}`,
+      name: `${tag} on ${device.name}`,
+      state: { ...selectedState(tenant, selector, device), tag },
+      declaredBy,
     }));
   });
 }

@@ -154,7 +154,10 @@ async function read(connection: Connection, tenant: string): Promise<ReadObjects
 
 /** Returns the values of a new member, who counts as invited, since some services send an invitation first. */
 const invited = (userId: string, email: string, now: Date): Values => ({
-  ...{ userId, accountEmail: email, status: "invited", addedAt: now.toISOString() },
+  userId,
+  accountEmail: email,
+  status: "invited",
+  addedAt: now.toISOString(),
   invitationExpiresAt: new Date(now.getTime() + INVITATION_MS).toISOString(),
 });
 
@@ -200,7 +203,11 @@ function memberIn(object: LiveObject): Member {
   const state = stateOf(object);
   const { userId: id, accountEmail: email, role, status, addedAt } = state;
   return {
-    ...{ id, email, role, addedAt, type: "team" },
+    id,
+    email,
+    role,
+    addedAt,
+    type: "team",
     status: status === "accepted" ? "accepted" : "pending",
     expiresAt: state.invitationExpiresAt || NO_END,
     ...(state.expiresAt && { accessExpiresAt: state.expiresAt }),

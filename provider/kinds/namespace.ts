@@ -109,9 +109,15 @@ function changeAccessMode(draft: Draft, after: ResourceValues): void {
   if (isSwitch && isFirst && owner) {
     const key = "Owner access (new)";
     draft.put(policies, key, {
-      ...{ policyId: key, name: "Owner access", subject: { user: String(owner.state.userId) } },
-      ...{ filter: { hostname: "" }, logins: ["*"], sourceIps: [], action: "allow" },
-      ...{ requireReauth: false, reauthPeriod: 0 },
+      policyId: key,
+      name: "Owner access",
+      subject: { user: String(owner.state.userId) },
+      filter: { hostname: "" },
+      logins: ["*"],
+      sourceIps: [],
+      action: "allow",
+      requireReauth: false,
+      reauthPeriod: 0,
     });
   }
   draft.accessPoliciesDecide = mode === "identity";

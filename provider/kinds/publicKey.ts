@@ -62,7 +62,10 @@ function accessKey(state: KeyState, { enforcesExpiry, hasAccessModes }: Deciding
   // Identity mode identifies a key by another fingerprint. Older servers stored keys that this version rejects.
   const sshFingerprint = hasAccessModes ? sshFingerprintOf(data) : undefined;
   return {
-    ...{ fingerprint, name, username, filter },
+    fingerprint,
+    name,
+    username,
+    filter,
     ...(refusedType !== undefined && { refusedType }),
     ...(sshFingerprint !== undefined && { sshFingerprint }),
     ...endOf(state),

@@ -66,7 +66,9 @@ export const serviceAccount: Kind = {
       if (object) return object.state;
       const { data, validDays = NEVER } = inputs;
       return {
-        ...{ accountId: key, fingerprint: fingerprintOf(String(data)), consumedAt: "" },
+        accountId: key,
+        fingerprint: fingerprintOf(String(data)),
+        consumedAt: "",
         expiresAt: endOf(after, Number(validDays), draft.now),
       };
     },
@@ -97,14 +99,22 @@ function principal({ state, facts }: LiveObject): Principal {
   const { accountId: id, name, fingerprint, expiresAt, consumedAt } = state as unknown as AccountState;
   const live = facts?.identities as readonly SshIdentity[] | undefined;
   const planned = {
-    ...{ fingerprint, expiresAt: expiresAt || null, consumedAt: consumedAt || null, lastReauthAt: null },
+    fingerprint,
+    expiresAt: expiresAt || null,
+    consumedAt: consumedAt || null,
+    lastReauthAt: null,
   };
   const keys = live?.map((one) => ({
-    ...{ fingerprint: one.fingerprint, expiresAt: one.expiresAt, consumedAt: one.consumedAt },
+    fingerprint: one.fingerprint,
+    expiresAt: one.expiresAt,
+    consumedAt: one.consumedAt,
     lastReauthAt: one.lastReauthAt,
   }));
   return {
-    ...{ id, name, kind: "service account", role: String(facts?.role ?? ROLE) },
+    id,
+    name,
+    kind: "service account",
+    role: String(facts?.role ?? ROLE),
     keys: keys ?? [planned],
   };
 }

@@ -23,7 +23,8 @@ export function accessMapData(before: Access, after: Access, meta: AccessMapMeta
     bothSubjects.map(({ id, name, kind, state }): MapKey => {
       const owner = owners.get(id);
       return {
-        ...{ fingerprint: id, name },
+        fingerprint: id,
+        name,
         ...(kind !== "key" && { kind }),
         ...(owner !== undefined && { owner }),
         ...(state && { state }),

@@ -143,8 +143,11 @@ const mark = (change: string, path: string) =>
 const SUBJECTS = {
   key: { noun: "Key", searched: "Key, person", column: "Keys and people", ofKeys: "", ofUsers: " hidden" },
   user: {
-    ...{ noun: "User", searched: "User", column: "Users and service accounts" },
-    ...{ ofKeys: " hidden", ofUsers: "" },
+    noun: "User",
+    searched: "User",
+    column: "Users and service accounts",
+    ofKeys: " hidden",
+    ofUsers: "",
   },
 };
 

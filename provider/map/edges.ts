@@ -281,7 +281,8 @@ function* changed(
     yield {
       change,
       rule: allowedBy(reason),
-      ...{ outcome, until },
+      outcome,
+      until,
       cause: causeInWords(found, CAUSES[change].rule),
       places,
     };

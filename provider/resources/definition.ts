@@ -442,7 +442,10 @@ export const listed = <S>(
   state: S,
   { declaredBy, reason, facts }: Partial<Pick<Listed, "declaredBy" | "reason" | "facts">> = {},
 ): Listed<S> => ({
-  ...{ id, name, state, declaredBy: declarationIn(declaredBy) },
+  id,
+  name,
+  state,
+  declaredBy: declarationIn(declaredBy),
   ...(reason !== undefined && { reason }),
   ...(facts && { facts }),
 });

@@ -373,8 +373,14 @@ function created(
   const installKeyId = createHash("sha256").update(key).digest("hex");
   const state = {
     ...(canonicalInputs(inputs, values) as KeyState),
-    ...{ tenant, disabled: false, key, keyHint: key.slice(0, HINT_LENGTH), installKeyId },
-    ...{ expiresAt: "", usedTimes: 0, createdAt: timeText(createdAt) },
+    tenant,
+    disabled: false,
+    key,
+    keyHint: key.slice(0, HINT_LENGTH),
+    installKeyId,
+    expiresAt: "",
+    usedTimes: 0,
+    createdAt: timeText(createdAt),
   };
   return { id: `${tenant}/${installKeyId}`, state };
 }

@@ -122,7 +122,8 @@ export const publicKey = defineExpiring({
       const { owner: ownerId = "", declaredBy, ownerEmail } = key;
       const owner = { owner: (ownerId && emails.get(ownerId)) ?? "", ownerId };
       return listed(`${tenant}/${key.fingerprint}`, key.name, toState(tenant, key, owner), {
-        ...{ declaredBy, facts: { ownerEmail } },
+        declaredBy,
+        facts: { ownerEmail },
       });
     });
   },
@@ -133,7 +134,10 @@ export const publicKey = defineExpiring({
     const { name, username, filter, data, owner = "" } = inputs;
     const ownerId = owner && (await requireOwner(connection, tenant, owner));
     const body = {
-      ...{ data: toBase64(data), name, username, filter },
+      data: toBase64(data),
+      name,
+      username,
+      filter,
       ...(ownerId && { owner: ownerId }),
       expiresAt: endToSend(inputs),
     };
@@ -160,7 +164,9 @@ export const publicKey = defineExpiring({
     const isKept = owner === (state.owner ?? "") && (owner === "" || Boolean(state.ownerId));
     const ownerId = isKept ? state.ownerId : owner && (await requireOwner(connection, tenant, owner));
     const body = {
-      ...{ name, username, filter },
+      name,
+      username,
+      filter,
       ...(!isKept && { owner: ownerId || null }),
       expiresAt: endToSend(inputs, state),
     };

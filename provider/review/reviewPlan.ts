@@ -154,7 +154,11 @@ function reviewOf(
   const { project, stack, engine } = plan;
   const changes = baseline ? revisionChanges(baseline.plan, plan) : { ...plan, notEvaluated: [] };
   return {
-    ...{ version: 1, project, stack, engine, service: client.url },
+    version: 1,
+    project,
+    stack,
+    engine,
+    service: client.url,
     ...(baseline && { revisions: baseline.revisions }),
     summary: changes.summary,
     changes: changedSteps(changes.steps),

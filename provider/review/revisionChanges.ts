@@ -82,7 +82,9 @@ function changing(was: DeclaredStep, step: DeclaredStep): Step {
 }
 
 const nameOf = ({ urn, type, name, id }: Omit<Step, "op">) => ({
-  ...{ urn, type, name },
+  urn,
+  type,
+  name,
   ...(id !== undefined && { id }),
 });
 

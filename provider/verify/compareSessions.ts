@@ -280,7 +280,9 @@ function byPolicies({ sessions }: ComparisonInput, decider: Decider<Principal>):
   return {
     periodOf: periodsOf([...decider.ends, ...uses], sessions),
     basisOf: ({ userId }) => ({
-      ...{ basis: userId ? "byUser" : "weakly", subject: userId ?? "", isAdmitted: true },
+      basis: userId ? "byUser" : "weakly",
+      subject: userId ?? "",
+      isAdmitted: true,
     }),
     predict: (login) => (login.basis === "byUser" ? byUser(login) : byAnyPrincipal(login)),
   };

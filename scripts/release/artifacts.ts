@@ -69,7 +69,8 @@ export async function pack(out: string): Promise<Packed[]> {
   const output = await npm(["pack", "--workspaces", "--json", "--pack-destination", out], ROOT);
   const packed = JSON.parse(output) as { name: string; filename: string; files: { path: string }[] }[];
   return packed.map(({ name, filename, files }) => ({
-    ...{ name: name.replace(/^.*\//, ""), file: join(out, filename) },
+    name: name.replace(/^.*\//, ""),
+    file: join(out, filename),
     files: files.map(({ path }) => path),
   }));
 }

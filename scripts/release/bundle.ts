@@ -76,8 +76,11 @@ export async function bundle({ name, source }: Program, file: string): Promise<B
     footer: { js: FOOTER },
     plugins: [
       cyclonedxEsbuildPlugin({
-        ...{ outputFile, specVersion: "1.5", logLevel: "silent" },
-        ...{ outputReproducible: true, gatherLicenseTexts: true },
+        outputFile,
+        specVersion: "1.5",
+        logLevel: "silent",
+        outputReproducible: true,
+        gatherLicenseTexts: true,
       }),
     ],
   });

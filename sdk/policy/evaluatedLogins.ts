@@ -65,7 +65,8 @@ export function loginsToEvaluate(
   const { inside, outside } = addressesOfNetworks(mentioned.flatMap(({ networks }) => networks));
   for (const address of [...inside, outside]) if (address !== "") addresses.add(address);
   return {
-    ...{ logins: [...logins], addresses: [...addresses] },
+    logins: [...logins],
+    addresses: [...addresses],
     ...(outside !== ANY_ADDRESS && { otherAddress: outside }),
   };
 }

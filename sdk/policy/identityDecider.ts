@@ -117,8 +117,12 @@ export class IdentityDecider implements Decider<Principal> {
 
 const objectOf = (policy: AccessPolicy): DecidingObject => ({
   ...({ kind: "accessPolicy", noun: "access policy" } as const),
-  ...{ id: policy.id, name: policy.name, filter: policy.filter },
-  ...{ details: policy.action, effect: policy.action, givesAccess: policy.action === "allow" },
+  id: policy.id,
+  name: policy.name,
+  filter: policy.filter,
+  details: policy.action,
+  effect: policy.action,
+  givesAccess: policy.action === "allow",
   patterns: [{ field: "filter.hostname", subject: "device", pattern: policy.filter.hostname ?? "" }],
   reauthentication: reauthenticationText(policy),
   appliesTo: (principal: Principal) => isSubject(policy, principal),

@@ -110,7 +110,10 @@ const objectsOf = (keys: readonly AccessKey[], rules: readonly AccessRule[]): De
   ...keys.map(
     ({ fingerprint, name, username, filter, expiresAt }): DecidingObject => ({
       ...({ kind: "key", noun: "key", effect: "admit", givesAccess: true, details: undefined } as const),
-      ...{ id: fingerprint, name, filter, expiresAt },
+      id: fingerprint,
+      name,
+      filter,
+      expiresAt,
       patterns: [login(username), device(filter)],
       appliesTo: (key: AccessKey) => key.fingerprint === fingerprint,
     }),
@@ -118,7 +121,11 @@ const objectsOf = (keys: readonly AccessKey[], rules: readonly AccessRule[]): De
   ...rules.map(
     ({ id, action, priority, username, sourceIp, filter, expiresAt }): DecidingObject => ({
       ...({ kind: "rule", noun: "rule", effect: action, givesAccess: false } as const),
-      ...{ id, name: id, filter, expiresAt, details: `${action}, priority ${priority}` },
+      id,
+      name: id,
+      filter,
+      expiresAt,
+      details: `${action}, priority ${priority}`,
       patterns: [login(username), address(sourceIp), device(filter)],
       appliesTo: () => true,
     }),

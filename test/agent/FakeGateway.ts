@@ -198,7 +198,10 @@ export class FakeGateway {
       }
       this.#token = `token-${this.enrollments.length}`;
       const answer = {
-        ...{ uid: "uid", token: this.#token, name: DEVICE, namespace: "lab" },
+        uid: "uid",
+        token: this.#token,
+        name: DEVICE,
+        namespace: "lab",
         ...(this.agentKey !== undefined && { agent_key: blobOf(this.agentKey) }),
       };
       response.setHeader("Content-Type", "application/json").end(JSON.stringify(answer));

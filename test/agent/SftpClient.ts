@@ -11,8 +11,22 @@ export interface SftpAnswer {
 }
 
 export const REQUEST = {
-  ...{ OPEN: 3, CLOSE: 4, READ: 5, WRITE: 6, LSTAT: 7, FSTAT: 8, SETSTAT: 9, OPENDIR: 11, READDIR: 12 },
-  ...{ REMOVE: 13, REALPATH: 16, STAT: 17, RENAME: 18, READLINK: 19, SYMLINK: 20, EXTENDED: 200 },
+  OPEN: 3,
+  CLOSE: 4,
+  READ: 5,
+  WRITE: 6,
+  LSTAT: 7,
+  FSTAT: 8,
+  SETSTAT: 9,
+  OPENDIR: 11,
+  READDIR: 12,
+  REMOVE: 13,
+  REALPATH: 16,
+  STAT: 17,
+  RENAME: 18,
+  READLINK: 19,
+  SYMLINK: 20,
+  EXTENDED: 200,
 } as const;
 
 /** Encodes a packet of SFTP (draft-ietf-secsh-filexfer-02), without its length. */

@@ -40,7 +40,10 @@ async function newNamespace({ client, env }: Fleet = fleet): Promise<Namespace> 
     return `02:00:00:00:01:${macs.toString(16).padStart(2, "0")}`;
   };
   return {
-    ...{ name, tenant, client: own, env: { ...env, GATEHOUSE_TENANT: tenant } },
+    name,
+    tenant,
+    client: own,
+    env: { ...env, GATEHOUSE_TENANT: tenant },
     enroll: async (hostname, mac = newMac()) => (await agentCall(own, hostname, mac, tenant)).uid,
     status: async (uid) => (await own.getDevice({ params: { uid } })).status,
   };
@@ -505,7 +508,8 @@ test("the device is accepted even if the service publishes no usable SSH address
   const env = await apiKeyEnv(lab, "operator");
   const hostile = { ...env, GATEHOUSE_URL: await replacing("gate.example.org:2222", "-oProxyCommand=id") };
   expect(await gatehouse(["device", "accept", "web-1", "--yes"], hostile)).toMatchObject({
-    ...{ code: 0, stdout: "Accepted web-1.\n" },
+    code: 0,
+    stdout: "Accepted web-1.\n",
   });
   expect(await lab.status(uid)).toBe("accepted");
 });

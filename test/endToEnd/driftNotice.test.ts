@@ -26,7 +26,10 @@ async function startWorld() {
   const stack = stackWith({});
   await stack.result(["up", "--yes", "--skip-preview"]);
   return {
-    ...{ fleet, hook, program, stack },
+    fleet,
+    hook,
+    program,
+    stack,
     /** The same stack as `stack`, but each command runs as a separate process. */
     spawned: stackWith({ name: stack.name, spawned: true }),
     /** Creates a key outside the program. */
@@ -73,7 +76,11 @@ describe("a webhook", { timeout: 120_000 }, () => {
     expect(more).toEqual([]);
     expect(schemaFaults("drift-notice", notice)).toEqual([]);
     expect(notice).toMatchObject({
-      ...{ event: "found", stack: stack.name, service: fleet.service.url, more: 0, repaired: [] },
+      event: "found",
+      stack: stack.name,
+      service: fleet.service.url,
+      more: 0,
+      repaired: [],
       summary: "1 unmanaged; 2 resources as declared.",
       findings: [
         expect.stringMatching(/^PublicKey <!channel> .*is unmanaged; gives every login .*by user admin/),

@@ -180,34 +180,36 @@ describe("expired objects on a server that does not end access", { timeout: 120_
     const fingerprint = await createKey(fleet.client, "ci", "^root$");
     const altered = await createKey(fleet.client, "moved", "^other$");
     const row = (name: string, print: string) => ({
-      ...{
-        id: `${fleet.tenant}/${print}`,
-        tenant: fleet.tenant,
-        name,
-        data: keyData(name),
-        username: "^root$",
-      },
-      ...{
-        filter: { hostname: ".*", tags: null },
-        fingerprint: print,
-        created_at: "",
-        owner: "",
-        owner_id: "",
-      },
-      ...{ expires_at: ENDED, expiry_status: "by-run" },
+      id: `${fleet.tenant}/${print}`,
+      tenant: fleet.tenant,
+      name,
+      data: keyData(name),
+      username: "^root$",
+      filter: { hostname: ".*", tags: null },
+      fingerprint: print,
+      created_at: "",
+      owner: "",
+      owner_id: "",
+      expires_at: ENDED,
+      expiry_status: "by-run",
     });
     const resources = { ci: row("ci", fingerprint), moved: row("moved", altered) };
     const plan = {
-      ...{ format_version: "1.2", planned_values: {} },
+      format_version: "1.2",
+      planned_values: {},
       configuration: {
         root_module: {
           resources: Object.keys(resources).map((name) => ({
-            ...{ address: `gatehouse_public_key.${name}`, type: "gatehouse_public_key" },
+            address: `gatehouse_public_key.${name}`,
+            type: "gatehouse_public_key",
           })),
         },
       },
       resource_changes: Object.entries(resources).map(([name, values]) => ({
-        ...{ address: `gatehouse_public_key.${name}`, mode: "managed", type: "gatehouse_public_key", name },
+        address: `gatehouse_public_key.${name}`,
+        mode: "managed",
+        type: "gatehouse_public_key",
+        name,
         change: { actions: ["no-op"], before: values, after: values, after_unknown: {} },
       })),
     };

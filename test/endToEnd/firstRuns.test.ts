@@ -70,7 +70,9 @@ describe.each(engines)("a stack's first runs, with the $label", ({ engine, avail
   /** Opens the stack with the automation API, as a user's own code does. */
   const opened = (declared: object) =>
     openStack({
-      ...{ folder: program.folder, stack: "prod", engine },
+      folder: program.folder,
+      stack: "prod",
+      engine,
       env: {
         ...environmentWithout("GATEHOUSE_", "PULUMI_"),
         ...commonEnv(),

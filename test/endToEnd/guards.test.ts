@@ -357,7 +357,9 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
         args: { name, role: "observer", validDays: 30, ...more },
       });
       const policy = {
-        ...{ old: apiKey("old"), due: apiKey("due"), far: apiKey("far") },
+        old: apiKey("old"),
+        due: apiKey("due"),
+        far: apiKey("far"),
         own: apiKey("own", { rotateBefore: 2 }),
       };
       const stackOf = (url: string) =>

@@ -56,8 +56,12 @@ describe("manual changes", { timeout: 120_000 }, () => {
     await createKey(dave, "backdoor");
     await dave.createFirewallRule({
       body: {
-        ...{ action: "allow", active: true, priority: 999, username: ".*" },
-        ...{ sourceIp: "^203\\.0\\.113\\.7$", filter: { hostname: ".*" } },
+        action: "allow",
+        active: true,
+        priority: 999,
+        username: ".*",
+        sourceIp: "^203\\.0\\.113\\.7$",
+        filter: { hostname: ".*" },
       },
     });
     await carla.createDeviceTag({ params: { uid: edge }, body: { tag: "web" } });

@@ -57,15 +57,21 @@ let program: PolicyProgram;
 
 beforeAll(async () => {
   const facts = {
-    ...{ version: "0.27.0-rc.6", time: new Date().toISOString(), username: GATEHOUSE_USERNAME },
-    ...{ tenant: GATEHOUSE_TENANT, namespace: "dev" },
+    version: "0.27.0-rc.6",
+    time: new Date().toISOString(),
+    username: GATEHOUSE_USERNAME,
+    tenant: GATEHOUSE_TENANT,
+    namespace: "dev",
   };
   if (RECORD) await prepare();
   server = RECORD ? await recordServer(GATEHOUSE_URL, facts, FILE) : await replayServer(FILE, "any");
   const { username, tenant, time } = server.facts;
   settings = {
-    ...{ GATEHOUSE_URL: server.url, GATEHOUSE_TENANT: tenant, GATEHOUSE_RETRY_TIMEOUT: "0" },
-    ...{ GATEHOUSE_USERNAME: username, GATEHOUSE_PASSWORD: password },
+    GATEHOUSE_URL: server.url,
+    GATEHOUSE_TENANT: tenant,
+    GATEHOUSE_RETRY_TIMEOUT: "0",
+    GATEHOUSE_USERNAME: username,
+    GATEHOUSE_PASSWORD: password,
     ...(!RECORD && { NODE_OPTIONS: `--import=${CLOCK}`, RECORDED_TIME: time }),
   };
   const credential = passwordCredential({ username, password });
@@ -204,8 +210,12 @@ describe("the examples of identity mode", { timeout: 180_000, tags: ["long"] }, 
     await client.request(updateAccessPolicy, {
       params: { id },
       body: {
-        ...{ ...policy, name: "Frozen devices", action: "deny", subject: everyone },
-        ...{ filter: { hostname: "^web-03$" }, logins: ["*"] },
+        ...policy,
+        name: "Frozen devices",
+        action: "deny",
+        subject: everyone,
+        filter: { hostname: "^web-03$" },
+        logins: ["*"],
       },
     });
     const backdoor = { name: "backdoor", subject: { type: "role", value: "operator" }, logins: ["admin"] };

@@ -46,7 +46,8 @@ async function prepare(): Promise<void> {
   const client = createClient({ url: GATEHOUSE_URL, credential });
   const tenant = GATEHOUSE_TENANT;
   await client.editNamespace({
-    ...{ params: { tenant }, body: { settings: { connectionAnnouncement: "Welcome." } } },
+    params: { tenant },
+    body: { settings: { connectionAnnouncement: "Welcome." } },
   });
   for (const [index, name] of ["web-1", "db-1"].entries()) {
     const { uid } = await agentCall(client, name, `02:00:00:00:00:0${index + 1}`, tenant);
@@ -71,15 +72,21 @@ beforeAll(async () => {
   symlinkSync(MODULES, join(folder, "node_modules"));
   mkdirSync(join(folder, "states"));
   const facts = {
-    ...{ version: "0.27.0-rc.6", time: new Date().toISOString(), username: GATEHOUSE_USERNAME },
-    ...{ tenant: GATEHOUSE_TENANT, namespace: "dev" },
+    version: "0.27.0-rc.6",
+    time: new Date().toISOString(),
+    username: GATEHOUSE_USERNAME,
+    tenant: GATEHOUSE_TENANT,
+    namespace: "dev",
   };
   if (RECORD) await prepare();
   server = RECORD ? await recordServer(GATEHOUSE_URL, facts, FILE) : await replayServer(FILE);
   const { username, tenant } = server.facts;
   settings = {
-    ...{ GATEHOUSE_URL: server.url, GATEHOUSE_TENANT: tenant, GATEHOUSE_RETRY_TIMEOUT: "0" },
-    ...{ GATEHOUSE_USERNAME: username, GATEHOUSE_PASSWORD: password },
+    GATEHOUSE_URL: server.url,
+    GATEHOUSE_TENANT: tenant,
+    GATEHOUSE_RETRY_TIMEOUT: "0",
+    GATEHOUSE_USERNAME: username,
+    GATEHOUSE_PASSWORD: password,
     PULUMI_BACKEND_URL: `file://${join(folder, "states")}`,
     PULUMI_CONFIG_PASSPHRASE: "correct horse battery staple",
   };

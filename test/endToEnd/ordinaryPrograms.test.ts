@@ -137,8 +137,11 @@ describe.each(engines)("ordinary programs, with the $label", ({ engine, availabl
       const stack = rotated.stack({
         engine,
         env: {
-          ...{ GATEHOUSE_URL: url, GATEHOUSE_USERNAME: "rotator", GATEHOUSE_TENANT: tenantId, URL: url },
-          ...{ KEYS: JSON.stringify({ a: keyData("a"), b: keyData("b") }) },
+          GATEHOUSE_URL: url,
+          GATEHOUSE_USERNAME: "rotator",
+          GATEHOUSE_TENANT: tenantId,
+          URL: url,
+          KEYS: JSON.stringify({ a: keyData("a"), b: keyData("b") }),
           PULUMI_HOME: join(rotated.states, "home"),
           PATH: [bin, process.env.PATH].join(delimiter),
         },

@@ -277,7 +277,9 @@ describe("the objects of a stack", { timeout: 120_000 }, () => {
       const args = ["drift", program.folder, "--stack", "main", "--engine", "embedded", "--repair"];
       const env = {
         ...environmentWithout("GATEHOUSE_", "PULUMI_"),
-        ...{ ...fleet.env, GATEHOUSE_URL: sparse.url, ...policyEnv({ deny }) },
+        ...fleet.env,
+        GATEHOUSE_URL: sparse.url,
+        ...policyEnv({ deny }),
         PULUMI_BACKEND_URL: `file://${program.states}`,
         PULUMI_CONFIG_PASSPHRASE: "correct horse battery staple",
       };

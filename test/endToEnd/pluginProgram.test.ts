@@ -18,7 +18,10 @@ const why = missing.length === 0 ? "" : ` (skipped: there is no ${missing.join("
 
 const DATA = Object.fromEntries(["ana", "bob", "cy"].map((name) => [name, sshKeyLine(name)]));
 const key = (name: string, username: string) => ({
-  ...{ name, data: DATA[name], username, filter: { hostname: "^web-" } },
+  name,
+  data: DATA[name],
+  username,
+  filter: { hostname: "^web-" },
 });
 
 const TESTS = `import { expect, policyTest } from "@gatehouse-access/provider/policy";
@@ -52,12 +55,15 @@ describe.skipIf(missing.length > 0)(
     const instance = (fleet: Fleet, more: Record<string, unknown> = {}): Resource => ({
       type: "pulumi:providers:gatehouse",
       properties: {
-        ...{ url: fleet.env.GATEHOUSE_URL, username: "admin", password: fleet.env.GATEHOUSE_PASSWORD },
+        url: fleet.env.GATEHOUSE_URL,
+        username: "admin",
+        password: fleet.env.GATEHOUSE_PASSWORD,
         ...more,
       },
     });
     const publicKey = (properties: Resource["properties"], provider?: string): Resource => ({
-      ...{ type: "gatehouse:PublicKey", properties },
+      type: "gatehouse:PublicKey",
+      properties,
       ...(provider !== undefined && { options: { provider: `\${${provider}}` } }),
     });
     const declare = (resources: Record<string, Resource>) =>
@@ -98,9 +104,14 @@ describe.skipIf(missing.length > 0)(
       // The stack's configuration sets the service of the default provider instance only.
       writeFileSync(join(folder, "Pulumi.test.yaml"), `config:\n  gatehouse:url: ${GATEHOUSE_URL}\n`);
       stack = new Stack({
-        ...{ program: folder, folder: join(root, "states"), engine: "cli", name: "test" },
+        program: folder,
+        folder: join(root, "states"),
+        engine: "cli",
+        name: "test",
         env: {
-          ...{ GATEHOUSE_USERNAME, GATEHOUSE_PASSWORD, PULUMI_HOME: join(root, "home") },
+          GATEHOUSE_USERNAME,
+          GATEHOUSE_PASSWORD,
+          PULUMI_HOME: join(root, "home"),
           PATH: [join(root, "bin"), process.env.PATH].join(delimiter),
         },
       });

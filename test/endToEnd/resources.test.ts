@@ -37,7 +37,10 @@ const base: Policy = {
   deploy: {
     type: "TrustedWorkload",
     args: {
-      ...{ name: "deploy", issuer: "https://gitlab.example.com", audience: "gatehouse", role: "operator" },
+      name: "deploy",
+      issuer: "https://gitlab.example.com",
+      audience: "gatehouse",
+      role: "operator",
       claims: { project_path: "acme/fleet", ref_protected: "true" },
     },
   },

@@ -64,7 +64,8 @@ it.runIf(process.platform === "linux")(
     const keys = ["a", "b", "c"].map((name) => [name, publicKey(name, ".*")]);
     const run = main(["up", program.folder, "--yes", "--stack", "restart", "--engine", "embedded"], {
       stdin: Readable.from([]),
-      ...{ stdout: take, stderr: take },
+      stdout: take,
+      stderr: take,
       env: {
         ...environmentWithout("GATEHOUSE_", "PULUMI_"),
         ...fleet.env,

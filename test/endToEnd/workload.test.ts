@@ -22,8 +22,10 @@ async function settingsOf() {
   const file = join(testFolder(), "token");
   writeFileSync(file, await issuer.github({ aud: fleet.service.url }));
   return {
-    ...{ GATEHOUSE_URL: fleet.service.url, GATEHOUSE_TENANT: fleet.tenant },
-    ...{ GATEHOUSE_OIDC: "file", GATEHOUSE_OIDC_TOKEN_FILE: file },
+    GATEHOUSE_URL: fleet.service.url,
+    GATEHOUSE_TENANT: fleet.tenant,
+    GATEHOUSE_OIDC: "file",
+    GATEHOUSE_OIDC_TOKEN_FILE: file,
   };
 }
 

@@ -246,7 +246,9 @@ describe("resources of the plugin", () => {
   const INSTANCE = "pulumi:providers:gatehouse";
   const resource = (type: string, name: string, more: Partial<State> & { provider?: string } = {}) => ({
     ...stateMetadata(`urn:pulumi:test::cloud::${type}::${name}`, {
-      ...{ id: `id-${name}`, inputs: {}, outputs: {} },
+      id: `id-${name}`,
+      inputs: {},
+      outputs: {},
       ...more,
     }),
     type,
@@ -275,13 +277,15 @@ describe("resources of the plugin", () => {
 
   test("are counted as imports if the plugin reports their adoption", () => {
     const log = (message: string, urn: string): EngineEvent => ({
-      ...{ sequence: 0, timestamp: 0 },
+      sequence: 0,
+      timestamp: 0,
       diagnosticEvent: { urn, message, color: "never", severity: "info" },
     });
     const key = resource(KEY, "ana");
     const creation = (op: "resourcePreEvent" | "resOutputsEvent") =>
       ({
-        ...{ sequence: 0, timestamp: 0 },
+        sequence: 0,
+        timestamp: 0,
         [op]: { metadata: { op: "create", urn: key.urn, type: KEY, provider: "", new: key } },
       }) as unknown as EngineEvent;
     const notice = log('PublicKey "ana": adopted the existing object id-ana', key.urn);

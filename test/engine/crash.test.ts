@@ -23,7 +23,10 @@ const up = () => ["up", ws.folder, "--yes", "--stack", "test", "--engine", "embe
 const folder = () => join(ws.state, ".pulumi/locks/organization/cloud/test");
 const locks = () => readdirSync(folder());
 const foreign = () => ({
-  ...{ pid: 1, username: "ana", hostname: hostname(), timestamp: new Date().toISOString() },
+  pid: 1,
+  username: "ana",
+  hostname: hostname(),
+  timestamp: new Date().toISOString(),
 });
 
 const JOURNAL = ".pulumi/stacks/cloud/test.gatehouse-journal";

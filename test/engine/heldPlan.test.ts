@@ -3,7 +3,11 @@ import { HeldPlan } from "../../provider/engine/embedded/deploy/deployment.ts";
 import type { FieldChange, Plan, Step, StepOp } from "../../provider/engine/index.ts";
 
 const step = (op: StepOp, ...fields: FieldChange[]): Step => ({
-  ...{ op, urn: "urn:a", type: "t", name: "a", fields },
+  op,
+  urn: "urn:a",
+  type: "t",
+  name: "a",
+  fields,
 });
 const held = (...steps: Step[]) => new HeldPlan({ steps } as unknown as Plan);
 const login = (now: FieldChange["new"]): FieldChange => ({ path: "username", old: "^ana$", new: now });

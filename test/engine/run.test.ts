@@ -295,7 +295,10 @@ describe("the embedded engine", () => {
 
 test("the embedded engine rejects a state with resources of a plugin, and prints the remedy", async () => {
   const resource = (type: string, name: string) => ({
-    ...{ urn: `urn:pulumi:test::cloud::${type}::${name}`, custom: true, id: name, type },
+    urn: `urn:pulumi:test::cloud::${type}::${name}`,
+    custom: true,
+    id: name,
+    type,
   });
   const folder = join(ws.state, ".pulumi", "stacks", "cloud");
   const resources = [

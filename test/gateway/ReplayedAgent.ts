@@ -355,7 +355,10 @@ export class ReplayedAgent {
         // The SSH library adds the algorithm names for strict key exchange by itself.
         algorithms: {
           kex: kex.filter((name) => !name.startsWith("kex-strict")),
-          ...{ serverHostKey, cipher, hmac: mac, compress: ["none"] },
+          serverHostKey,
+          cipher,
+          hmac: mac,
+          compress: ["none"],
         } as ssh2.Algorithms,
       },
       (client) => {
@@ -422,7 +425,10 @@ class PickUp {
       this.#compare({ ssh: message });
     };
     const size = ({ cols, rows, width, height }: ssh2.WindowChangeInfo) => ({
-      ...{ columns: cols, rows, width, height },
+      columns: cols,
+      rows,
+      width,
+      height,
     });
     session.on("pty", (accept, _reject, info) => {
       const { term } = info as unknown as { readonly term: string };

@@ -8,7 +8,9 @@ import { REVOCATIONS, revoke } from "./revocations.ts";
 
 describeSsh("open sessions", {}, (lab) => {
   const revocationLab = () => ({
-    ...{ ...lab.fleet, sshPort: lab.fleet.port, folder: lab.folder },
+    ...lab.fleet,
+    sshPort: lab.fleet.port,
+    folder: lab.folder,
     device: { uid: lab.agent.uid, hostname: SshLab.hostname },
   });
 

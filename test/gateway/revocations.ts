@@ -69,7 +69,11 @@ export async function revoke(lab: RevocationLab, how: Revocation): Promise<{ ms:
     case "rule":
       await client.createFirewallRule({
         body: {
-          ...{ action: "deny", active: true, priority: 1, sourceIp: ".*", username: ".*" },
+          action: "deny",
+          active: true,
+          priority: 1,
+          sourceIp: ".*",
+          username: ".*",
           filter: { hostname: device.hostname },
         },
       });

@@ -28,7 +28,9 @@ export class MutantRunner {
   static async start(): Promise<MutantRunner> {
     const mutation: Mutation = { mutant: undefined, isLoaded: false };
     const options = {
-      ...{ root: ROOT, config: join(ROOT, "test/mutants/vitest.config.ts"), watch: false },
+      root: ROOT,
+      config: join(ROOT, "test/mutants/vitest.config.ts"),
+      watch: false,
       reporters: [{}],
     };
     const vitest = await createVitest("test", options, { plugins: [mutating(mutation)] });

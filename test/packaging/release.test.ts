@@ -129,7 +129,9 @@ describe("a release", { tags: ["long"] }, () => {
           component: {
             "bom-ref": `${own}@${version}`,
             type: name === "sdk" ? "library" : "application",
-            ...{ name: own, version, licenses: [{ license: { id: "Apache-2.0" } }] },
+            name: own,
+            version,
+            licenses: [{ license: { id: "Apache-2.0" } }],
             purl: `pkg:npm/${own.replace("@", "%40")}@${version}`,
           },
         },
@@ -140,7 +142,10 @@ describe("a release", { tags: ["long"] }, () => {
     for (const name of ["pulumi-resource-gatehouse", "terraform-provider-gatehouse"]) {
       const bill = billIn(out, name);
       expect(bill.metadata.component).toMatchObject({
-        ...{ type: "application", name, version, purl: `pkg:generic/${name}@${version}` },
+        type: "application",
+        name,
+        version,
+        purl: `pkg:generic/${name}@${version}`,
         licenses: [{ license: { id: "Apache-2.0" } }],
       });
       expect(bill.components.flatMap((one) => Object.keys(one))).not.toContain("evidence");

@@ -59,7 +59,9 @@ describe("the checks of a release", () => {
   });
 
   const library = (licenses?: object[], more = {}) => ({
-    ...{ "bom-ref": "lib@1.0.0", purl: "pkg:npm/lib@1.0.0", ...more },
+    "bom-ref": "lib@1.0.0",
+    purl: "pkg:npm/lib@1.0.0",
+    ...more,
     ...(licenses && { licenses }),
   });
 
@@ -120,7 +122,8 @@ describe("the checks of a release", () => {
     expect(read).toEqual({
       metadata: {
         component: {
-          ...{ "bom-ref": "program@1.2.3-rc.1", name: "program" },
+          "bom-ref": "program@1.2.3-rc.1",
+          name: "program",
           purl: "pkg:generic/program@1.2.3-rc.1",
         },
       },
@@ -198,7 +201,8 @@ describe("the checks of a release", () => {
     const module = (relativeModuleId: string, states: readonly string[], errors: readonly Error[] = []) => {
       const testModule = { relativeModuleId, errors: () => errors, ok: () => errors.length === 0 };
       const tests = states.map((state, index) => ({
-        ...{ fullName: `${relativeModuleId} ${index}`, module: testModule },
+        fullName: `${relativeModuleId} ${index}`,
+        module: testModule,
         result: () => ({ state, errors: state === "failed" ? [error] : undefined }),
       }));
       const suites = [{ errors: () => [] }];
@@ -209,7 +213,8 @@ describe("the checks of a release", () => {
     const fine = module("test/packaging/demo.test.ts", ["passed", "skipped"]);
 
     expect(trial([fine, module("test/deploy/files.test.ts", ["skipped"])])).toEqual({
-      ...{ findings: [], passed: 1 },
+      findings: [],
+      passed: 1,
       untried: ["test/packaging/demo.test.ts 1", "test/deploy/files.test.ts 0"],
     });
     const failed = module("test/packaging/quickStart.test.ts", ["failed", "passed"]);

@@ -51,7 +51,9 @@ describe.runIf(gitOnPath)(
       const ofRepository = { repository: REPOSITORY, repository_owner_id: "65" };
       await trusting.trust({ name: "pipeline-review", claims: ofRepository, singleUse: true });
       await trusting.trust({
-        ...{ name: "pipeline-apply", role: "administrator", singleUse: true },
+        name: "pipeline-apply",
+        role: "administrator",
+        singleUse: true,
         claims: { ...ofRepository, environment: "production", ref: "refs/heads/main" },
       });
       github = await startGithub();
@@ -84,7 +86,8 @@ describe.runIf(gitOnPath)(
       const ref = event === "pull_request" ? "refs/pull/7/merge" : "refs/heads/main";
       const job = { repository: REPOSITORY, event_name: event, ref, environment, ...claims };
       return {
-        ...{ GATEHOUSE_OIDC: workflow.env.GATEHOUSE_OIDC ?? "", GATEHOUSE_TENANT: fleet.tenant },
+        GATEHOUSE_OIDC: workflow.env.GATEHOUSE_OIDC ?? "",
+        GATEHOUSE_TENANT: fleet.tenant,
         ...(permissions["id-token"] === "write" && trusting.issuer.githubJob(job)),
       };
     }
@@ -106,17 +109,19 @@ describe.runIf(gitOnPath)(
         {
           inputs: { command, folder: "policy", engine: "embedded" },
           env: {
-            ...{ GITHUB_API_URL: github.url, GITHUB_REPOSITORY: REPOSITORY, GATEHOUSE_AGAIN_S: "0 0" },
+            GITHUB_API_URL: github.url,
+            GITHUB_REPOSITORY: REPOSITORY,
+            GATEHOUSE_AGAIN_S: "0 0",
             GITHUB_WORKFLOW_REF: `${REPOSITORY}/.github/workflows/access.yml@refs/heads/main`,
             NODE_EXTRA_CA_CERTS: trusting.issuer.caFile,
-            ...{ GATEHOUSE_URL: fleet.service.url, ...statesIn(root), ...settings },
+            GATEHOUSE_URL: fleet.service.url,
+            ...statesIn(root),
+            ...settings,
           },
-          ...{
-            workspace: root,
-            runId: id,
-            token: GITHUB_TOKEN,
-            sha: more.sha ?? repository.git("rev-parse", "HEAD"),
-          },
+          workspace: root,
+          runId: id,
+          token: GITHUB_TOKEN,
+          sha: more.sha ?? repository.git("rev-parse", "HEAD"),
           ...more,
         },
         join(root, "artifacts"),
@@ -332,6 +337,10 @@ const NOT_SECRET = [
 ];
 
 const FROZEN = {
-  ...{ action: "deny" as const, active: true, priority: 1, sourceIp: ".*", username: "^x$" },
+  action: "deny" as const,
+  active: true,
+  priority: 1,
+  sourceIp: ".*",
+  username: "^x$",
   filter: { hostname: "^web-1$" },
 };

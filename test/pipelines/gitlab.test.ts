@@ -49,7 +49,8 @@ describe.runIf(gitOnPath)(
       const ofProject = { project_path: "team/access" };
       await trusting.trust({ name: "pipeline-review", claims: ofProject });
       await trusting.trust({
-        ...{ name: "pipeline-apply", role: "administrator" },
+        name: "pipeline-apply",
+        role: "administrator",
         claims: {
           ...ofProject,
           ref: "main",
@@ -84,16 +85,18 @@ describe.runIf(gitOnPath)(
     ) {
       const one = await gitlabJob(name === "main" ? "review" : name, GITLAB_CI.pulumi);
       const env = {
-        ...{ ENGINE: "embedded", GATEHOUSE_URL: fleet.service.url, ...statesIn(root) },
-        ...{ GATEHOUSE_TENANT: fleet.tenant, PATH: [bin, process.env.PATH].join(delimiter) },
+        ENGINE: "embedded",
+        GATEHOUSE_URL: fleet.service.url,
+        ...statesIn(root),
+        GATEHOUSE_TENANT: fleet.tenant,
+        PATH: [bin, process.env.PATH].join(delimiter),
       };
       const ofJob = {
-        ...{
-          project_path: "team/access",
-          pipeline_source: SOURCES[name],
-          environment: one.environment,
-        },
-        ...{ ref: name === "review" ? "change" : "main", ref_protected: String(name !== "review") },
+        project_path: "team/access",
+        pipeline_source: SOURCES[name],
+        environment: one.environment,
+        ref: name === "review" ? "change" : "main",
+        ref_protected: String(name !== "review"),
       };
       const mint = (aud: string) => trusting.issuer.gitlab({ ...ofJob, aud, ...claims });
       const used = credential

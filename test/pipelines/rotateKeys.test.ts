@@ -73,13 +73,13 @@ describe("the scripts of the scheduled jobs", { tags: ["long"], timeout: 120_000
     // The jobs have no stored credential of the service.
     env = {
       ...environmentWithout("GATEHOUSE_", "PULUMI_", "CI_", "ACTIONS_"),
-      ...{
-        GATEHOUSE_URL: fleet.service.url,
-        GATEHOUSE_TENANT: fleet.tenant,
-        NODE_EXTRA_CA_CERTS: issuer.caFile,
-      },
+      GATEHOUSE_URL: fleet.service.url,
+      GATEHOUSE_TENANT: fleet.tenant,
+      NODE_EXTRA_CA_CERTS: issuer.caFile,
       ...policyEnv({ ci: key, nightly: key }),
-      ...{ STACK: "prod", ENGINE: "embedded", PULUMI_CONFIG_PASSPHRASE: "correct horse battery staple" },
+      STACK: "prod",
+      ENGINE: "embedded",
+      PULUMI_CONFIG_PASSPHRASE: "correct horse battery staple",
       PULUMI_BACKEND_URL: `file://${program.states}`,
       PATH: [bin, join(COMMAND, "../../../node_modules/.bin"), process.env.PATH].join(delimiter),
     };

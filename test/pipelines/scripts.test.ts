@@ -33,8 +33,12 @@ describe("github.mjs", () => {
     runCommand([join(PIPELINES, "github/actions/gatehouse/github.mjs"), ...args], {
       env: {
         ...environmentWithout("GITHUB_"),
-        ...{ GITHUB_API_URL: github.url, GITHUB_REPOSITORY: REPOSITORY, GITHUB_TOKEN, GITHUB_RUN_ID: "5" },
-        ...{ GITHUB_SERVER_URL: "https://github.example.org", AUTHOR: "github-actions[bot]" },
+        GITHUB_API_URL: github.url,
+        GITHUB_REPOSITORY: REPOSITORY,
+        GITHUB_TOKEN,
+        GITHUB_RUN_ID: "5",
+        GITHUB_SERVER_URL: "https://github.example.org",
+        AUTHOR: "github-actions[bot]",
         GITHUB_EVENT_PATH: fileWith(
           '{ "pull_request": { "number": 7, "head": { "sha": "abc" } } }',
           "event.json",
@@ -80,7 +84,8 @@ describe("github.mjs", () => {
       [["find-review"], "contents: read, pull-requests: read and actions: read"],
     ] as const) {
       const { code, stdout, stderr } = await run(args, {
-        ...{ GITHUB_EVENT_NAME: "push", GITHUB_SHA: "abc" },
+        GITHUB_EVENT_NAME: "push",
+        GITHUB_SHA: "abc",
         GITHUB_WORKFLOW_REF: `${REPOSITORY}/.github/workflows/access.yml@refs/heads/main`,
       });
       expect([code, stderr]).toEqual([
@@ -118,14 +123,13 @@ describe("gitlab.mjs", () => {
     runCommand([join(PIPELINES, "gitlab", "gitlab.mjs"), "note", fileWith(COMMENT)], {
       env: {
         ...environmentWithout("GITLAB_", "CI_"),
-        ...{ CI_API_V4_URL: `${gitlab.url}/api/v4`, CI_MERGE_REQUEST_IID: "7" },
-        ...{
-          CI_MERGE_REQUEST_PROJECT_ID: "42",
-          CI_COMMIT_SHA: "abc",
-          CI_JOB_URL: "https://gitlab.example.org/j/1",
-          GITLAB_TOKEN,
-          ...env,
-        },
+        CI_API_V4_URL: `${gitlab.url}/api/v4`,
+        CI_MERGE_REQUEST_IID: "7",
+        CI_MERGE_REQUEST_PROJECT_ID: "42",
+        CI_COMMIT_SHA: "abc",
+        CI_JOB_URL: "https://gitlab.example.org/j/1",
+        GITLAB_TOKEN,
+        ...env,
       },
     });
 

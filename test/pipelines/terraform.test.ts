@@ -74,8 +74,13 @@ describe.each([
     const provider: AttachedProvider = await startProvider(settings);
     try {
       const env = {
-        ...{ GITHUB_API_URL: github.url, GITHUB_REPOSITORY: REPOSITORY, PATH: `${BIN}:${process.env.PATH}` },
-        ...{ CHECKPOINT_DISABLE: "1", TF_CLI_CONFIG_FILE: "/dev/null", ...provider.env, ...settings },
+        GITHUB_API_URL: github.url,
+        GITHUB_REPOSITORY: REPOSITORY,
+        PATH: `${BIN}:${process.env.PATH}`,
+        CHECKPOINT_DISABLE: "1",
+        TF_CLI_CONFIG_FILE: "/dev/null",
+        ...provider.env,
+        ...settings,
       };
       const payload = { pull_request: { number: 7, head: { sha: "abc" } } };
       const inputs = { command, terraform: program };
@@ -153,7 +158,9 @@ describe.runIf(hasTerraform && gitOnPath)(
     });
     const environment = (): Record<string, string> => ({
       ...environmentWithout("GATEHOUSE_", "TF_", "CI_", "GITLAB_"),
-      ...{ HOME: root, CHECKPOINT_DISABLE: "1", GATEHOUSE_URL: fleet.service.url },
+      HOME: root,
+      CHECKPOINT_DISABLE: "1",
+      GATEHOUSE_URL: fleet.service.url,
       PATH: [bin, BIN, dirname(process.execPath), process.env.PATH].join(delimiter),
     });
     const keys = async () => (await fleet.client.getPublicKeys()).map(({ username }) => username);
@@ -227,7 +234,10 @@ describe.runIf(hasTerraform && gitOnPath)(
       await bash("gatehouse terraform install", root, environment());
       const night = () =>
         bash(join(PIPELINES, "timer", "gatehouse-drift.sh"), root, {
-          ...{ ...environment(), POLICY: clone, TERRAFORM: "terraform", NOTIFY: "json" },
+          ...environment(),
+          POLICY: clone,
+          TERRAFORM: "terraform",
+          NOTIFY: "json",
           CREDENTIALS_DIRECTORY: secrets,
         });
 

@@ -57,7 +57,9 @@ describe.skipIf(!gitOnPath)(`nightly drift detection, with ${gitLabel}`, { timeo
     origin = new TestRepository(program);
     const manifest = { name: "policy", private: true, type: "commonjs", main: "index.js" };
     const lock = {
-      ...{ name: "policy", lockfileVersion: 3, requires: true },
+      name: "policy",
+      lockfileVersion: 3,
+      requires: true,
       packages: { "": { name: "policy" } },
     };
     origin.write({
@@ -73,7 +75,10 @@ new PublicKey("ana", { name: "ana", data: sshKeyFile("keys/ana.pub"), username: 
     });
     mkdirSync(join(folder, "states"));
     const stack = new Stack({
-      ...{ program, folder: join(folder, "states"), engine: pulumiOnPath ? "cli" : "embedded", name: "prod" },
+      program,
+      folder: join(folder, "states"),
+      engine: pulumiOnPath ? "cli" : "embedded",
+      name: "prod",
       env: fleet.env,
     });
     await stack.result(["up", "--yes", "--skip-preview"]);
@@ -207,7 +212,10 @@ new (require("@gatehouse-access/provider").ApiKey)("ci", { role: "observer", val
     });
     origin.commit("A key");
     const stack = new Stack({
-      ...{ program: origin.root, folder: join(folder, "states"), name: "prod", env: fleet.env },
+      program: origin.root,
+      folder: join(folder, "states"),
+      name: "prod",
+      env: fleet.env,
       engine: pulumiOnPath ? "cli" : "embedded",
     });
     await stack.result(["up", "--yes", "--skip-preview"]);

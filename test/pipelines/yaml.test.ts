@@ -28,7 +28,10 @@ export * from "@actions/workflow-parser/actions/action-parser";`;
   // GitHub's parser imports its JSON schemas in a way that only bundlers support.
   await build({
     stdin: { contents, resolveDir: import.meta.dirname },
-    ...{ bundle: true, platform: "node", format: "esm", outfile },
+    bundle: true,
+    platform: "node",
+    format: "esm",
+    outfile,
     banner: { js: 'import { createRequire } from "node:module"; const require = createRequire("/");' },
   });
   parser = await import(pathToFileURL(outfile).href);

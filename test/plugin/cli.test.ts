@@ -396,8 +396,13 @@ pulumi.export("later", gatehouse.get_firewall_rules_output(tenant=staging.tenant
       const folder = machine.folder("typescript", {
         "tsconfig.json": JSON.stringify({
           compilerOptions: {
-            ...{ strict: true, noEmit: true, module: "nodenext", target: "es2022", skipLibCheck: true },
-            ...{ types: ["node"], paths: { "@gatehouse-access/pulumi": [join(sdk, "index.d.ts")] } },
+            strict: true,
+            noEmit: true,
+            module: "nodenext",
+            target: "es2022",
+            skipLibCheck: true,
+            types: ["node"],
+            paths: { "@gatehouse-access/pulumi": [join(sdk, "index.d.ts")] },
           },
           include: ["*.ts"],
         }),

@@ -220,7 +220,9 @@ describe("the settings of an instance", () => {
   async function diff(before: Values, after: Values) {
     const { client } = await start({});
     const { diffsList = [], replacesList = [] } = await client.call("diffConfig", {
-      ...{ urn: OWN, oldInputs: before, news: after },
+      urn: OWN,
+      oldInputs: before,
+      news: after,
     });
     return { diffs: diffsList, replaces: replacesList };
   }
@@ -333,7 +335,11 @@ describe("diff", () => {
   async function diff(type: string, state: Values, news: Values, ignored: string[] = []) {
     const { client } = await configured();
     const { detaileddiffMap = {} } = await client.call("diff", {
-      ...{ urn: urn(type), id: "id", olds: state, news, ignorechangesList: ignored },
+      urn: urn(type),
+      id: "id",
+      olds: state,
+      news,
+      ignorechangesList: ignored,
     });
     const nameOf = (kind = 0) =>
       Object.entries(proto.PropertyDiff.Kind).find(([, number]) => number === kind)?.[0];
@@ -491,7 +497,8 @@ describe("update", () => {
       body: { ...others, filter, active: true, username: "^eve$" },
     });
     await started.client.call("update", {
-      ...{ urn: urn("FirewallRule"), id: created.id },
+      urn: urn("FirewallRule"),
+      id: created.id,
       // A refresh has read the change.
       olds: { ...created.state, username: "^eve$" },
       news: { ...rule, active: true, priority: 8 },

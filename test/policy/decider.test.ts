@@ -13,14 +13,21 @@ const NOW = new Date("2026-11-30T12:00:00Z");
 const [PAST, FUTURE] = ["2026-11-01T00:00:00Z", "2026-12-24T00:00:00Z"];
 
 const ana = {
-  ...{ fingerprint: "aa:aa", name: "ana", username: "^root$", filter: { tags: ["prod"] } },
+  fingerprint: "aa:aa",
+  name: "ana",
+  username: "^root$",
+  filter: { tags: ["prod"] },
   expiresAt: FUTURE,
 };
 const ben = { fingerprint: "bb:bb", name: "ben", username: "", filter: {}, expiresAt: PAST };
 const denial: AccessRule = {
   ...({ id: "12", action: "deny" } as const),
-  ...{ active: true, priority: 7, username: ".*", sourceIp: "" },
-  ...{ filter: { hostname: "^web-1$" }, expiresAt: FUTURE },
+  active: true,
+  priority: 7,
+  username: ".*",
+  sourceIp: "",
+  filter: { hostname: "^web-1$" },
+  expiresAt: FUTURE,
 };
 const exception: AccessRule = { ...denial, id: "13", action: "allow", priority: 8, expiresAt: undefined };
 const devices = [
@@ -30,23 +37,22 @@ const devices = [
 const legacy: NamespacePolicy = { devices, keys: [ana, ben], rules: [denial, exception] };
 
 const maria: Principal = {
-  ...{ id: "user-1", name: "maria@example.com", kind: "user", role: "operator" },
+  id: "user-1",
+  name: "maria@example.com",
+  kind: "user",
+  role: "operator",
   keys: [{ fingerprint: "SHA256:m", expiresAt: FUTURE, consumedAt: null, lastReauthAt: null }],
 };
 const operators: AccessPolicy = {
-  ...{
-    id: "p1",
-    name: "operators",
-    subject: { type: "role", value: "operator" },
-    filter: { tags: ["prod"] },
-  },
-  ...{
-    logins: ["root", "*"],
-    sourceIps: ["10.0.0.0/8"],
-    action: "allow",
-    requireReauth: true,
-    reauthPeriod: 60,
-  },
+  id: "p1",
+  name: "operators",
+  subject: { type: "role", value: "operator" },
+  filter: { tags: ["prod"] },
+  logins: ["root", "*"],
+  sourceIps: ["10.0.0.0/8"],
+  action: "allow",
+  requireReauth: true,
+  reauthPeriod: 60,
 };
 const identity: NamespacePolicy = {
   ...legacy,
@@ -85,8 +91,13 @@ test("access policies decide in identity mode, and keys and rules have no effect
   expect(decider.ends).toEqual([FUTURE, FUTURE]);
   expect(decider.objects).toMatchObject([
     {
-      ...{ kind: "accessPolicy", id: "p1", name: "operators", noun: "access policy", details: "allow" },
-      ...{ givesAccess: true, reauthentication: "counts for 60 seconds" },
+      kind: "accessPolicy",
+      id: "p1",
+      name: "operators",
+      noun: "access policy",
+      details: "allow",
+      givesAccess: true,
+      reauthentication: "counts for 60 seconds",
     },
   ]);
   expect(decider.subjects.map((subject) => decider.objects[0]?.appliesTo(subject))).toEqual([true, false]);

@@ -42,7 +42,11 @@ function* loginsOf({ devices, identity }: Namespace, { logins, addresses }: Eval
 }
 
 const questionOf = ({ principal, key, device, login, address, at }: PrincipalLogin) => ({
-  ...{ subject: key?.fingerprint ?? principal.id, login, address, uid: device.uid, at },
+  subject: key?.fingerprint ?? principal.id,
+  login,
+  address,
+  uid: device.uid,
+  at,
 });
 
 const explained = (policy: Namespace, login: PrincipalLogin) => explainIdentity(policy, questionOf(login));
@@ -62,7 +66,9 @@ describe("explainIdentity() agrees with the oracle", () => {
           const { outcome, deciding } = decideIdentity(policy.identity, login);
           const { considered, reauthPeriod, ...explanation } = explained(policy, login);
           expect(explanation).toEqual({
-            ...{ outcome, principal: login.principal, device: login.device },
+            outcome,
+            principal: login.principal,
+            device: login.device,
             deniedBy: outcome === "deny" ? refusalOf(policy, login) : undefined,
           });
           counts[outcome] += 1;
@@ -127,8 +133,11 @@ describe("explainIdentity() agrees with the oracle", () => {
 /** A key that works. With this key, the policies alone decide. */
 const LIVE = { fingerprint: "SHA256:live", expiresAt: null, consumedAt: null, lastReauthAt: null };
 const COUNTED: Readonly<Record<Outcome, "open" | "held" | "closed">> = {
-  ...{ allow: "open", reauthentication: "held", deny: "closed" },
-  ...{ approval: "open", unknown: "open" },
+  allow: "open",
+  reauthentication: "held",
+  deny: "closed",
+  approval: "open",
+  unknown: "open",
 };
 
 const nameOf = (principal: string, login: string, address: string, uid: string) =>
@@ -320,9 +329,15 @@ describe("the algebra of access policies", () => {
         for (const login of loginsOf(policy, evaluated)) {
           const { principal, address } = login;
           const deny: AccessPolicy = {
-            ...{ id: "deny", name: "zzz", action: "deny", requireReauth: false, reauthPeriod: null },
-            ...{ subject: { type: "user", value: principal.id }, filter: { hostname: ".*" } },
-            ...{ logins: [login.login], sourceIps: [address] },
+            id: "deny",
+            name: "zzz",
+            action: "deny",
+            requireReauth: false,
+            reauthPeriod: null,
+            subject: { type: "user", value: principal.id },
+            filter: { hostname: ".*" },
+            logins: [login.login],
+            sourceIps: [address],
           };
           expect(isAllowed(adding(policy, deny, ...more), login)).toBe(false);
         }
@@ -409,12 +424,21 @@ describe("the algebra of access policies", () => {
 
 describe("loginsToEvaluate() in identity mode", () => {
   const namespaceOf = (...some: readonly Partial<AccessPolicy>[]): NamespacePolicy => ({
-    ...{ devices: [], keys: [], rules: [] },
+    devices: [],
+    keys: [],
+    rules: [],
     identity: {
       principals: [],
       policies: some.map((one, index) => ({
-        ...{ id: `${index}`, name: "", subject: { type: "all-members", value: "" }, filter: {} },
-        ...{ logins: ["*"], sourceIps: [], action: "allow", requireReauth: false, reauthPeriod: null },
+        id: `${index}`,
+        name: "",
+        subject: { type: "all-members", value: "" },
+        filter: {},
+        logins: ["*"],
+        sourceIps: [],
+        action: "allow",
+        requireReauth: false,
+        reauthPeriod: null,
         ...one,
       })),
     },

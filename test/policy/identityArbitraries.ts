@@ -86,8 +86,13 @@ export const identityPolicy: fc.Arbitrary<NamespacePolicy & { readonly identity:
     keys: fc.constant([]),
     rules: fc.constant([
       {
-        ...{ id: "rule", action: "deny" as const, active: true, priority: 1 },
-        ...{ sourceIp: "", username: "", filter: {} },
+        id: "rule",
+        action: "deny" as const,
+        active: true,
+        priority: 1,
+        sourceIp: "",
+        username: "",
+        filter: {},
       },
     ]),
     identity: rules,

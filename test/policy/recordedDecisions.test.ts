@@ -100,7 +100,9 @@ async function policyOf(state: State): Promise<NamespacePolicy | undefined> {
     all: async () => fromWire(success.body as NonNullable<typeof success.body>, items) as never,
   });
   const accounts = serviceAccounts.map(({ id }) => ({
-    ...{ id, role: serviceRoles[id] ?? "service", type: "service" },
+    id,
+    role: serviceRoles[id] ?? "service",
+    type: "service",
   }));
   const connection = {
     tenant: async () => ({
@@ -122,7 +124,10 @@ async function policyOf(state: State): Promise<NamespacePolicy | undefined> {
   const { userKeys: _none, ...identity } = NO_IDENTITY;
   const userKeys = keysByUser(await all(listSshIdentities, state.identities).all());
   const namespace = namespaceOf({
-    ...{ ...estate, tenant: TENANT, members: users as never, identity: { ...identity, userKeys } },
+    ...estate,
+    tenant: TENANT,
+    members: users as never,
+    identity: { ...identity, userKeys },
     policy: { devices: [], keys: [], rules: [] },
   });
   const objects = new Map([
@@ -134,7 +139,11 @@ async function policyOf(state: State): Promise<NamespacePolicy | undefined> {
 }
 
 const NO_IDENTITY = {
-  ...{ decides: true, policies: [], serviceAccounts: [], userKeys: undefined, notEvaluated: [] },
+  decides: true,
+  policies: [],
+  serviceAccounts: [],
+  userKeys: undefined,
+  notEvaluated: [],
 };
 
 const wordOf = (outcome: Outcome): Result => {
@@ -156,7 +165,9 @@ function compare(policy: NamespacePolicy | undefined, login: Login): Compared {
   const key = principal?.keys?.find((one) => one.fingerprint === fingerprint);
   const isEvaluated = principal && key && isLive(key, at);
   return {
-    ...{ login, device: device.name, explanation },
+    login,
+    device: device.name,
+    explanation,
     explained: deniedBy === "policies" ? "access denied" : wordOf(outcome),
     evaluated: isEvaluated ? evaluate(policy, login, { ...principal, keys: [key] }, at) : undefined,
   };

@@ -134,7 +134,9 @@ async function read({ token, tenant }: TestUser): Promise<NamespacePolicy> {
     }),
     rules: policy.rules.map((rule) => ({ ...rule, expiresAt: rules.get(rule.id)?.expiresAt })),
     members: members.map(({ id, email, status, accessExpiresAt: expiresAt }) => ({
-      ...{ id, email, expiresAt },
+      id,
+      email,
+      expiresAt,
       isAccepted: status === "accepted",
     })),
   };

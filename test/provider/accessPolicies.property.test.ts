@@ -104,19 +104,23 @@ const cases: fc.Arbitrary<Case> = fc
     rules: fc.option(fc.array(rule, { minLength: 1, maxLength: 4 })),
     /** Replaces the patterns of most keys by patterns that policies can express. */
     usernames: fc.array(fc.constantFrom(undefined, ".*", "^root$", "^(ana|root|deploy)$", "^ro$"), {
-      ...{ minLength: 6, maxLength: 6 },
+      minLength: 6,
+      maxLength: 6,
     }),
     enrolments: fc.array(enrolment, { minLength: 12, maxLength: 12 }),
     accountRole: fc.constantFrom("service", "operator"),
     /** The policies of an earlier conversion that exist already. With a re-authentication, the conversion adds another. */
     existing: fc.array(fc.constantFrom("missing", "plain", "with a re-authentication"), {
-      ...{ minLength: 6, maxLength: 6 },
+      minLength: 6,
+      maxLength: 6,
     }),
   })
   .map(({ policy, rules, usernames, enrolments, accountRole, existing }) => {
     const keys = policy.keys.map(
       (key, number): LegacyKey => ({
-        ...{ ...key, name: `key-${number}`, data: keyLine(number) },
+        ...key,
+        name: `key-${number}`,
+        data: keyLine(number),
         username: usernames[number] ?? key.username,
       }),
     );
@@ -160,8 +164,11 @@ function applied(namespace: LegacyNamespace, policies: readonly PolicyInputs[]):
     const { name, data } = subject.account;
     const principal = `account ${name}`;
     enrolled.push({
-      ...{ fingerprint: fingerprintOf(data), principal, principalName: name },
-      ...{ isServiceAccount: true, isLimited: false },
+      fingerprint: fingerprintOf(data),
+      principal,
+      principalName: name,
+      isServiceAccount: true,
+      isLimited: false,
     });
     return { ...policy, subject: { user: principal }, requireReauth: false };
   });
@@ -239,7 +246,10 @@ test("a conversion after a part of the policies was created adds the rest", () =
 
 const KEY = { name: "ana", data: keyLine(1), username: "^root$", filter: { hostname: "^web-1$" } };
 const namespaceOf = (change: Partial<LegacyNamespace>): LegacyNamespace => ({
-  ...{ keys: [KEY], rules: [], enrolled: [], policies: new Map() },
+  keys: [KEY],
+  rules: [],
+  enrolled: [],
+  policies: new Map(),
   ...change,
 });
 

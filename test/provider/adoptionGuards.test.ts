@@ -11,7 +11,10 @@ type Found = Existing<Readonly<Values>>;
 
 const TENANT = "00000000-0000-4000-8000-000000000000";
 const INPUTS = {
-  ...{ tenant: TENANT, name: "ana", data: sshKeyLine(), username: "^root$" },
+  tenant: TENANT,
+  name: "ana",
+  data: sshKeyLine(),
+  username: "^root$",
   filter: { hostname: ".*" },
 };
 const id = (name: string) => `${TENANT}/${name}`;
@@ -19,8 +22,11 @@ const DECLARATION = { project: "fleet", stack: "prod", resource: "ana" };
 const of = (more: Partial<typeof DECLARATION> = {}) => ({ ...DECLARATION, at: "", ...more });
 
 const REQUEST: RequestErrorDetails = {
-  ...{ operation: "createPublicKey", method: "POST", path: "/api/sshkeys/public-keys" },
-  ...{ outcome: "none", attempts: 1 },
+  operation: "createPublicKey",
+  method: "POST",
+  path: "/api/sshkeys/public-keys",
+  outcome: "none",
+  attempts: 1,
 };
 
 /** A service with at most one object. Its functions record their calls. */
@@ -60,7 +66,12 @@ async function run(
     },
   } as unknown as ResourceDefinition;
   const origin: Origin = {
-    ...{ name: "ana", idempotencyKey: "1", isNamed, replaced: undefined, chosen: {}, unseen: undefined },
+    name: "ana",
+    idempotencyKey: "1",
+    isNamed,
+    replaced: undefined,
+    chosen: {},
+    unseen: undefined,
     claim: () => {},
     isOthers: (other) => claimed.includes(other),
     after: () => origin,
@@ -74,7 +85,11 @@ async function run(
     }),
   } as unknown as Connection;
   const created = await createOrAdopt({
-    ...{ definition, connection, inputs: INPUTS, origin, declaration: DECLARATION },
+    definition,
+    connection,
+    inputs: INPUTS,
+    origin,
+    declaration: DECLARATION,
     adopted: (adopted) => calls.push(`adopt ${adopted}`),
     ...creation,
   }).catch((error: unknown) => (error instanceof Error ? error.message : String(error)));
@@ -119,7 +134,10 @@ describe("an object that an earlier attempt created under the same idempotency k
     live: { revision: "1", ...(declaredBy && { declaredBy }) } as NonNullable<Found["live"]>,
   });
   const changed = (declaredBy?: object) => ({
-    ...{ at: "", operation: "updatePublicKey", address: "", requestId: "" },
+    at: "",
+    operation: "updatePublicKey",
+    address: "",
+    requestId: "",
     actor: { kind: "user", id: "1", name: "ana" },
     ...(declaredBy && { declaredBy }),
   });

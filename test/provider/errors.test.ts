@@ -112,8 +112,15 @@ describe("a diagnostic of Terraform", () => {
 
   it("never points to an attribute with a secret", () => {
     const block = {
-      ...{ url: "https://one.example", tenant: null, username: null, password: null, totp_secret: null },
-      ...{ api_key: null, token: null, ca_file: null, retry_timeout: null },
+      url: "https://one.example",
+      tenant: null,
+      username: null,
+      password: null,
+      totp_secret: null,
+      api_key: null,
+      token: null,
+      ca_file: null,
+      retry_timeout: null,
     };
     const attributes = (row: object) =>
       new Configuration({}, { ...block, ...row } as never).errors.map(({ attribute }) => attribute);

@@ -64,8 +64,10 @@ afterAll(async () => {
 });
 
 const environment = () => ({
-  ...{ GATEHOUSE_URL: server.url, GATEHOUSE_USERNAME: server.facts.username },
-  ...{ GATEHOUSE_PASSWORD: password, GATEHOUSE_TENANT: server.facts.tenant },
+  GATEHOUSE_URL: server.url,
+  GATEHOUSE_USERNAME: server.facts.username,
+  GATEHOUSE_PASSWORD: password,
+  GATEHOUSE_TENANT: server.facts.tenant,
 });
 
 /** Returns a public key that is the same in each run. */
@@ -99,8 +101,14 @@ const writes = () => server.requests.filter((request) => !/^GET /.test(request))
 
 /** A policy on the wire that matches every device. */
 const WIRE = {
-  ...{ name: "all", subject: { type: "role", value: "operator" }, filter: { tags: [] }, logins: ["root"] },
-  ...{ sourceIp: [], action: "allow", requireReauth: false, reauthPeriod: null },
+  name: "all",
+  subject: { type: "role", value: "operator" },
+  filter: { tags: [] },
+  logins: ["root"],
+  sourceIp: [],
+  action: "allow",
+  requireReauth: false,
+  reauthPeriod: null,
 };
 
 it("a policy without tags is read as a policy for every device", async () => {
@@ -167,8 +175,14 @@ it("an update of a policy replaces all fields and never sends an id", async () =
   const [update, ...more] = writes().filter((request) => request.startsWith("PUT "));
   expect(more).toEqual([]);
   expect(JSON.parse(update?.slice(update.indexOf("{")) ?? "")).toEqual({
-    ...{ name: "all", subject: { type: "role", value: "operator" }, filter: { hostname: ".*" } },
-    ...{ logins: ["root"], source_ip: [], action: "allow", require_reauth: false, reauth_period: null },
+    name: "all",
+    subject: { type: "role", value: "operator" },
+    filter: { hostname: ".*" },
+    logins: ["root"],
+    source_ip: [],
+    action: "allow",
+    require_reauth: false,
+    reauth_period: null,
   });
   await harness.up({});
 });
@@ -198,14 +212,18 @@ const sshIdentities = { part: "Access policies", auth: ["jwt"], scope: "namespac
 it("a key of a user cannot be the key of a service account", async () => {
   const createIdentity = defineOperation({
     ...sshIdentities,
-    ...{ id: "createSshIdentity", summary: "Create an SSH key", path: "/api/ssh-identities" },
+    id: "createSshIdentity",
+    summary: "Create an SSH key",
+    path: "/api/ssh-identities",
     method: "POST",
     body: z.object({ data: z.string() }),
     success: { body: z.object({ id: z.string() }) },
   });
   const deleteIdentity = defineOperation({
     ...sshIdentities,
-    ...{ id: "deleteSshIdentity", summary: "Delete an SSH key", path: "/api/ssh-identities/{id}" },
+    id: "deleteSshIdentity",
+    summary: "Delete an SSH key",
+    path: "/api/ssh-identities/{id}",
     method: "DELETE",
     params: { id: z.string() },
   });

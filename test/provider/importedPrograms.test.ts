@@ -16,9 +16,13 @@ const KINDS = [
   ...["Namespace", "Member", "PublicKey", "FirewallRule", "ApiKey", "TrustedWorkload", "DeviceTags"],
 ] as const;
 const OPTIONS: ProgramOptions = {
-  ...{ project: "access", namespace: "prod", service: "https://access.example.org" },
+  project: "access",
+  namespace: "prod",
+  service: "https://access.example.org",
   tenant: "3dd0d1f8-8246-4519-b11a-a3dd33717f65",
-  ...{ format: "typescript", plugin: false, adopt: false },
+  format: "typescript",
+  plugin: false,
+  adopt: false,
 };
 
 // Names that a program must not interpret as references.
@@ -203,7 +207,9 @@ describe("the program for existing objects", () => {
 
   test("declares new policies with their accounts, and the namespace after them, for any names", () => {
     const namespace = {
-      ...{ definition: definitionNamed("Namespace"), id: "tenant", name: "prod" },
+      definition: definitionNamed("Namespace"),
+      id: "tenant",
+      name: "prod",
       inputs: { name: "prod", settings: { sshAccessMode: "legacy" } },
     };
     const logins = ["root"];
@@ -215,7 +221,10 @@ describe("the program for existing objects", () => {
           const newObjects = names.flatMap(([name, isNew], index): Declarable[] => {
             const id = `new ${index}`;
             const policy = {
-              ...{ definition: definitionNamed("AccessPolicy"), id, name, comment: name },
+              definition: definitionNamed("AccessPolicy"),
+              id,
+              name,
+              comment: name,
               inputs: { name, subject: { user: isNew ? id : "ana" }, logins },
             };
             if (!isNew) return [policy];
@@ -351,11 +360,18 @@ describe("the program for existing objects", () => {
 
   test("has the format of a handwritten program", () => {
     const object = (kind: string, name: string, inputs: Record<string, unknown>): Declarable => ({
-      ...{ definition: definitionNamed(kind), id: `tenant/${kind} ${name}`, name, inputs },
+      definition: definitionNamed(kind),
+      id: `tenant/${kind} ${name}`,
+      name,
+      inputs,
     });
     const rule = (priority: number, sourceIp: string) =>
       object("FirewallRule", "", {
-        ...{ action: "deny", priority, sourceIp, username: ".*", filter: { hostname: hostname("db-1") } },
+        action: "deny",
+        priority,
+        sourceIp,
+        username: ".*",
+        filter: { hostname: hostname("db-1") },
       });
     const { files } = writeProgram(
       [
@@ -448,7 +464,10 @@ describe("the program for existing objects", () => {
 
 describe("the root module for existing objects", () => {
   const object = (kind: string, index: number, inputs: Record<string, unknown>): Declarable => ({
-    ...{ definition: definitionNamed(kind), id: `tenant/${index}`, name: `ana ${index}`, inputs },
+    definition: definitionNamed(kind),
+    id: `tenant/${index}`,
+    name: `ana ${index}`,
+    inputs,
   });
   const written = (objects: readonly Declarable[]) => {
     const { files } = writeProgram(objects, { ...OPTIONS, format: "terraform" });
@@ -458,7 +477,10 @@ describe("the root module for existing objects", () => {
     object("Member", index, { email: `ana${index}@example.org`, role: "operator" });
   const rule = (priority: number) =>
     object("FirewallRule", priority, {
-      ...{ action: "deny", priority, sourceIp: cidr("10.0.0.0/8"), username: ".*" },
+      action: "deny",
+      priority,
+      sourceIp: cidr("10.0.0.0/8"),
+      username: ".*",
       filter: { hostname: ".*" },
     });
   const many = <T>(of: (index: number) => T) => Array.from({ length: 13 }, (_, index) => of(index));

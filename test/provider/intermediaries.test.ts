@@ -31,7 +31,9 @@ const PAGE = "<html>Log in</html>";
 
 const ANSWERS: readonly Answer[] = [
   {
-    ...{ name: "404 with a message", status: 404, headers: JSON_BODY },
+    name: "404 with a message",
+    status: 404,
+    headers: JSON_BODY,
     body: '{"message":"no Route matched with those values"}',
   },
   { name: "404 without a body", status: 404 },
@@ -80,7 +82,8 @@ const FAULTS: readonly Fault[] = [
   { name: "each deletion of a destroy", run: "destroy", on: /^DELETE / },
   { name: "the answer to each deletion of a destroy", run: "destroy", on: /^DELETE /, reaches: true },
   {
-    ...{ name: "each request about one object of a destroy", run: "destroy" },
+    name: "each request about one object of a destroy",
+    run: "destroy",
     on: new RegExp(`^(GET|DELETE) /api/${OBJECT}$`),
   },
 ];

@@ -18,7 +18,9 @@ const uid = (digit: string) => digit.repeat(64);
 
 const live = (kind: string, id: string, state: Record<string, unknown> = {}, name = id): LiveObject => ({
   definition: definitionNamed(kind),
-  ...{ id: `${TENANT}/${id}`, name, state },
+  id: `${TENANT}/${id}`,
+  name,
+  state,
 });
 const resource = (
   kind: string,
@@ -27,8 +29,10 @@ const resource = (
   type = "pulumi-nodejs:dynamic/gatehouse:",
 ) =>
   ({
-    ...{ urn: `urn:pulumi:prod::p::${type}${kind}::${id}`, type: type + kind },
-    ...{ id: `${TENANT}/${id}`, outputs: { tenant: TENANT, ...outputs } },
+    urn: `urn:pulumi:prod::p::${type}${kind}::${id}`,
+    type: type + kind,
+    id: `${TENANT}/${id}`,
+    outputs: { tenant: TENANT, ...outputs },
   }) as StateResource;
 const managedBy = (...resources: StateResource[]) =>
   new ManagedObjects(ownResources(resources, "https://access.example.org"));
@@ -60,7 +64,8 @@ describe("ManagedObjects", () => {
 
   it("finds a renamed API key by its creation time, and also finds the API keys that it replaced", () => {
     const creation = (second: number) => ({
-      ...{ createdAt: `2026-11-23T07:00:0${second}.000Z`, createdBy: "507f1f77bcf86cd799439011" },
+      createdAt: `2026-11-23T07:00:0${second}.000Z`,
+      createdBy: "507f1f77bcf86cd799439011",
     });
     const managed = managedBy(
       resource("ApiKey", "ci", {
@@ -98,7 +103,11 @@ describe("ManagedObjects", () => {
 
 describe("an exception in access.ignore", () => {
   const exception = (kind: string, id: string, until = "2026-12-31"): Exception => ({
-    ...{ kind, id, until, reason: "why", line: 1 },
+    kind,
+    id,
+    until,
+    reason: "why",
+    line: 1,
   });
   const now = new Date("2026-11-23T12:00:00Z");
 

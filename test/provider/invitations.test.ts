@@ -205,8 +205,11 @@ describe("the user of a Member", () => {
 
   it("is not adopted or listed after declining, and not adopted after the invitation expired", async () => {
     const invitation = (digit: string, status: string, expiresAt: string) => ({
-      ...{ user: { id: digit.repeat(24), email: `${digit}@example.com` }, role: "observer", status },
-      ...{ createdAt: times.addedAt, expiresAt },
+      user: { id: digit.repeat(24), email: `${digit}@example.com` },
+      role: "observer",
+      status,
+      createdAt: times.addedAt,
+      expiresAt,
     });
     const [past, future] = ["2026-11-24T07:00:00.000Z", "2999-01-01T00:00:00.000Z"];
     const invitations = {

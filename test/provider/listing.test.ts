@@ -25,15 +25,23 @@ const pagesOf = (all: readonly Item[], total?: number) => () =>
 
 const notFound = (serverMessage?: string, isFromService = false) =>
   new NotFoundError("not found (404)", {
-    ...{ operation: "getDevice", method: "GET", path: "/api/devices/1", outcome: "none", attempts: 1 },
+    operation: "getDevice",
+    method: "GET",
+    path: "/api/devices/1",
+    outcome: "none",
+    attempts: 1,
     isFromService,
     ...(serverMessage !== undefined && { serverMessage }),
   });
 
 it("a list is unreadable without the permission, but not with an expired token", () => {
   const details: RequestErrorDetails = {
-    ...{ operation: "listSshIdentities", method: "GET", path: "/api/ssh-identities", attempts: 1 },
-    ...{ outcome: "none", status: 401 },
+    operation: "listSshIdentities",
+    method: "GET",
+    path: "/api/ssh-identities",
+    attempts: 1,
+    outcome: "none",
+    status: 401,
   };
   expect(isUnreadable(new PermissionError("permission denied (401)", details))).toBe(true);
   expect(isUnreadable(new AuthenticationError("the token expired (401)", details))).toBe(false);

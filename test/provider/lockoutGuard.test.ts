@@ -120,8 +120,11 @@ it("the guard blocks no rotation of an API key", async () => {
 it("of two concurrent runs of a pipeline that each remove one of the last administrators, one fails", async () => {
   const { body } = await owner.call("createTrustedWorkload", {
     body: {
-      ...{ name: "deploy", issuer: "https://issuer.example.org", audience: "gatehouse" },
-      ...{ claims: { repository: "fleet" }, role: "administrator" },
+      name: "deploy",
+      issuer: "https://issuer.example.org",
+      audience: "gatehouse",
+      claims: { repository: "fleet" },
+      role: "administrator",
     },
   });
   const row = await findRow(app.services.db, "TrustedWorkload", { tenantId: owner.tenant, id: body.id });

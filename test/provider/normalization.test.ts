@@ -144,8 +144,12 @@ describe("equal inputs in different forms", () => {
     "DeviceTags: the name of a %s device may refer to another device",
     (deviceStatus) => {
       const state = {
-        ...{ device: "a".repeat(64), tags: ["prod"], deviceStatus },
-        ...{ uid: "a".repeat(64), mac: "02:00:00:00:00:01", deviceName: "web-01" },
+        device: "a".repeat(64),
+        tags: ["prod"],
+        deviceStatus,
+        uid: "a".repeat(64),
+        mac: "02:00:00:00:00:01",
+        deviceName: "web-01",
       };
       const changed = (device: string) => diff(byName("DeviceTags"), state, { device, tags: ["prod"] });
       for (const device of ["web-01", "02:00:00:00:00:01"]) {

@@ -134,7 +134,10 @@ function predict(stack: WalkStack, live: Snapshot): Outcome[] {
       );
     if (!old) {
       const shown: Shown = {
-        ...{ op: "create", name, kind, id: undefined },
+        op: "create",
+        name,
+        kind,
+        id: undefined,
         fields: Object.fromEntries(
           names.map((field) => [field, { before: undefined, after: declared[field] }]),
         ),
@@ -160,7 +163,10 @@ function predict(stack: WalkStack, live: Snapshot): Outcome[] {
     const changed = names.filter((field) => !isDeepStrictEqual(old.fields[field], declared[field]));
     if (changed.length === 0 && old.declarer === stack.name) continue;
     const shown: Shown = {
-      ...{ op: "update", name, kind, id: old.id },
+      op: "update",
+      name,
+      kind,
+      id: old.id,
       fields: Object.fromEntries(
         changed.map((field) => [field, { before: old.fields[field], after: declared[field] }]),
       ),
@@ -332,7 +338,11 @@ function checkEntries(
       ? declaredBy.stack === stack.name && changed.includes(declaredBy.resource)
       : deleted.includes(object.id);
     expect({ operation, actor: actor.name, object, declaredBy, isShown }).toEqual({
-      ...{ operation, object, declaredBy, isShown: true, actor: "admin" },
+      operation,
+      object,
+      declaredBy,
+      isShown: true,
+      actor: "admin",
     });
     expect(old).not.toEqual(now);
   }
@@ -475,7 +485,14 @@ async function step(choices: Choices): Promise<void> {
   const stack = choices.of(stacks);
   const other = stacks.find((one) => one !== stack) ?? stack;
   const kind = choices.weighted({
-    ...{ edit: 40, manual: 15, up: 22, refresh: 8, preview: 5, move: 6, forget: 2, destroy: 2 },
+    edit: 40,
+    manual: 15,
+    up: 22,
+    refresh: 8,
+    preview: 5,
+    move: 6,
+    forget: 2,
+    destroy: 2,
   });
   switch (kind) {
     case "edit":

@@ -458,7 +458,10 @@ describe.each(SERVERS)("$name", ({ name, isRecorded, start }) => {
       { type: "ServiceAccount", text: "has no service accounts; use version 0.27 or later" },
       { type: "InstallKey", text: "has no install keys; use version 0.27 or later" },
     ].map(({ type, text }) => ({
-      ...{ title: type, on: !name.startsWith("0.27"), type, text },
+      title: type,
+      on: !name.startsWith("0.27"),
+      type,
+      text,
       args: LIVES.find((life) => life.type === type)?.base ?? {},
     })),
   ].filter(({ on }) => on);

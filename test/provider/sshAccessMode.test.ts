@@ -16,8 +16,11 @@ const fileOf = (mode: string) =>
 async function start(mode: string): Promise<RecordedServer> {
   if (!RECORD) return replayServer(fileOf(mode));
   const facts = {
-    ...{ version: "0.27.0-rc.6", time: new Date().toISOString(), username: GATEHOUSE_USERNAME },
-    ...{ tenant: GATEHOUSE_TENANT, namespace: "dev" },
+    version: "0.27.0-rc.6",
+    time: new Date().toISOString(),
+    username: GATEHOUSE_USERNAME,
+    tenant: GATEHOUSE_TENANT,
+    namespace: "dev",
   };
   return recordServer(GATEHOUSE_URL, facts, fileOf(mode));
 }
@@ -40,8 +43,11 @@ function server(name: "legacy" | "identity") {
     const { username, tenant, time } = recorded.facts;
     vi.useFakeTimers({ now: new Date(time), toFake: ["Date"] });
     harness = new Harness({
-      ...{ GATEHOUSE_URL: recorded.url, GATEHOUSE_TENANT: tenant, GATEHOUSE_RETRY_TIMEOUT: "2" },
-      ...{ GATEHOUSE_USERNAME: username, GATEHOUSE_PASSWORD: password },
+      GATEHOUSE_URL: recorded.url,
+      GATEHOUSE_TENANT: tenant,
+      GATEHOUSE_RETRY_TIMEOUT: "2",
+      GATEHOUSE_USERNAME: username,
+      GATEHOUSE_PASSWORD: password,
     });
     client = createClient({ url: recorded.url, credential: passwordCredential({ username, password }) });
   });

@@ -14,7 +14,9 @@ import { sharedWorld } from "./support/world.ts";
 const world = sharedWorld();
 const args = {
   ...githubActions({ repository: "acme/fleet", ref: "refs/heads/main" }),
-  ...{ name: "deploy", audience: "gatehouse", role: "operator" },
+  name: "deploy",
+  audience: "gatehouse",
+  role: "operator",
 };
 const program = (more: object = {}) => ({ it: { type: "TrustedWorkload", args: { ...args, ...more } } });
 
@@ -50,8 +52,13 @@ describe("a trusted workload", () => {
     const { issuer, claims, singleUse } = args;
     await world.client.createTrustedWorkload({
       body: {
-        ...{ name: "deploy", audience: "gatehouse", role: "operator", maxSessionMinutes: 60 },
-        ...{ issuer, claims, singleUse },
+        name: "deploy",
+        audience: "gatehouse",
+        role: "operator",
+        maxSessionMinutes: 60,
+        issuer,
+        claims,
+        singleUse,
       },
     });
     expect(await harness.refresh()).toEqual(["delete it"]);

@@ -185,11 +185,20 @@ it("accepts an allow rule that matches no address", () => {
 it("FirewallRule adopts a rule with equal inputs that no other resource manages", async () => {
   const tenant = "3dd0d1f8-8246-4519-b11a-a3dd33717f65";
   const inputs = {
-    ...{ tenant, action: "deny" as const, priority: 1, sourceIp: ".*", username: "^root$", active: true },
+    tenant,
+    action: "deny" as const,
+    priority: 1,
+    sourceIp: ".*",
+    username: "^root$",
+    active: true,
     filter: { tags: ["prod", "web"] },
   };
   const changes = {
-    ...{ action: "allow", priority: 2, sourceIp: "^10", username: "^ana$", active: false },
+    action: "allow",
+    priority: 2,
+    sourceIp: "^10",
+    username: "^ana$",
+    active: false,
     filter: { hostname: ".*" },
   };
   const others = Object.entries(changes).map(([field, value]) => ({ ...inputs, id: field, [field]: value }));

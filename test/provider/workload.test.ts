@@ -16,8 +16,10 @@ beforeEach(async () => {
   const file = join(testFolder(), "token");
   writeFileSync(file, token);
   harness = new Harness({
-    ...{ GATEHOUSE_URL: fleet.service.url, GATEHOUSE_TENANT: fleet.tenant },
-    ...{ GATEHOUSE_OIDC: "file", GATEHOUSE_OIDC_TOKEN_FILE: file },
+    GATEHOUSE_URL: fleet.service.url,
+    GATEHOUSE_TENANT: fleet.tenant,
+    GATEHOUSE_OIDC: "file",
+    GATEHOUSE_OIDC_TOKEN_FILE: file,
   });
 });
 afterEach(async () => {
@@ -32,7 +34,11 @@ const claims = { sub: "system:serviceaccount:ops:policy" };
 const rule = (more: object = {}) => ({
   type: "FirewallRule",
   args: {
-    ...{ action: "deny", priority: 1, sourceIp: ".*", username: "y", filter: { hostname: "z" } },
+    action: "deny",
+    priority: 1,
+    sourceIp: ".*",
+    username: "y",
+    filter: { hostname: "z" },
     ...more,
   },
 });
@@ -43,8 +49,11 @@ it("a workload with the role administrator manages all objects of the namespaces
   const { tenantId: other } = await fleet.client.createNamespace({ body: { name: "other" } });
   await fleet.client.forTenant(other).createTrustedWorkload({
     body: {
-      ...{ name: "elsewhere", issuer: issuer.url, audience: fleet.service.url },
-      ...{ role: "administrator" as const, claims },
+      name: "elsewhere",
+      issuer: issuer.url,
+      audience: fleet.service.url,
+      role: "administrator" as const,
+      claims,
     },
   });
   await fleet.enroll("web-1");

@@ -28,7 +28,8 @@ describe("githubActions()", () => {
     [
       { repository, ref: "refs/heads/main", workflow: "deploy.yml" },
       {
-        ...{ repository, ref: "refs/heads/main" },
+        repository,
+        ref: "refs/heads/main",
         workflow_ref: "acme/fleet/.github/workflows/deploy.yml@refs/heads/main",
       },
     ],
@@ -111,7 +112,9 @@ describe("kubernetes()", () => {
 
   it("returns the subject of the service account", () => {
     expect(kubernetes({ issuer, namespace: "ops", serviceAccount: "sync" })).toEqual({
-      ...{ issuer, singleUse: false, claims: { sub: "system:serviceaccount:ops:sync" } },
+      issuer,
+      singleUse: false,
+      claims: { sub: "system:serviceaccount:ops:sync" },
     });
   });
 
@@ -134,7 +137,9 @@ describe("the functions of the Terraform provider", () => {
 
   it("return the same values with Terraform's names", () => {
     expect(decoded(call("github_actions", { repository, repository_owner_id: "65" }).result)).toEqual({
-      ...{ issuer: GITHUB, claims: { repository, repository_owner_id: "65" }, single_use: true },
+      issuer: GITHUB,
+      claims: { repository, repository_owner_id: "65" },
+      single_use: true,
     });
     // Terraform converts all values of a map to text.
     expect(

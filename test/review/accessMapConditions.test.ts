@@ -8,7 +8,13 @@ import type { AccessRule } from "../../sdk/policy/index.ts";
 import { patternAndText, textsNear } from "../policy/patternArbitraries.ts";
 
 const rule = (facts: Partial<AccessRule>): AccessRule => ({
-  ...{ id: "1", action: "deny", active: true, priority: 1, sourceIp: "", username: "", filter: {} },
+  id: "1",
+  action: "deny",
+  active: true,
+  priority: 1,
+  sourceIp: "",
+  username: "",
+  filter: {},
   ...facts,
 });
 

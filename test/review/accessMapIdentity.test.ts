@@ -12,21 +12,35 @@ import { chooseLine, names, PATIENCE, useMaps } from "./support/useMaps.ts";
 const { shown } = useMaps();
 
 const principal = (id: string, more: Partial<Principal> = {}): Principal => ({
-  ...{ id, name: `${id}@example.com`, kind: "user", role: "operator" },
+  id,
+  name: `${id}@example.com`,
+  kind: "user",
+  role: "operator",
   keys: [{ fingerprint: `SHA256:${id}`, expiresAt: null, consumedAt: null, lastReauthAt: null }],
   ...more,
 });
 const ci = principal("ci", { name: "ci", kind: "service account", role: "service" });
 const policy = (name: string, more: Partial<AccessPolicy> = {}): AccessPolicy => ({
-  ...{ id: `id-${name}`, name, subject: { type: "all-members", value: "" }, filter: {}, logins: ["root"] },
-  ...{ sourceIps: [], action: "allow", requireReauth: false, reauthPeriod: null, ...more },
+  id: `id-${name}`,
+  name,
+  subject: { type: "all-members", value: "" },
+  filter: {},
+  logins: ["root"],
+  sourceIps: [],
+  action: "allow",
+  requireReauth: false,
+  reauthPeriod: null,
+  ...more,
 });
 const devices = [
   { uid: "1", name: "web-1", tags: ["prod"] },
   { uid: "2", name: "lab-1", tags: ["lab"] },
 ];
 const namespace = (principals: readonly Principal[], policies: readonly AccessPolicy[]): NamespacePolicy => ({
-  ...{ devices, keys: [], rules: [], identity: { principals, policies } },
+  devices,
+  keys: [],
+  rules: [],
+  identity: { principals, policies },
 });
 
 const ops = policy("ops", { filter: { tags: ["prod"] } });

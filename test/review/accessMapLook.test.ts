@@ -45,12 +45,19 @@ function longNames(): AccessMapData {
     tags: [long("tag")],
   }));
   const keys = ["old", "new", "kept"].map((name) => ({
-    ...{ fingerprint: `SHA256:${long(name)}`, name: long(name), filter: {} },
+    fingerprint: `SHA256:${long(name)}`,
+    name: long(name),
+    filter: {},
     username: `^(${long("login")}|${long("user")})$`,
   }));
   const rule: AccessRule = {
-    ...{ id: long("rule"), action: "allow", active: true, priority: 1, sourceIp: `^10\\.|${long("[0-9]")}` },
-    ...{ username: `^${long("login")}`, filter: { hostname: `^${long("a")}|${long("[a-z]")}` } },
+    id: long("rule"),
+    action: "allow",
+    active: true,
+    priority: 1,
+    sourceIp: `^10\\.|${long("[0-9]")}`,
+    username: `^${long("login")}`,
+    filter: { hostname: `^${long("a")}|${long("[a-z]")}` },
   };
   const { before, after } = accessesOf(
     { devices, keys: keys.slice(1), rules: [] },

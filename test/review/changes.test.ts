@@ -22,11 +22,19 @@ const key = (name: string, username: string, filter: object) => ({
   filter,
 });
 const rule = (id: string, more: Partial<AccessRule>): AccessRule => ({
-  ...{ id, action: "deny", active: true, priority: 1, sourceIp: "", username: "", filter: {} },
+  id,
+  action: "deny",
+  active: true,
+  priority: 1,
+  sourceIp: "",
+  username: "",
+  filter: {},
   ...more,
 });
 const policy = (more: Partial<NamespacePolicy>): NamespacePolicy => ({
-  ...{ devices: [web1, web2, lab], keys: [], rules: [] },
+  devices: [web1, web2, lab],
+  keys: [],
+  rules: [],
   ...more,
 });
 
@@ -64,16 +72,18 @@ test("the workload that applies a change must keep its role and its conditions",
 function trustedWorkloadOf(role: "observer" | "administrator", claims: Readonly<Record<string, string>>) {
   const [tenantId, createdAt] = ["t", "2026-11-28T00:00:00Z"];
   return {
-    ...{
-      id: "w",
-      tenantId,
-      name: "deploy",
-      issuer: "https://issuer.example.org",
-      audience: "a",
-      claims,
-      role,
-    },
-    ...{ maxSessionMinutes: 60, singleUse: false, createdBy: "u", createdAt, updatedAt: createdAt },
+    id: "w",
+    tenantId,
+    name: "deploy",
+    issuer: "https://issuer.example.org",
+    audience: "a",
+    claims,
+    role,
+    maxSessionMinutes: 60,
+    singleUse: false,
+    createdBy: "u",
+    createdAt,
+    updatedAt: createdAt,
   };
 }
 
@@ -209,7 +219,7 @@ describe("missing permissions", () => {
   const values = { inputs: {}, outputs: {} };
   type Op = "create" | "update" | "replace" | "delete" | "import" | "same";
   const step = (op: Op, name: string) => ({
-    step: { ...{ op, name, urn: name, type: "" }, fields: [] as readonly { readonly path: string }[] },
+    step: { op, name, urn: name, type: "", fields: [] as readonly { readonly path: string }[] },
     title: name,
     before: op === "create" ? undefined : values,
     after: op === "delete" ? undefined : values,

@@ -14,15 +14,36 @@ import { definitionNamed } from "../../provider/estate/liveObjects.ts";
 import { testFolder } from "../support/folder.ts";
 
 const key = (name: string, meaning: readonly string[] = []): ReportedObject => ({
-  ...{ kind: "PublicKey", id: name, name, tenant: "t", effects: meaning },
+  kind: "PublicKey",
+  id: name,
+  name,
+  tenant: "t",
+  effects: meaning,
 });
 
 const report = (unmanaged: readonly ReportedObject[]): DriftReport => ({
-  ...{ engine: "embedded", command: "refresh", project: "access", stack: "prod", version: 1 as const },
-  ...{ ok: true, planned: true, createdStack: false, steps: [], diagnostics: [], durationMs: 1, outputs: {} },
+  engine: "embedded",
+  command: "refresh",
+  project: "access",
+  stack: "prod",
+  version: 1 as const,
+  ok: true,
+  planned: true,
+  createdStack: false,
+  steps: [],
+  diagnostics: [],
+  durationMs: 1,
+  outputs: {},
   summary: { create: 0, update: 0, replace: 0, delete: 0, same: 3, read: 0, import: 0 } as never,
-  ...{ drifted: [], unmanaged, unmanagedMode: "fail", notApplied: [], namespaces: [], notes: [] },
-  ...{ expiring: [], expired: [], notEvaluated: [] },
+  drifted: [],
+  unmanaged,
+  unmanagedMode: "fail",
+  notApplied: [],
+  namespaces: [],
+  notes: [],
+  expiring: [],
+  expired: [],
+  notEvaluated: [],
   acceptance: { program: "", changes: [], exceptions: [] } as never,
 });
 
@@ -71,7 +92,11 @@ describe("a notice of drift", () => {
 
   test("counts expired objects in its summary, and is not caused by expired objects", () => {
     const ended = {
-      ...{ kind: "PublicKey", id: "x", name: "temp", tenant: "t", expiresAt: "2026-01-01T00:00:00.000Z" },
+      kind: "PublicKey",
+      id: "x",
+      name: "temp",
+      tenant: "t",
+      expiresAt: "2026-01-01T00:00:00.000Z",
       status: "by-run" as const,
     };
     const withEnded = ({ found }: NotedRun): NotedRun => ({
@@ -86,7 +111,8 @@ describe("a notice of drift", () => {
   test("lists a finding as repaired only if it no longer exists", () => {
     const before = noticeOf(run(["a", "b"])).fingerprint;
     expect(noticeOf(run(["b"], { repaired: ["a", "b"] }), before)).toMatchObject({
-      ...{ event: "changed", findings: [expect.stringContaining("PublicKey b")] },
+      event: "changed",
+      findings: [expect.stringContaining("PublicKey b")],
       repaired: [expect.stringContaining("PublicKey a")],
     });
     const unrepaired = run(["a", "b"], { repaired: ["a", "b"] });

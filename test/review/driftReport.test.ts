@@ -126,15 +126,15 @@ describe("the JUnit report", () => {
   /** Parses the test case of an expired API key with this name and this message. */
   function readBack(name: string, message: string) {
     const report = {
-      ...{
-        project: "fleet",
-        stack: "prod",
-        drifted: [],
-        unmanaged: [],
-        unmanagedMode: "fail",
-        notEvaluated: [],
-      },
-      ...{ durationMs: 1500, expired: [], expiring: [{ tenant: "", name, expiresAt: "", message }] },
+      project: "fleet",
+      stack: "prod",
+      drifted: [],
+      unmanaged: [],
+      unmanagedMode: "fail",
+      notEvaluated: [],
+      durationMs: 1500,
+      expired: [],
+      expiring: [{ tenant: "", name, expiresAt: "", message }],
     } as unknown as DriftReport;
     const xml = driftJunit(report, undefined, false);
     expect(isXmlText(xml)).toBe(true);

@@ -9,7 +9,9 @@ const HOME = "00000000-0000-4000-8000-000000000001";
 const OTHER = "00000000-0000-4000-8000-000000000002";
 
 const on = (url: string | undefined): ResourceValues => ({
-  ...{ inputs: {}, outputs: {}, provider: { ...(url !== undefined && { url }) } },
+  inputs: {},
+  outputs: {},
+  provider: { ...(url !== undefined && { url }) },
 });
 
 function step(op: Step["op"], name: string, before?: ResourceValues, after?: ResourceValues): Step {

@@ -10,17 +10,29 @@ import { namespaceAfter } from "./support/namespace.ts";
 import { estate, lineC, planOf, step, TENANT, urnOf } from "./support/planned.ts";
 
 const policy: AccessPolicy = {
-  ...{ id: "p1", name: "Owner access", subject: { type: "user", value: "user-owner" } },
-  ...{ filter: { tags: [] }, logins: ["*"], sourceIps: [], action: "allow" },
-  ...{ requireReauth: false, reauthPeriod: null },
+  id: "p1",
+  name: "Owner access",
+  subject: { type: "user", value: "user-owner" },
+  filter: { tags: [] },
+  logins: ["*"],
+  sourceIps: [],
+  action: "allow",
+  requireReauth: false,
+  reauthPeriod: null,
 };
 const fingerprint = sha256Fingerprint(parseSshPublicKey(lineC));
 const account = {
-  ...{ id: "s1", name: "deploy", kind: "service account" as const, role: "service" },
+  id: "s1",
+  name: "deploy",
+  kind: "service account" as const,
+  role: "service",
   keys: [{ fingerprint, expiresAt: null, consumedAt: null, lastReauthAt: null }],
 };
 const identity = {
-  ...{ decides: true, policies: [policy], serviceAccounts: [account], userKeys: new Map() },
+  decides: true,
+  policies: [policy],
+  serviceAccounts: [account],
+  userKeys: new Map(),
   notEvaluated: [] as string[],
 };
 const inputs = { name: "Owner access", filter: { hostname: ".*" }, logins: ["*"] };
@@ -101,7 +113,8 @@ test("the replacement of a ServiceAccount with adopt creates another account", (
   const after = { name: "deploy", data: lineC, validDays: -1, adopt: true };
   const { policy } = planned(
     step("replace", "ServiceAccount", "deploy", {
-      ...{ id: `${TENANT}/s1`, after },
+      id: `${TENANT}/s1`,
+      after,
       before: { inputs: after, outputs: { ...after, tenant: TENANT, accountId: "s1" } },
     }),
   );
@@ -113,7 +126,8 @@ describe("a change to identity mode", () => {
   const legacyState = { ...identity, decides: false, policies: [] };
   const change = (settings: Shown) =>
     step("update", "Namespace", "fleet", {
-      ...{ id: TENANT, after: { name: "fleet", settings } },
+      id: TENANT,
+      after: { name: "fleet", settings },
       before: { inputs: { name: "fleet" }, outputs: { name: "fleet", tenant: TENANT } },
     });
   const toIdentity = change({ sshAccessMode: "identity" });

@@ -30,7 +30,10 @@ describe("a plan with an invalid value has a finding that contains the resource 
   const rule = { action: "deny", active: true, priority: 1, sourceIp: ".*", username: ".*" };
   const policy = { name: "all", filter: anywhere, logins: ["*"] };
   const workload = {
-    ...{ name: "deploy", issuer: "https://example.org", audience: "gatehouse", claims: { sub: "a" } },
+    name: "deploy",
+    issuer: "https://example.org",
+    audience: "gatehouse",
+    claims: { sub: "a" },
     role: "observer",
   };
   test.each<[string, string, string, Record<string, Shown>]>([

@@ -44,7 +44,10 @@ const member = (name: string, role: string): Resource => ({
 const workload = (name: string, role: string, ref = "refs/heads/main"): Resource => ({
   type: "TrustedWorkload",
   args: {
-    ...{ name, role, issuer: "https://token.actions.githubusercontent.com", audience: "gatehouse" },
+    name,
+    role,
+    issuer: "https://token.actions.githubusercontent.com",
+    audience: "gatehouse",
     claims: { repository: "acme/fleet", ref },
   },
 });

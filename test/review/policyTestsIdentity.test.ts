@@ -6,13 +6,24 @@ import { bodyOf, expectHolding, factsOf, runBodies, runBody, smallPolicy } from 
 
 const KEY = { expiresAt: null, consumedAt: null, lastReauthAt: null };
 const user = (name: string, role: string, keys: readonly string[] | undefined): Principal => ({
-  ...{ id: `id-${name}`, name: `${name}@example.com`, kind: "user", role },
+  id: `id-${name}`,
+  name: `${name}@example.com`,
+  kind: "user",
+  role,
   keys: keys?.map((fingerprint) => ({ fingerprint, ...KEY })),
 });
 const ci: Principal = { ...user("ci", "service", ["SHA256:ci"]), name: "ci", kind: "service account" };
 const allow = (name: string, more: Partial<AccessPolicy>): AccessPolicy => ({
-  ...{ id: `id-${name}`, name, subject: { type: "all-members", value: "" }, filter: {}, logins: ["*"] },
-  ...{ sourceIps: [], action: "allow", requireReauth: false, reauthPeriod: null, ...more },
+  id: `id-${name}`,
+  name,
+  subject: { type: "all-members", value: "" },
+  filter: {},
+  logins: ["*"],
+  sourceIps: [],
+  action: "allow",
+  requireReauth: false,
+  reauthPeriod: null,
+  ...more,
 });
 
 /** Root on production needs a re-authentication; ci may deploy. Mia has no SSH key; eve is denied. */
@@ -74,8 +85,12 @@ describe("in identity mode", () => {
     expect(examples.every(({ outcome }) => outcome === "allow")).toBe(true);
     expect(new Set(examples.map(({ principal }) => principal?.name))).toEqual(new Set([ana.name, "ci"]));
     expect(examples[0]).toEqual({
-      ...{ login: "root", address: "10.0.0.0", device: { uid: "uid-edge", name: "edge-01" } },
-      ...{ principal: { id: "id-ana", name: ana.name, kind: "user" }, rule: null, outcome: "allow" },
+      login: "root",
+      address: "10.0.0.0",
+      device: { uid: "uid-edge", name: "edge-01" },
+      principal: { id: "id-ana", name: ana.name, kind: "user" },
+      rule: null,
+      outcome: "allow",
       policy: { id: "id-edge", name: "edge", action: "allow" },
       until: null,
     });

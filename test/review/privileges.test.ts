@@ -346,7 +346,9 @@ describe("an install key", () => {
     const { review } = await reviewed({ ...estate, installKeys: [{ id: "k1", ...key }] });
     expect(review.coverage.unmanaged).toContainEqual(
       expect.objectContaining({
-        ...{ kind: "InstallKey", id: "k1", name: "floor" },
+        kind: "InstallKey",
+        id: "k1",
+        name: "floor",
         widens: ["enrolls devices in the namespace (mode automatic, tags prod)"],
       }),
     );

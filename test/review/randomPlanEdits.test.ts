@@ -86,15 +86,26 @@ async function blockingOf({ estate }: Recording, recorded: RecordedPlan, text: s
     actor: { kind: "user", role: recorded.role },
   });
   const whole: Review = {
-    ...{ version: 1, project: "fleet", stack: "default", engine: "terraform", service: SERVICE },
-    ...{ summary: plan.summary, changes: [], duplicateDeclarations: [], preflightFailures: [], unknown: [] },
+    version: 1,
+    project: "fleet",
+    stack: "default",
+    engine: "terraform",
+    service: SERVICE,
+    summary: plan.summary,
+    changes: [],
+    duplicateDeclarations: [],
+    preflightFailures: [],
+    unknown: [],
     notEvaluated: [...read.notEvaluated, ...notEvaluated, ...unreadable],
     newNamespaces: { namespaces: 0, resources: 0 },
     namespaces: [review],
   };
   const allowed = {
-    ...{ allowLockout: false, allowUnmanaged: false, allowMissingPermissions: false },
-    ...{ allowFindings: false, allowIncomplete: false },
+    allowLockout: false,
+    allowUnmanaged: false,
+    allowMissingPermissions: false,
+    allowFindings: false,
+    allowIncomplete: false,
   };
   return [
     ...objections(whole, allowed),
@@ -360,12 +371,10 @@ describe.runIf(isRecording)("the recording", () => {
         ["ana", "ops", "web", "eve"].map((login) => [login, sshKeyLine(login)]),
       );
       const key = (login: string, more: object = {}) => ({
-        ...{
-          name: login,
-          data: lines[login],
-          username: `^${login}$`,
-          filter: { hostname: "^edge-01$" },
-        },
+        name: login,
+        data: lines[login],
+        username: `^${login}$`,
+        filter: { hostname: "^edge-01$" },
         ...more,
       });
       const keys = { ana: key("ana"), ops: key("ops", { username: "^(ops|root)$" }) };

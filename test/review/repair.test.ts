@@ -7,7 +7,10 @@ const USER = "64b000000000000000000001";
 const OTHER = "64b000000000000000000002";
 
 const object = (kind: string, id: string, declaredBy?: LiveObject["declaredBy"]): LiveObject => ({
-  ...{ definition: definitionNamed(kind), id: `${TENANT}/${id}`, name: id, state: {} },
+  definition: definitionNamed(kind),
+  id: `${TENANT}/${id}`,
+  name: id,
+  state: {},
   ...(declaredBy && { declaredBy }),
 });
 
@@ -29,7 +32,11 @@ function sortedFor(
   deletesForgotten = false,
 ) {
   const repairer = {
-    ...{ identity, project: "fleet", stack: "prod", adoptFrom: [], deletesForgotten },
+    identity,
+    project: "fleet",
+    stack: "prod",
+    adoptFrom: [],
+    deletesForgotten,
     closed: new Set(closed),
     resources: new Set(["attachment"]),
   };

@@ -9,7 +9,8 @@ import { reviewText } from "../../provider/review/report/text.ts";
 const line = (name: string, more: Partial<ReviewedAccess> = {}): ReviewedAccess => ({
   change: "gained",
   keys: [{ fingerprint: name, name }],
-  ...{ until: null, untilBefore: null },
+  until: null,
+  untilBefore: null,
   logins: ["root"],
   anyLogin: false,
   addresses: ["192.0.2.1"],
@@ -20,18 +21,38 @@ const line = (name: string, more: Partial<ReviewedAccess> = {}): ReviewedAccess 
 });
 
 const namespace = (more: Partial<NamespaceReview> = {}): NamespaceReview => ({
-  ...{ tenant: "1", name: "lab", access: [], members: [], lockouts: [], missingPermissions: [], lint: [] },
+  tenant: "1",
+  name: "lab",
+  access: [],
+  members: [],
+  lockouts: [],
+  missingPermissions: [],
+  lint: [],
   evaluated: { devices: 1, keys: 1, rules: 0, sessions: 0, logins: ["root"], addresses: ["192.0.2.1"] },
   coverage: { managed: 1, total: 1, percent: 100, unmanaged: [] },
   ending: { withinDays: 14, objects: [] },
-  ...{ workloads: [], apiKeys: [], settings: [], privileges: [] },
-  ...{ tests: [], notEvaluated: [], unknown: [], ...more },
+  workloads: [],
+  apiKeys: [],
+  settings: [],
+  privileges: [],
+  tests: [],
+  notEvaluated: [],
+  unknown: [],
+  ...more,
 });
 
 const review = (...namespaces: readonly Partial<NamespaceReview>[]): Review => ({
-  ...{ version: 1, project: "fleet", stack: "prod", engine: "embedded", service: "https://gate.example.org" },
+  version: 1,
+  project: "fleet",
+  stack: "prod",
+  engine: "embedded",
+  service: "https://gate.example.org",
   summary: { create: 1, update: 2, replace: 0, delete: 0, import: 0, same: 3 },
-  ...{ changes: [], duplicateDeclarations: [], preflightFailures: [], notEvaluated: [], unknown: [] },
+  changes: [],
+  duplicateDeclarations: [],
+  preflightFailures: [],
+  notEvaluated: [],
+  unknown: [],
   newNamespaces: { namespaces: 0, resources: 0 },
   namespaces: (namespaces.length === 0 ? [{}] : namespaces).map(namespace),
 });
@@ -92,7 +113,12 @@ describe("a review as text", () => {
         ],
         tests: [
           {
-            ...{ name: "no root", file: "a.policy.ts", line: 3, ok: false, warnings: [], durationMs: 1 },
+            name: "no root",
+            file: "a.policy.ts",
+            line: 3,
+            ok: false,
+            warnings: [],
+            durationMs: 1,
             failures: [],
           },
         ],
@@ -129,7 +155,11 @@ describe("a review as text", () => {
   test("blocks on new findings that are errors, and on new unanchored patterns that give access", () => {
     const object = { kind: "key", id: "ana", name: "ana" } as const;
     const finding = (more: Partial<ReviewedFinding>): ReviewedFinding => ({
-      ...{ rule: "unanchored-pattern", severity: "warning", message: "open", object, isNew: true },
+      rule: "unanchored-pattern",
+      severity: "warning",
+      message: "open",
+      object,
+      isNew: true,
       ...more,
     });
     const error = finding({ rule: "mistaken-pattern", severity: "error", message: "a CIDR" });

@@ -12,7 +12,9 @@ import { readPlan, savePlan } from "../../provider/plan/saved/planFile.ts";
 import { type NamespaceFixture, namespaceOf } from "./support/namespace.ts";
 
 const step = (more: Partial<ReviewedStep> = {}): ReviewedStep => ({
-  ...{ op: "update", title: 'PublicKey "ana"', about: { id: "1/ab:cd" } },
+  op: "update",
+  title: 'PublicKey "ana"',
+  about: { id: "1/ab:cd" },
   declared: { name: "ana", username: "^root$", filter: { tags: ["prod"] } },
   found: { name: "ana", username: "^ana$", filter: { tags: ["prod"] } },
   ...more,
@@ -20,12 +22,17 @@ const step = (more: Partial<ReviewedStep> = {}): ReviewedStep => ({
 const object = (title: string, fields: ReviewedObject["fields"]): ReviewedObject => ({ title, fields });
 
 const content = (more: Partial<ReviewedContent> = {}): ReviewedContent => ({
-  ...{ project: "fleet", stack: "prod", service: "https://gate.example.org", home: "1" },
-  ...{ at: "2026-01-01T00:00:00.000Z", refresh: true },
+  project: "fleet",
+  stack: "prod",
+  service: "https://gate.example.org",
+  home: "1",
+  at: "2026-01-01T00:00:00.000Z",
+  refresh: true,
   steps: { "urn:ana": step() },
   namespaces: {
     1: {
-      ...{ name: "fleet", unread: [] },
+      name: "fleet",
+      unread: [],
       objects: { "FirewallRule 7": object('FirewallRule "7"', { priority: 1, action: "deny" }) },
       devices: { uid: object('device "web-1"', { name: "web-1", tags: ["prod"] }) },
     },
@@ -142,39 +149,39 @@ describe("a captured plan", () => {
       identity: { mac: "" },
     }) as unknown as NamespaceFixture["devices"][number];
   const estate = (devices: NamespaceFixture["devices"]): NamespaceFixture => ({
-    ...{
-      tenant: "1",
-      name: "fleet",
-      devices,
-      members: [],
-      apiKeys: [],
-      trustedWorkloads: [],
-      settings: undefined,
-      formerOwners: new Map(),
-      notEvaluated: [],
-      unknown: [],
-      accessUnknown: undefined,
-      identity: undefined,
-      enforcesExpiry: false,
-    },
+    tenant: "1",
+    name: "fleet",
+    devices,
+    members: [],
+    apiKeys: [],
+    trustedWorkloads: [],
+    settings: undefined,
+    formerOwners: new Map(),
+    notEvaluated: [],
+    unknown: [],
+    accessUnknown: undefined,
+    identity: undefined,
+    enforcesExpiry: false,
     policy: { devices: [], keys: [], rules: [] },
     seen: { sessions: 0, logins: [], addresses: [] },
   });
   const type = "pulumi-nodejs:dynamic/gatehouse:Device";
   const steps: Step[] = [
     {
-      ...{ op: "create", urn: `urn:pulumi:prod::fleet::${type}::db`, type, name: "db", fields: [] },
+      op: "create",
+      urn: `urn:pulumi:prod::fleet::${type}::db`,
+      type,
+      name: "db",
+      fields: [],
       after: { inputs: { device: "db-1", status: "accepted" }, outputs: {} },
     },
   ];
   const of = (devices: NamespaceFixture["devices"], planSteps = steps) =>
     capturePlan({ project: "fleet", stack: "prod", steps: planSteps } as unknown as Plan, {
-      ...{
-        service: "https://gate.example.org",
-        home: "1",
-        refresh: true,
-        live: [namespaceOf(estate(devices))],
-      },
+      service: "https://gate.example.org",
+      home: "1",
+      refresh: true,
+      live: [namespaceOf(estate(devices))],
     });
 
   test("contains the device that a name selects, also if the device is pending", () => {
@@ -195,7 +202,12 @@ describe("a captured plan", () => {
 
   test("contains every deleted object, also if two objects have the same URN", () => {
     const deletion = (id: string): Step => ({
-      ...{ op: "delete", urn: "urn", type, name: "db", fields: [], id },
+      op: "delete",
+      urn: "urn",
+      type,
+      name: "db",
+      fields: [],
+      id,
       before: { inputs: {}, outputs: {} },
     });
     expect(Object.keys(of([], [deletion("1/a"), deletion("1/b")]).steps)).toEqual(["urn", "urn 1/b"]);
@@ -204,7 +216,9 @@ describe("a captured plan", () => {
 
 test("the error message lists the first of many differences, and the error object contains all differences", () => {
   const differences = Array.from({ length: 30 }, (_, index) => ({
-    ...{ in: "program" as const, object: "x", message: `difference\u202e ${index}` },
+    in: "program" as const,
+    object: "x",
+    message: `difference\u202e ${index}`,
   }));
   const error = new OutdatedPlanError(differences);
   expect(error.differences).toHaveLength(30);
@@ -218,7 +232,8 @@ describe("the file of a plan", () => {
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
   const file = join(folder, "plan.json");
   const stack = (more: { stack?: string } = {}) => ({
-    ...{ project: "fleet", stack: "prod" },
+    project: "fleet",
+    stack: "prod",
     encrypt: async (text: string) => Buffer.from(text).toString("hex"),
     decrypt: async (text: string) => Buffer.from(text, "hex").toString(),
     ...more,

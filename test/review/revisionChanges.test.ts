@@ -15,7 +15,10 @@ function step(op: Step["op"], kind: string, name: string, inputs?: Inputs, more:
 }
 
 const key = (username: string, more: Inputs = {}) => ({
-  ...{ data: DATA, username, filter: { hostname: "^web-" }, __logicalId: "urn" },
+  data: DATA,
+  username,
+  filter: { hostname: "^web-" },
+  __logicalId: "urn",
   ...more,
 });
 

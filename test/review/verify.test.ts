@@ -473,7 +473,9 @@ describe("on a server of version 0.27", () => {
       labels.map((label) => replaced.find(([end]) => label.endsWith(end))?.[1] ?? label),
     );
     const env = {
-      ...{ ...CREDENTIAL, GATEHOUSE_URL: service.url, GATEHOUSE_TENANT: TENANT },
+      ...CREDENTIAL,
+      GATEHOUSE_URL: service.url,
+      GATEHOUSE_TENANT: TENANT,
       GATEHOUSE_RETRY_TIMEOUT: "0",
     };
     return gatehouse(["verify", ...args], env);

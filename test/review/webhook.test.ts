@@ -99,7 +99,9 @@ describe("the address of a proxy", () => {
       NO_PROXY: "x",
     };
     expect(proxiesOf(env)).toEqual({
-      ...{ httpProxy: "http://c:3", httpsProxy: "http://b:2", noProxy: "localhost,127.0.0.1,::1,x" },
+      httpProxy: "http://c:3",
+      httpsProxy: "http://b:2",
+      noProxy: "localhost,127.0.0.1,::1,x",
     });
   });
 });

@@ -28,9 +28,14 @@ beforeAll(async () => {
     const perPage = Number(query.get("per_page"));
     const first = (Number(query.get("page") ?? 1) - 1) * perPage;
     const entries = Array.from({ length: perPage }, (_, index) => ({
-      ...{ id: 1_000_000 - first - index, at: "2026-01-02T03:04:05.000Z", address: "192.0.2.1" },
+      id: 1_000_000 - first - index,
+      at: "2026-01-02T03:04:05.000Z",
+      address: "192.0.2.1",
       actor: { kind: "user", id: "64b000000000000000000001", name: `user-${first + index}` },
-      ...{ request_id: "r", operation: "updatePublicKey", before: null, after: null },
+      request_id: "r",
+      operation: "updatePublicKey",
+      before: null,
+      after: null,
       object: query.has("object")
         ? { kind: query.get("kind"), id: query.get("object") }
         : objectAt(first + index),

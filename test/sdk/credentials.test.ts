@@ -30,7 +30,9 @@ test("reads each source of a workload's tokens", () => {
   };
   const job = { ACTIONS_ID_TOKEN_REQUEST_URL: "https://h/?v=1", ACTIONS_ID_TOKEN_REQUEST_TOKEN: "r" };
   expect(sourceOf({ GATEHOUSE_OIDC: "github", ...job, GATEHOUSE_OIDC_AUDIENCE: "a" })).toMatchObject({
-    ...{ kind: "github", url: "https://h/?v=1", audience: "a" },
+    kind: "github",
+    url: "https://h/?v=1",
+    audience: "a",
   });
   expect(sourceOf({ GATEHOUSE_OIDC: "github", ...job })).not.toHaveProperty("audience");
   expect(sourceOf({ GATEHOUSE_OIDC: "gitlab", GATEHOUSE_OIDC_TOKEN: "t" })).toMatchObject({ kind: "token" });

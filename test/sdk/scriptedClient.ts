@@ -37,8 +37,16 @@ export async function failure<E extends Error>(
 export const wireKey = { fingerprint: "aa", tenant_id: TENANT, created_at: "x", filter: { tags: ["prod"] } };
 /** A namespace in the format of the server. */
 export const wireNamespace = {
-  ...{ tenant_id: TENANT, name: "dev", owner: "o", type: "team", created_at: "x", billing: null },
-  ...{ max_devices: -1, devices_accepted_count: 2, members: [{}], settings: {} },
+  tenant_id: TENANT,
+  name: "dev",
+  owner: "o",
+  type: "team",
+  created_at: "x",
+  billing: null,
+  max_devices: -1,
+  devices_accepted_count: 2,
+  members: [{}],
+  settings: {},
 };
 
 /** Creates a public key. The client does not retry this operation. */

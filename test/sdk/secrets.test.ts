@@ -82,7 +82,9 @@ test.each(Object.entries(credentials))(
     // The test uses the secrets of the credential, since a server's message can only repeat secrets that the client
     // sends.
     const own = {
-      ...{ apiKey: [HIDDEN], token: [signature], password: [HIDDEN, TOTP, signature] },
+      apiKey: [HIDDEN],
+      token: [signature],
+      password: [HIDDEN, TOTP, signature],
       workload: [HIDDEN, signature],
     }[credential.kind];
     for (const secret of own) {

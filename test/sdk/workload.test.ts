@@ -22,13 +22,12 @@ function session(now: number, jti: string, renewableMinutes = 60) {
   const time = (minutes: number) => new Date(now + minutes * 60_000);
   return {
     token: fakeToken({ tenant: TENANT, jti, iat: time(0), exp: time(15) }),
-    ...{ expires_at: time(15).toISOString(), renewable_until: time(renewableMinutes).toISOString() },
-    ...{
-      tenant: TENANT,
-      role: "observer",
-      workload: { id: "0123456789abcdef01234567", name: "ci" },
-      actor: "job",
-    },
+    expires_at: time(15).toISOString(),
+    renewable_until: time(renewableMinutes).toISOString(),
+    tenant: TENANT,
+    role: "observer",
+    workload: { id: "0123456789abcdef01234567", name: "ci" },
+    actor: "job",
   };
 }
 
@@ -45,7 +44,8 @@ test.each(["die", { status: 503, headers: { "retry-after": "1" } }, { status: 42
     expect(paths()).toEqual([EXCHANGE, EXCHANGE, TAGS]);
     const [first, second] = server.requests;
     expect(first?.body).toEqual({
-      ...{ tenant: TENANT, token: "oidc-token-1" },
+      tenant: TENANT,
+      token: "oidc-token-1",
       nonce: expect.stringMatching(/^[\w-]{32}$/),
     });
     expect(second?.body).toEqual(first?.body);
@@ -161,7 +161,9 @@ async function startJob(more: { readonly audience?: string; readonly retry?: { b
   const github = await scriptedServer();
   const requestToken = `request-token-${github.url}`;
   const source = {
-    ...{ kind: "github" as const, url: `${github.url}/token?api-version=2.0`, requestToken },
+    kind: "github" as const,
+    url: `${github.url}/token?api-version=2.0`,
+    requestToken,
     ...(more.audience !== undefined && { audience: more.audience }),
   };
   const options = more.retry ? { retry: more.retry } : {};

@@ -32,7 +32,8 @@ afterEach(async () => {
 function connect(env: Readonly<Record<string, string>>): Client {
   const { fleet, now } = trusting;
   const { url = "", credential } = credentialsFromEnvironment({
-    ...{ GATEHOUSE_URL: fleet.service.url, GATEHOUSE_TENANT: fleet.tenant },
+    GATEHOUSE_URL: fleet.service.url,
+    GATEHOUSE_TENANT: fleet.tenant,
     ...env,
   });
   const onRequest = ({ operation }: RequestReport) => void calls.push(operation);
@@ -62,9 +63,13 @@ it("exchanges one token of GitHub for all clients of the process", async () => {
   await Promise.all([left.getTags(), left.getDevices(), right.getTags()]);
   expect(exchanges()).toBe(1);
   expect(await right.identity()).toEqual({
-    ...{ kind: "workload", tenant: trusting.fleet.tenant, workloadId: id },
+    kind: "workload",
+    tenant: trusting.fleet.tenant,
+    workloadId: id,
     workload: {
-      ...{ name: "deploy", role: "observer", renewableUntil: expect.any(Date) },
+      name: "deploy",
+      role: "observer",
+      renewableUntil: expect.any(Date),
       actor: `deploy: ${trusting.issuer.url} "repo:octo-org/octo-repo:environment:prod"`,
     },
   });
@@ -73,7 +78,11 @@ it("exchanges one token of GitHub for all clients of the process", async () => {
 });
 
 const RULE = {
-  ...{ action: "deny" as const, active: true, priority: 1, sourceIp: ".*", username: ".*" },
+  action: "deny" as const,
+  active: true,
+  priority: 1,
+  sourceIp: ".*",
+  username: ".*",
   filter: { hostname: ".*" },
 };
 
@@ -84,14 +93,18 @@ it("uses a session of each namespace, and rejects a namespace that does not trus
   const { tenantId: closed } = await owner.createNamespace({ body: { name: "closed" } });
   await owner.forTenant(other).createTrustedWorkload({
     body: {
-      ...{ name: "elsewhere", issuer: trusting.issuer.url, audience: trusting.fleet.service.url },
-      ...{ role: "operator", claims: { repository: "octo-org/*" } },
+      name: "elsewhere",
+      issuer: trusting.issuer.url,
+      audience: trusting.fleet.service.url,
+      role: "operator",
+      claims: { repository: "octo-org/*" },
     },
   });
   const client = connect({ GATEHOUSE_OIDC: "github", ...trusting.issuer.githubJob() });
   await client.getTags();
   expect(await client.forTenant(other).identity()).toMatchObject({
-    ...{ tenant: other, workload: { name: "elsewhere", role: "operator" } },
+    tenant: other,
+    workload: { name: "elsewhere", role: "operator" },
   });
   expect(await client.forTenant(other).getNamespace({ params: { tenant: other } })).toMatchObject({
     name: "other",
@@ -125,7 +138,10 @@ it("exchanges the token again after a change of the claims, and fails after the 
   const client = connect({ GATEHOUSE_OIDC: "github", ...trusting.issuer.githubJob() });
   await client.getTags();
   const body = {
-    ...{ name: "deploy", issuer: trusting.issuer.url, audience: service.url, role: "operator" as const },
+    name: "deploy",
+    issuer: trusting.issuer.url,
+    audience: service.url,
+    role: "operator" as const,
     claims: { repository: "octo-org/*" },
   };
   await owner.updateTrustedWorkload({ params: { id }, body });

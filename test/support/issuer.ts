@@ -116,7 +116,9 @@ export async function startIssuer(): Promise<TestIssuer> {
     keys = next;
     const jwks = keys.map(({ kid, alg, privateKey }) => ({
       ...privateKey.export({ format: "jwk" }),
-      ...{ kid, alg, use: "sig" },
+      kid,
+      alg,
+      use: "sig",
     }));
     // The package needs the private keys, and publishes only the public keys.
     const provider = new Provider(url, {

@@ -34,12 +34,15 @@ export async function startTrustingFleet(users: readonly string[] = []): Promise
   writeFileSync(clock, "0");
   const fleet = await startFleet(users, {
     env: {
-      ...{ GATEHOUSE_WORKLOAD_ISSUER_NETWORKS: "127.0.0.0/8", NODE_EXTRA_CA_CERTS: issuer.caFile },
-      ...{ NODE_OPTIONS: `--import=${MOVED_CLOCK}`, MOVED_CLOCK: clock },
+      GATEHOUSE_WORKLOAD_ISSUER_NETWORKS: "127.0.0.0/8",
+      NODE_EXTRA_CA_CERTS: issuer.caFile,
+      NODE_OPTIONS: `--import=${MOVED_CLOCK}`,
+      MOVED_CLOCK: clock,
     },
   });
   return {
-    ...{ fleet, issuer },
+    fleet,
+    issuer,
     now: () => Date.now() + moved,
     advance(minutes) {
       moved += minutes * 60_000;

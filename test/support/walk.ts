@@ -73,7 +73,10 @@ const ruleSlot = (name: string): Slot => ({
   // Rules have no name. The login identifies the slot of a rule.
   fixed: { username: `^${name}$` },
   pools: {
-    ...{ action: ["allow", "deny"], priority: [1, 2, 3], sourceIp: sources, filter: filters },
+    action: ["allow", "deny"],
+    priority: [1, 2, 3],
+    sourceIp: sources,
+    filter: filters,
     active: [true, false],
   },
 });
@@ -106,7 +109,8 @@ const namespaceSlot = (name: string): Slot => ({
   pools: {
     settings: [0, 60].flatMap((sessionMaxMinutes) =>
       ["", "hello", "maintenance"].map((connectionAnnouncement) => ({
-        ...{ sessionMaxMinutes, connectionAnnouncement },
+        sessionMaxMinutes,
+        connectionAnnouncement,
         sessionRecord: connectionAnnouncement !== "hello",
       })),
     ),
@@ -248,32 +252,46 @@ export async function startWalk({ client, tenant, service, enroll }: Fleet): Pro
     const { connectionAnnouncement = "", sessionRecord = true, sessionMaxMinutes = 0 } = other.settings ?? {};
     const objects: WalkObject[] = [
       ...keys.map(({ fingerprint: id, name, username, filter: { hostname }, declaredBy }) => ({
-        ...{ kind: "PublicKey" as const, id, fields: { name, username, filter: { hostname } } },
+        kind: "PublicKey" as const,
+        id,
+        fields: { name, username, filter: { hostname } },
         owner: declaredBy?.stack,
       })),
       ...rules.map(
         ({ id, action, priority, sourceIp, username, filter: { hostname }, active, declaredBy }) => ({
-          ...{ kind: "FirewallRule" as const, id, owner: declaredBy?.stack },
+          kind: "FirewallRule" as const,
+          id,
+          owner: declaredBy?.stack,
           fields: { action, priority, sourceIp, username, filter: { hostname }, active },
         }),
       ),
       ...home.members
         .filter(({ email }) => USERS.some((user) => email === `${user}@example.com`))
         .map(({ id, role, email, declaredBy }) => ({
-          ...{ kind: "Member" as const, id, fields: { email, role }, owner: declaredBy?.stack },
+          kind: "Member" as const,
+          id,
+          fields: { email, role },
+          owner: declaredBy?.stack,
         })),
       ...apiKeys.map(({ createdAt, name, role, declaredBy }) => ({
-        ...{ kind: "ApiKey" as const, id: createdAt, fields: { name, role }, owner: declaredBy?.stack },
+        kind: "ApiKey" as const,
+        id: createdAt,
+        fields: { name, role },
+        owner: declaredBy?.stack,
       })),
       // A device without tags counts as an object that does not exist.
       ...devices
         .filter(({ uid, tags }) => uids.has(uid) && tags.length > 0)
         .map(({ uid, tags, tagsDeclaredBy }) => ({
-          ...{ kind: "DeviceTags" as const, id: uid, owner: tagsDeclaredBy?.stack },
+          kind: "DeviceTags" as const,
+          id: uid,
+          owner: tagsDeclaredBy?.stack,
           fields: { device: uids.get(uid), tags: sortedTags(tags) },
         })),
       {
-        ...{ kind: "Namespace" as const, id: second, owner: other.declaredBy?.stack },
+        kind: "Namespace" as const,
+        id: second,
+        owner: other.declaredBy?.stack,
         fields: { settings: { sessionMaxMinutes, connectionAnnouncement, sessionRecord } },
       },
     ];
@@ -344,8 +362,13 @@ export async function startWalk({ client, tenant, service, enroll }: Fleet): Pro
 
   await newEntries();
   return {
-    ...{ administrator: ADMINISTRATOR, tenants: [tenant, second] as const },
-    ...{ snapshot, newEntries, change, remove, create },
+    administrator: ADMINISTRATOR,
+    tenants: [tenant, second] as const,
+    snapshot,
+    newEntries,
+    change,
+    remove,
+    create,
     close: () => administrator.close(),
   };
 }

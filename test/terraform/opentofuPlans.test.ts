@@ -36,7 +36,11 @@ const LINES = {
 };
 
 const key = (name: "ana" | "ben", username: string, more: object = {}) => ({
-  ...{ name, data: LINES[name], username, filter: { hostname: "^edge-01$" }, ...more },
+  name,
+  data: LINES[name],
+  username,
+  filter: { hostname: "^edge-01$" },
+  ...more,
 });
 const keys = (all: object, more: object = {}) => ({ resource: { gatehouse_public_key: all }, ...more });
 
@@ -208,7 +212,8 @@ describe("a plan of OpenTofu", () => {
       expect(readFileSync(join(folder, "terraform.tfstate"), "utf8")).not.toContain("gatehouse_public_key");
       root.write(keys({ ana: key("ana", "^ana$") }, { terraform }));
       await expectReview(JSON.stringify(await root.plan()), {
-        ...{ code: 0, prints: ["key ana loses login root on edge-01", "key ana gains login ana on edge-01"] },
+        code: 0,
+        prints: ["key ana loses login root on edge-01", "key ana gains login ana on edge-01"],
       });
       const encrypted = await gatehouse(["review", folder, "--terraform", join(folder, "plan")], fleet.env);
       expect([encrypted.code, encrypted.stderr]).toEqual([

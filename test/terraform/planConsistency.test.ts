@@ -147,8 +147,10 @@ describe("a plan with a part that this version does not know", () => {
     const configuration = { provider_config: {}, root_module: {} };
     const text = JSON.stringify({ format_version: "1.2", errored: true, planned_values: {}, configuration });
     const origin = {
-      ...{ name: "plan.json", workspace: { project: "fleet", stack: "default" } },
-      ...{ isSettingAlone: () => true, isInPlan: () => true },
+      name: "plan.json",
+      workspace: { project: "fleet", stack: "default" },
+      isSettingAlone: () => true,
+      isInPlan: () => true,
     };
     expect(readTerraformPlan(text, origin).notEvaluated).toEqual([
       "the plan is incomplete, since its run failed",

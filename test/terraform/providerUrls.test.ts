@@ -161,11 +161,13 @@ describe("a provider block of a plan", () => {
     const resource = { address: "gatehouse_tag.a", type: "gatehouse_tag", provider_config_key: key };
     const resources = [{ ...resource, expressions: { tenant: { constant_value: TENANT } } }];
     const plan = {
-      ...{ format_version: "1.2", planned_values: {} },
+      format_version: "1.2",
+      planned_values: {},
       variables: Object.fromEntries(Object.entries(variables).map(([name, value]) => [name, { value }])),
       resource_changes: [
         {
-          ...{ address: `${isOfModule ? "module.inner." : ""}gatehouse_tag.a`, type: "gatehouse_tag" },
+          address: `${isOfModule ? "module.inner." : ""}gatehouse_tag.a`,
+          type: "gatehouse_tag",
           provider_name: `registry.terraform.io/${SOURCE}`,
           change: { actions: ["create"], after: { name: "web", tenant: TENANT } },
         },

@@ -126,7 +126,11 @@ describe.runIf(hasTerraform)(`replacements with create_before_destroy under ${LA
   it("keep the object after Terraform and the provider were killed", async () => {
     // Terraform deletes the old instance after the dependent rule was created.
     const rule = {
-      ...{ action: "deny", priority: 5, source_ip: ".*", username: "^ana$", filter: { hostname: ".*" } },
+      action: "deny",
+      priority: 5,
+      source_ip: ".*",
+      username: "^ana$",
+      filter: { hostname: ".*" },
       depends_on: [keyAddress],
     };
     const env = { ...world.env, GATEHOUSE_URL: holding.url };

@@ -22,17 +22,36 @@ const lifecycle = new ResourceLifecycle(definition, {
 const empty: Row = Object.fromEntries(resource.attributes.map(({ name }) => [name, null]));
 const config = (secret: unknown, version: unknown): Row => ({
   ...empty,
-  ...{ name: "warehouse", mode: "webhook", webhook_url: "https://hooks.example.com" },
-  ...{ webhook_secret_wo: secret, webhook_secret_wo_version: version },
+  name: "warehouse",
+  mode: "webhook",
+  webhook_url: "https://hooks.example.com",
+  webhook_secret_wo: secret,
+  webhook_secret_wo_version: version,
 });
 const ID = "3dd0d1f8-8246-4519-b11a-a3dd33717f65/05c5f511";
 const prior: Row = {
   ...empty,
-  ...{ id: ID, tenant: "3dd0d1f8-8246-4519-b11a-a3dd33717f65", name: "warehouse", mode: "webhook" },
-  ...{ webhook_url: "https://hooks.example.com", webhook_timeout: 5, webhook_callback_ttl: 3600 },
-  ...{ allowed_macs: [], tags: [], valid_days: -1, usage_limit: 0, ephemeral: false, ephemeral_timeout: 10 },
-  ...{ disabled: false, adopt: "false", key_hint: "05c5", install_key_id: "05c5f511", expires_at: "" },
-  ...{ used_times: 0, created_at: "2026-11-28T00:00:00Z", webhook_secret_wo_version: 1 },
+  id: ID,
+  tenant: "3dd0d1f8-8246-4519-b11a-a3dd33717f65",
+  name: "warehouse",
+  mode: "webhook",
+  webhook_url: "https://hooks.example.com",
+  webhook_timeout: 5,
+  webhook_callback_ttl: 3600,
+  allowed_macs: [],
+  tags: [],
+  valid_days: -1,
+  usage_limit: 0,
+  ephemeral: false,
+  ephemeral_timeout: 10,
+  disabled: false,
+  adopt: "false",
+  key_hint: "05c5",
+  install_key_id: "05c5f511",
+  expires_at: "",
+  used_times: 0,
+  created_at: "2026-11-28T00:00:00Z",
+  webhook_secret_wo_version: 1,
 };
 
 it("a changed secret with the same version is no change, since the state contains no secret", async () => {

@@ -61,7 +61,8 @@ async function request(method, path, body) {
 async function attempt(method, path, body) {
   try {
     const response = await fetch(`${env.CI_API_V4_URL}${path}`, {
-      ...{ method, signal: AbortSignal.timeout(TIME_LIMIT_MS) },
+      method,
+      signal: AbortSignal.timeout(TIME_LIMIT_MS),
       headers: { "private-token": env.GITLAB_TOKEN, "content-type": "application/json" },
       ...(body && { body: JSON.stringify(body) }),
     });

@@ -87,7 +87,15 @@ function groupRows(view: View, side: Side, group: LiveGroup, open: boolean): Row
   if (members.length === 1 && first !== undefined) return [itemRow(view, side, first, 1)];
   const detail = plural(members.length, side === "keys" ? data.subject : "device");
   const head: Row = {
-    ...{ id, side, kind: "group", level: 1, open, name: shown(name), detail, state: undefined, members },
+    id,
+    side,
+    kind: "group",
+    level: 1,
+    open,
+    name: shown(name),
+    detail,
+    state: undefined,
+    members,
     counts: countsOf(view, side, members),
   };
   if (!open) return [head];
@@ -105,7 +113,14 @@ function itemRow(view: View, side: Side, index: number, level: 1 | 2): Row {
   const ofKey = alone ? `${keyName(index)} · ${fingerprint}` : fingerprint;
   const tags = data.devices[index]?.tags.map(shown).join(", ");
   return {
-    ...{ id: `${side}-${index}`, side, kind: "item", level, open: false, name, state, members: [index] },
+    id: `${side}-${index}`,
+    side,
+    kind: "item",
+    level,
+    open: false,
+    name,
+    state,
+    members: [index],
     detail: side === "keys" ? ofKey : tags || "no tags",
     counts: countsOf(view, side, [index]),
   };
@@ -113,7 +128,13 @@ function itemRow(view: View, side: Side, index: number, level: 1 | 2): Row {
 
 function restRow(view: View, side: Side, id: string, members: readonly number[], level: 1 | 2): Row {
   return {
-    ...{ id, side, kind: "rest", level, open: false, state: undefined, members },
+    id,
+    side,
+    kind: "rest",
+    level,
+    open: false,
+    state: undefined,
+    members,
     name: plural(members.length, side === "keys" ? `more ${data.subject}` : "more device"),
     detail: "hidden; use a filter to find hidden items",
     counts: countsOf(view, side, members),

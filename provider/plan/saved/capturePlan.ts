@@ -33,7 +33,10 @@ export function capturePlan(plan: Plan, { live, ...scope }: PlanScope): Reviewed
     return typeof selector === "string" ? uidSelected(devices, selector.toLowerCase()) : undefined;
   };
   return {
-    ...{ project, stack, ...scope, at: new Date().toISOString() },
+    project,
+    stack,
+    ...scope,
+    at: new Date().toISOString(),
     steps: keyed(steps, (step) => stepOf(step, deviceOf(step))),
     namespaces: Object.fromEntries(live.map((one) => [one.tenant, namespaceOf(one)])),
   };

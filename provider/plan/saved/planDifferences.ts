@@ -102,7 +102,9 @@ function fieldDifferences(
   return both(old, now)
     .filter(([, [was, is]]) => !isDeepStrictEqual(was, is))
     .map(([field, [was, is]]) => ({
-      ...{ in: place, object, field },
+      in: place,
+      object,
+      field,
       message: `${object}: ${field} was ${textOf(was)} and is now ${textOf(is)} ${PLACES[place]}`,
     }));
 }

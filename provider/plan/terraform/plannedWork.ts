@@ -33,7 +33,8 @@ export function workOf(
     const { before_sensitive: beforeMask, after_sensitive: afterMask, ...rest } = change;
     const attributes = attributesOf(resource.type);
     return {
-      ...{ ...resource, ...rest },
+      ...resource,
+      ...rest,
       before: masked(lasting(attributes, change.before), beforeMask),
       after: masked(lasting(attributes, change.after), afterMask),
     };
@@ -41,7 +42,9 @@ export function workOf(
   const outputs = Object.entries(plan.output_changes)
     .filter(([, { actions }]) => actions.join() !== "no-op")
     .map(([name, { before, after, before_sensitive: beforeMask, after_sensitive: afterMask }]) => ({
-      ...{ name, before: masked(before, beforeMask), after: masked(after, afterMask) },
+      name,
+      before: masked(before, beforeMask),
+      after: masked(after, afterMask),
     }));
   // A plan does not contain values that are unknown before the apply. The digest therefore includes the configuration,
   // which determines these values.

@@ -110,7 +110,16 @@ function incomplete({ errored, deferred_changes: deferred }: PlanJson): string[]
 function resultOf(command: "preview" | "drift", place: Workspace, steps: readonly Step[]): Result {
   const planned = command === "preview";
   return {
-    ...{ engine: "terraform", command, ...place, ok: true, planned, createdStack: false },
-    ...{ steps, summary: summarize(steps), outputs: {}, diagnostics: [], durationMs: 0 },
+    engine: "terraform",
+    command,
+    ...place,
+    ok: true,
+    planned,
+    createdStack: false,
+    steps,
+    summary: summarize(steps),
+    outputs: {},
+    diagnostics: [],
+    durationMs: 0,
   };
 }

@@ -145,7 +145,9 @@ function functionSchema({
 }: ProviderFunction): object {
   const given = { ...parameter, type: onWire(parameter.type ?? STRING) };
   return {
-    ...{ summary, description, return: { type: onWire(result) } },
+    summary,
+    description,
+    return: { type: onWire(result) },
     ...(variadic ? { variadicParameter: given } : { parameters: [given] }),
   };
 }

@@ -250,7 +250,9 @@ export function listed(names: readonly string[]): string {
 
 export const keyObject = ({ fingerprint: id, name }: AccessKey): FindingObject => ({ kind: "key", id, name });
 export const policyObject = ({ id, name }: AccessPolicy): FindingObject => ({
-  ...{ kind: "accessPolicy", id, name },
+  kind: "accessPolicy",
+  id,
+  name,
 });
 export const ruleObject = ({ id }: AccessRule): FindingObject => ({ kind: "rule", id, name: id });
 export const objectId = ({ kind, id }: FindingObject): string => `${kind} ${id}`;

@@ -90,7 +90,9 @@ class EventStream extends Conversation {
     const uid = this.#uid;
     const message = output.data.output;
     await appendRecord(this.#services, { uid }, seat, {
-      ...{ uid, seat, message },
+      uid,
+      seat,
+      message,
       ...(this.#sizes.get(seat) ?? USUAL_SIZE),
     });
   }

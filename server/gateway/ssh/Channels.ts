@@ -199,7 +199,10 @@ export class Channels implements ConnectionChannels {
       this.add(near);
       this.describe("forward", undefined);
       this.note(this.#nextSeat(), "direct-tcpip", {
-        ...{ dest_addr: destIP, dest_port: destPort, origin_addr: srcIP, origin_port: srcPort },
+        dest_addr: destIP,
+        dest_port: destPort,
+        origin_addr: srcIP,
+        origin_port: srcPort,
       });
       join(near, far);
     };

@@ -56,7 +56,10 @@ export class Startups {
 
   add(socket: Socket, name: string): void {
     const network: Network = this.#networks.get(name) ?? {
-      ...{ name, sockets: new Set(), waiting: new Set(), exchanges: 0 },
+      name,
+      sockets: new Set(),
+      waiting: new Set(),
+      exchanges: 0,
     };
     const [oldestSibling] = network.sockets;
     if (this.#most > 0 && network.sockets.size >= this.#most) this.#drop(oldestSibling);

@@ -38,7 +38,10 @@ const SHOWN = 300;
 export const checksOf =
   (client: string, without: string | undefined) =>
   (operation: string, run: Check["run"], more: Partial<Check> = {}): Check => ({
-    ...{ client, operation, without, run },
+    client,
+    operation,
+    without,
+    run,
     ...more,
   });
 

@@ -364,8 +364,10 @@ const gitCheck = checksOf("git", withoutPrograms("ssh", "git"))("push and clone"
   const env = {
     GIT_SSH_COMMAND: `ssh -F ${workspace.target.config}`,
     GIT_CONFIG_NOSYSTEM: "1",
-    ...{ GIT_AUTHOR_NAME: "a", GIT_AUTHOR_EMAIL: "a@example.org" },
-    ...{ GIT_COMMITTER_NAME: "a", GIT_COMMITTER_EMAIL: "a@example.org" },
+    GIT_AUTHOR_NAME: "a",
+    GIT_AUTHOR_EMAIL: "a@example.org",
+    GIT_COMMITTER_NAME: "a",
+    GIT_COMMITTER_EMAIL: "a@example.org",
   };
   const git = (cwd: string, ...args: readonly string[]) => workspace.run("git", args, { cwd, env });
   const repository = join(workspace.there, "repository.git");

@@ -40,7 +40,8 @@ const operations = OPERATIONS.map(([method, path]) => {
   const { parameters, requestBody, responses } = paths[REPOSITORY + path][method];
   const [status] = Object.keys(responses);
   return {
-    ...{ method: method.toUpperCase(), path: REPOSITORY + path },
+    method: method.toUpperCase(),
+    path: REPOSITORY + path,
     parameters: parameters.map(({ name, in: place, required = false, schema }) => ({
       name,
       in: place,
@@ -48,7 +49,8 @@ const operations = OPERATIONS.map(([method, path]) => {
       schema: strip(schema),
     })),
     ...(requestBody && { body: strip(requestBody.content["application/json"].schema) }),
-    ...{ status: Number(status), answer: strip(responses[status].content["application/json"].schema) },
+    status: Number(status),
+    answer: strip(responses[status].content["application/json"].schema),
   };
 });
 const source = `@octokit/openapi 23.0.2, api.github.com ${info.version}, MIT`;

@@ -66,7 +66,10 @@ export async function runAction(job: Job, artifacts: Artifacts): Promise<JobRun>
   };
   const summary = file("summary");
   const github = {
-    ...{ event_name: job.event, event: job.payload ?? {}, token: job.token, sha: job.sha },
+    event_name: job.event,
+    event: job.payload ?? {},
+    token: job.token,
+    sha: job.sha,
   };
   const given = Object.entries(defined).map(([name, { default: value = "" }]) => [
     name,
@@ -92,9 +95,15 @@ export async function runAction(job: Job, artifacts: Artifacts): Promise<JobRun>
       join(job.workspace, expand(step["working-directory"] ?? ".", contexts)),
       {
         ...environmentWithout("GATEHOUSE_", "PULUMI_", "GITHUB_", "TF_"),
-        ...{ GITHUB_OUTPUT: outputs, GITHUB_STEP_SUMMARY: summary, GITHUB_EVENT_PATH: event },
-        ...{ GITHUB_ACTION_PATH: ACTION, GITHUB_EVENT_NAME: job.event, GITHUB_SHA: job.sha },
-        ...{ GITHUB_RUN_ID: String(job.runId), GITHUB_SERVER_URL: "https://github.example.org", CI: "true" },
+        GITHUB_OUTPUT: outputs,
+        GITHUB_STEP_SUMMARY: summary,
+        GITHUB_EVENT_PATH: event,
+        GITHUB_ACTION_PATH: ACTION,
+        GITHUB_EVENT_NAME: job.event,
+        GITHUB_SHA: job.sha,
+        GITHUB_RUN_ID: String(job.runId),
+        GITHUB_SERVER_URL: "https://github.example.org",
+        CI: "true",
         ...job.env,
         ...Object.fromEntries(env),
       },

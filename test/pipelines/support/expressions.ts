@@ -11,7 +11,9 @@ export interface Status {
 /** Evaluates an expression of GitHub Actions with GitHub's own evaluator. */
 export function evaluate(expression: string, contexts: Contexts, { failed }: Status = { failed: false }) {
   const status = (name: string, value: boolean) => ({
-    ...{ name, minArgs: 0, maxArgs: 0 },
+    name,
+    minArgs: 0,
+    maxArgs: 0,
     call: () => new data.BooleanData(value),
   });
   const functions = [

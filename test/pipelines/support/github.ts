@@ -101,16 +101,15 @@ export const REPOSITORY = "team/access";
 /** Starts the fake GitHub API. */
 export async function startGithub(): Promise<TestGithub> {
   const state = {
-    ...{
-      comments: [] as Written[],
-      issues: [] as Written[],
-      pulls: [],
-      runs: [],
-      requests: [],
-      refusals: [],
-    },
+    comments: [] as Written[],
+    issues: [] as Written[],
+    pulls: [],
+    runs: [],
+    requests: [],
+    refusals: [],
     emptyPullLookups: 0,
-    ...{ faults: [] as string[], permissions: {} as Readonly<Record<string, string>> },
+    faults: [] as string[],
+    permissions: {} as Readonly<Record<string, string>>,
   } as unknown as TestGithub;
   const { faults } = state;
   let ids = 1000;
@@ -122,7 +121,12 @@ export async function startGithub(): Promise<TestGithub> {
     html_url: `https://c/${id}`,
   });
   const issue = ({ number, body, login, ...one }: Written) => ({
-    ...{ id: number, number, body, user: user(login), state: one.state, title: one.title ?? "" },
+    id: number,
+    number,
+    body,
+    user: user(login),
+    state: one.state,
+    title: one.title ?? "",
     html_url: `https://i/${number}`,
   });
   const entryOf = (list: readonly Written[], key: "id" | "number", value: string | undefined) => {
@@ -158,8 +162,11 @@ export async function startGithub(): Promise<TestGithub> {
       state.pulls
         .filter(({ head, merged }) => [head, merged].includes(sha ?? "") && !(state.emptyPullLookups-- > 0))
         .map(({ number, head, merged }) => ({
-          ...{ number, head: { sha: head }, state: merged ? "closed" : "open" },
-          ...{ merge_commit_sha: merged ?? null, merged_at: merged ? "2026-11-24T00:00:00Z" : null },
+          number,
+          head: { sha: head },
+          state: merged ? "closed" : "open",
+          merge_commit_sha: merged ?? null,
+          merged_at: merged ? "2026-11-24T00:00:00Z" : null,
         })),
     "GET /actions/workflows/{workflow_id}/runs": (_, query) =>
       state.runs

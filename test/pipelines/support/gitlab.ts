@@ -99,17 +99,21 @@ export async function runGitlabJob(
   credential: Readonly<Record<string, string>>,
 ): Promise<{ readonly code: number; readonly log: string }> {
   const predefined = {
-    ...{
-      CI_API_V4_URL: `${gitlab.url}/api/v4`,
-      CI_MERGE_REQUEST_PROJECT_ID: "42",
-      CI_MERGE_REQUEST_IID: "7",
-    },
-    ...{ CI_COMMIT_SHA: "4de97a1", CI_JOB_URL: "https://gitlab.example.org/j/1", CI_JOB_TOKEN: "job-token" },
-    ...{ CI_PIPELINE_SOURCE: source, GITLAB_TOKEN },
+    CI_API_V4_URL: `${gitlab.url}/api/v4`,
+    CI_MERGE_REQUEST_PROJECT_ID: "42",
+    CI_MERGE_REQUEST_IID: "7",
+    CI_COMMIT_SHA: "4de97a1",
+    CI_JOB_URL: "https://gitlab.example.org/j/1",
+    CI_JOB_TOKEN: "job-token",
+    CI_PIPELINE_SOURCE: source,
+    GITLAB_TOKEN,
   };
   const all = {
     ...environmentWithout("GATEHOUSE_", "PULUMI_", "TF_", "GITLAB_", "CI_"),
-    ...{ ...job.variables, ...predefined, ...env, ...credential },
+    ...job.variables,
+    ...predefined,
+    ...env,
+    ...credential,
   };
   const run = await bash([...job.before_script, ...job.script].join("\n"), project, all);
   await bash((job.after_script ?? []).join("\n"), project, all);
@@ -163,8 +167,12 @@ export async function startGitlab(): Promise<TestGitlab> {
   const notes: TestGitlab["notes"] = [];
   const refusals: number[] = [];
   const shown = ({ id, author, body }: TestGitlab["notes"][number]) => ({
-    ...{ id, body, author: { id: author.length, username: author }, system: false },
-    ...{ notable_type: "MergeRequest", notable_iid: 7 },
+    id,
+    body,
+    author: { id: author.length, username: author },
+    system: false,
+    notable_type: "MergeRequest",
+    notable_iid: 7,
   });
   const NOTES = "/api/v4/projects/42/merge_requests/7/notes";
   const respond = async (request: IncomingMessage): Promise<[number, unknown, Record<string, string>?]> => {

@@ -81,7 +81,8 @@ const byName: Record<string, fc.Arbitrary<Record<string, unknown>>> = {
       adopt,
       settings: fc.record(
         {
-          ...{ sessionRecord: fc.boolean(), connectionAnnouncement: fc.string({ maxLength: 40 }) },
+          sessionRecord: fc.boolean(),
+          connectionAnnouncement: fc.string({ maxLength: 40 }),
           ...(!isSparse && newSettings),
         },
         { requiredKeys: [] },

@@ -249,7 +249,8 @@ export async function terraformDoor({ env, replace, force = [] }: DoorOptions): 
   ): Promise<Plan | readonly string[]> => {
     const { typeName, attributes } = kind;
     const answer = await provider.call("PlanResourceChange", {
-      ...{ typeName, priorPrivate },
+      typeName,
+      priorPrivate,
       priorState: encoded(prior),
       config: encoded(config),
       proposedNewState: encoded(proposed(attributes, prior, config)),

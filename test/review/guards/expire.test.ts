@@ -35,7 +35,9 @@ async function expiredKey(name: string, expiresAt = ENDED) {
   const live = await DEFINITION.read(connection, id, {});
   const outputs = { ...live?.state, expiresAt, expiryStatus: "by-run" };
   const resource = {
-    ...{ urn: `urn:pulumi:prod::fleet::gatehouse:index:PublicKey::${name}`, id, outputs },
+    urn: `urn:pulumi:prod::fleet::gatehouse:index:PublicKey::${name}`,
+    id,
+    outputs,
     type: "gatehouse:index:PublicKey",
   };
   return { fingerprint, resource };
@@ -44,7 +46,8 @@ async function expiredKey(name: string, expiresAt = ENDED) {
 type Resource = Awaited<ReturnType<typeof expiredKey>>["resource"];
 
 const search = (resources: readonly Resource[], others: readonly Resource[] = []) => ({
-  ...{ connection, resources },
+  connection,
+  resources,
   others: others.map((other) => ({ ...other, urn: `${other.urn}-other`, definition: DEFINITION })),
 });
 const statuses = (objects: readonly { readonly name: string; readonly status: string }[]) =>

@@ -11,7 +11,10 @@ import { Access, type AccessPolicy, type NamespacePolicy } from "../../../sdk/po
 import { workload } from "../support/planned.ts";
 
 const seat = (name: string, role: Seat["role"], status: Seat["status"] = "accepted"): Seat => ({
-  ...{ id: name, email: `${name}@example.com`, role, status },
+  id: name,
+  email: `${name}@example.com`,
+  role,
+  status,
 });
 const OWNER = seat("owner", "owner");
 const codes = (before: readonly Seat[], after: readonly Seat[], runningUser?: string) =>
@@ -95,8 +98,15 @@ const accessOf = (policy: Partial<NamespacePolicy>) =>
 describe("an access policy", () => {
   const principal = { id: "ana", name: "ana@example.com", kind: "user", role: "owner", keys: [] } as const;
   const allowing: AccessPolicy = {
-    ...{ id: "all", name: "all", subject: { type: "all-members", value: "" }, filter: {} },
-    ...{ logins: ["*"], sourceIps: [], action: "allow", requireReauth: false, reauthPeriod: null },
+    id: "all",
+    name: "all",
+    subject: { type: "all-members", value: "" },
+    filter: {},
+    logins: ["*"],
+    sourceIps: [],
+    action: "allow",
+    requireReauth: false,
+    reauthPeriod: null,
   };
   const withPolicies = (...policies: readonly AccessPolicy[]) =>
     accessOf({ identity: { principals: [principal], policies } });
@@ -121,7 +131,10 @@ describe("an access policy", () => {
 
 describe("protected devices", () => {
   const key = (name: string, hostname: string) => ({
-    ...{ fingerprint: name, name, username: "", filter: { hostname } },
+    fingerprint: name,
+    name,
+    username: "",
+    filter: { hostname },
   });
   const both = [key("ana", "^web-1$"), key("bob", "^web-1$")];
   const lost = (before: NamespacePolicy["keys"], after: NamespacePolicy["keys"], ...labels: string[]) =>

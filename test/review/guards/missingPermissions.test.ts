@@ -16,7 +16,8 @@ function planned(definition: Kind, op: "create" | "update" | "delete"): PlannedS
   const values = { inputs: {}, outputs: { onDestroy: "remove" } };
   return {
     step: { op, name: "x", urn: "x", type: "", fields },
-    ...{ definition, title: "x" },
+    definition,
+    title: "x",
     before: op === "create" ? undefined : values,
     after: op === "delete" ? undefined : values,
   };

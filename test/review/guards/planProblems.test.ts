@@ -100,7 +100,10 @@ describe("the quota of namespaces", () => {
 
 const LINES = new Map(["a", "b", "c", "d", "e", "f", "x"].map((name) => [name, sshKeyLine()]));
 const keyInputs = (name: string, filter: object = { hostname: ".*" }) => ({
-  ...{ name, data: LINES.get(name) ?? "", username: "^root$", filter: filter as { hostname: string } },
+  name,
+  data: LINES.get(name) ?? "",
+  username: "^root$",
+  filter: filter as { hostname: string },
 });
 
 describe("a plan with a missing object", () => {
@@ -216,7 +219,12 @@ describe("a plan that meets objects of other actors", () => {
 
   test("reports contradictory rules of one priority", async () => {
     const rule = (action: string, priority: number) => ({
-      ...{ action, priority, active: true, sourceIp: ".*", username: ".*", filter: { hostname: ".*" } },
+      action,
+      priority,
+      active: true,
+      sourceIp: ".*",
+      username: ".*",
+      filter: { hostname: ".*" },
     });
     await accept(await pending("web-1", "02:00:00:00:00:01"));
     const body = { action: "deny", priority: 7, active: true, source_ip: ".*", username: ".*" };

@@ -11,7 +11,11 @@ const evaluated = { logins: ["root"], addresses: ["10.0.0.1"] };
 const FACTS: PolicyTestFacts = { state: namespaceOf(estate), evaluated };
 
 const declared = (body: DeclaredTest["body"], more: Partial<DeclaredTest> = {}): DeclaredTest => ({
-  ...{ name: "it", body, timeLimit: 5, stack: "", namespaces: undefined },
+  name: "it",
+  body,
+  timeLimit: 5,
+  stack: "",
+  namespaces: undefined,
   ...more,
 });
 const suiteOf = (tests: readonly DeclaredTest[], error?: unknown) => ({
@@ -38,7 +42,8 @@ async function resultOf(
 }
 
 const failsWith = (message: string | RegExp) => ({
-  ...{ ok: false, warnings: [] },
+  ok: false,
+  warnings: [],
   failures: [expect.stringMatching(message)],
 });
 
@@ -159,7 +164,8 @@ describe("a policy test warns", () => {
 describe("the expiry of API keys", () => {
   const [now, day] = ["2026-11-01T00:00:00Z", 86_400];
   const key = (days: number) => ({
-    ...{ ...apiKey("ci", "observer"), createdAt: now },
+    ...apiKey("ci", "observer"),
+    createdAt: now,
     expiresIn: days < 0 ? -1 : Date.parse(now) / 1000 + days * day,
   });
   const holds = async (keys: ReturnType<typeof key>[], withinDays?: number) => {

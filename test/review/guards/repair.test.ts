@@ -14,15 +14,23 @@ const TENANT = "00000000-0000-4000-8000-000000000000";
 const [SELF, OTHER] = ["64b000000000000000000001", "64b000000000000000000002"];
 
 const repairer = (more: Partial<Repairer> = {}): Repairer => ({
-  ...{ identity: { kind: "token", tenant: TENANT }, project: "fleet", stack: "prod", adoptFrom: [] },
-  ...{ resources: new Set<string>(), deletesForgotten: false, closed: new Set<string>() },
+  identity: { kind: "token", tenant: TENANT },
+  project: "fleet",
+  stack: "prod",
+  adoptFrom: [],
+  resources: new Set<string>(),
+  deletesForgotten: false,
+  closed: new Set<string>(),
   ...more,
 });
 const object = (kind: string, id: string, more: Partial<LiveObject> = {}): LiveObject => ({
-  ...{ definition: definitionNamed(kind), id: `${TENANT}/${id}`, name: id, state: {} },
+  definition: definitionNamed(kind),
+  id: `${TENANT}/${id}`,
+  name: id,
+  state: {},
   ...more,
 });
-const of = (stack: string, project = "fleet") => ({ ...{ project, stack, resource: "ana", at: "" } });
+const of = (stack: string, project = "fleet") => ({ project, stack, resource: "ana", at: "" });
 
 /** Returns the reason for each object that a repair keeps, and undefined for each object that it deletes. */
 function reasons(by: Repairer, ...objects: readonly LiveObject[]) {
@@ -139,8 +147,14 @@ describe("the declaration of an unmanaged object", () => {
   test("of a device's tag is the declaration of the entry that added the tag, and unknown without this entry", async () => {
     const tag = object("DeviceTagAttachment", "uid/prod", { declaredBy: of("prod") });
     const entry = (after: readonly string[], stack: string) => ({
-      ...{ at: "", operation: "updateDeviceTags", actor: {}, address: "", requestId: "" },
-      ...{ before: { tags: [] }, after: { tags: after }, declaredBy: of(stack) },
+      at: "",
+      operation: "updateDeviceTags",
+      actor: {},
+      address: "",
+      requestId: "",
+      before: { tags: [] },
+      after: { tags: after },
+      declaredBy: of(stack),
     });
     const adding = connectionTo(true, [entry(["lab"], "other"), entry(["prod"], "lab")]);
     expect(await split(adding, tag)).toEqual({ known: ["lab"], unknown: 0 });
@@ -151,7 +165,10 @@ describe("the declaration of an unmanaged object", () => {
 describe("the drifted resources that a repair reverts", () => {
   const drifted = (name: string, more: Partial<DriftedResource> = {}) =>
     ({
-      ...{ op: "update", urn: `urn:${name}`, type: "gatehouse:index:PublicKey", name },
+      op: "update",
+      urn: `urn:${name}`,
+      type: "gatehouse:index:PublicKey",
+      name,
       fields: [{ path: "username", old: "a", new: "b" }],
       ...more,
     }) as DriftedResource;

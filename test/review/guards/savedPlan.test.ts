@@ -211,7 +211,9 @@ describe("a change of the program or the state is a difference:", () => {
 
   test("the object of a resource", () => {
     const now = step("update", "PublicKey", "a", {
-      ...{ ...keyState, id: `${TENANT}/aa:bb`, after: keyInputs },
+      ...keyState,
+      id: `${TENANT}/aa:bb`,
+      after: keyInputs,
     });
     expect(differences({}, [now])).toEqual(['service PublicKey "a", matched object id']);
   });

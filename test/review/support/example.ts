@@ -56,12 +56,20 @@ export const meta: AccessMapMeta = {
 };
 
 const key = (fingerprint: string, name: string, username: string, tags: readonly string[]): AccessKey => ({
-  ...{ fingerprint, name, username },
+  fingerprint,
+  name,
+  username,
   filter: tags.length > 0 ? { tags } : {},
 });
 
 const rule = (id: string, facts: Partial<AccessRule>): AccessRule => ({
-  ...{ id, action: "deny", active: true, priority: 1, sourceIp: "", username: "", filter: {} },
+  id,
+  action: "deny",
+  active: true,
+  priority: 1,
+  sourceIp: "",
+  username: "",
+  filter: {},
   ...facts,
 });
 

@@ -82,8 +82,15 @@ const DSS = "ssh-dss AAAAB3NzaC1kc3MAAAADAQABAAAAAwEAAQAAAAMBAAEAAAADAQAB";
 function keyState({ fingerprint, name, username, filter, ...key }: AccessKey): Values {
   const data = key.refusedType === undefined ? (lines.get(fingerprint) ?? "") : DSS;
   return {
-    ...{ fingerprint, name, username, filter, data, createdAt: "" },
-    ...{ owner: key.owner ?? "", ownerId: key.owner ?? "", ...end(key.expiresAt) },
+    fingerprint,
+    name,
+    username,
+    filter,
+    data,
+    createdAt: "",
+    owner: key.owner ?? "",
+    ownerId: key.owner ?? "",
+    ...end(key.expiresAt),
   };
 }
 
@@ -96,7 +103,10 @@ const policyState = ({
 }: AccessPolicy): Values => ({
   // A policy without tags and pattern matches every device.
   filter: filter.tags?.length === 0 ? { hostname: ".*" } : filter,
-  ...{ ...policy, policyId: id, createdAt: "", reauthPeriod: reauthPeriod ?? 0 },
+  ...policy,
+  policyId: id,
+  createdAt: "",
+  reauthPeriod: reauthPeriod ?? 0,
   subject: type === "all-members" ? { allMembers: true } : { [type]: value },
 });
 
@@ -114,8 +124,14 @@ const rowsOf = ({
     id,
     email,
     {
-      ...{ email, role, userId: id, accountEmail: email, addedAt, invitationExpiresAt: expiresAt ?? "" },
-      ...{ status: status === "pending" ? "invited" : "accepted", ...end(accessExpiresAt) },
+      email,
+      role,
+      userId: id,
+      accountEmail: email,
+      addedAt,
+      invitationExpiresAt: expiresAt ?? "",
+      status: status === "pending" ? "invited" : "accepted",
+      ...end(accessExpiresAt),
     },
   ]),
   PublicKey: policy.keys.map((key) => [key.fingerprint, key.name, keyState(key)]),
@@ -135,8 +151,17 @@ const rowsOf = ({
     id,
     key.name,
     {
-      ...{ installKeyId: id, allowedMacs: [], webhookUrl: "", webhookTimeout: 5, webhookCallbackTtl: 3600 },
-      ...{ validDays: -1, usageLimit: 0, ephemeral: false, ephemeralTimeout: 10, tags: [], disabled: false },
+      installKeyId: id,
+      allowedMacs: [],
+      webhookUrl: "",
+      webhookTimeout: 5,
+      webhookCallbackTtl: 3600,
+      validDays: -1,
+      usageLimit: 0,
+      ephemeral: false,
+      ephemeralTimeout: 10,
+      tags: [],
+      disabled: false,
       ...key,
     },
   ]),
@@ -168,8 +193,11 @@ export function namespaceOf(fixture: NamespaceFixture): NamespaceState {
     const isRead = !fixture.unreadKinds?.includes(kind);
     const all = (isRead ? rows : undefined)?.map(
       ([id, title, state, facts]): LiveObject => ({
-        ...{ definition: definitionsByName[kind], id: kind === "Namespace" ? id : `${tenant}/${id}` },
-        ...{ name: title, state: { tenant, ...state }, ...(facts && { facts }) },
+        definition: definitionsByName[kind],
+        id: kind === "Namespace" ? id : `${tenant}/${id}`,
+        name: title,
+        state: { tenant, ...state },
+        ...(facts && { facts }),
       }),
     );
     if (all) objects.set(kind, byKey(all));
@@ -177,15 +205,26 @@ export function namespaceOf(fixture: NamespaceFixture): NamespaceState {
   }
   if (unreadInvitations !== undefined)
     unread.set("Member", {
-      ...{ what: "invitations", reason: unreadInvitations },
+      what: "invitations",
+      reason: unreadInvitations,
       missed: "unmanaged invitations cannot be detected",
     });
   return new NamespaceState({
     facts: {
-      ...{ tenant, name, formerOwners, enforcesExpiry, seen, hasAccessModes: identity !== undefined },
-      ...{ userKeys: identity?.userKeys, unreadIdentity: identity?.notEvaluated ?? [] },
+      tenant,
+      name,
+      formerOwners,
+      enforcesExpiry,
+      seen,
+      hasAccessModes: identity !== undefined,
+      userKeys: identity?.userKeys,
+      unreadIdentity: identity?.notEvaluated ?? [],
     },
-    ...{ objects, unread, accessUnknown, notEvaluated, unknown },
+    objects,
+    unread,
+    accessUnknown,
+    notEvaluated,
+    unknown,
     accessPoliciesDecide: identity?.decides ?? false,
   });
 }
@@ -204,8 +243,17 @@ export function fixtureOf(state: NamespaceState): NamespaceFixture {
   const { tenant, name, seen, accessUnknown, notEvaluated, unknown, facts } = state;
   const { formerOwners, enforcesExpiry } = facts;
   return {
-    ...{ tenant, name, seen, accessUnknown, notEvaluated, unknown, formerOwners, enforcesExpiry },
-    ...{ ...listsOf(state), identity: undefined, devices: devicesOf(state).map(listedDevice) },
+    tenant,
+    name,
+    seen,
+    accessUnknown,
+    notEvaluated,
+    unknown,
+    formerOwners,
+    enforcesExpiry,
+    ...listsOf(state),
+    identity: undefined,
+    devices: devicesOf(state).map(listedDevice),
   };
 }
 
@@ -223,7 +271,12 @@ export function namespaceAfter(
     ...kindsWith("parts").flatMap(({ parts }) => parts.of(live.of)),
   ];
   return {
-    ...{ ...applied, ...listsOf(state), accessUnknown, notEvaluated, unknown, state },
+    ...applied,
+    ...listsOf(state),
+    accessUnknown,
+    notEvaluated,
+    unknown,
+    state,
     /** The live objects that resources of the plan manage. */
     managed: objects.flatMap((object) => {
       const urn = managed.ownerOf(object);

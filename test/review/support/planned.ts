@@ -70,10 +70,14 @@ export const apiKey = (name: string, role: string) =>
 
 /** The trusted workload of the namespace. */
 export const workload: NonNullable<NamespaceFixture["trustedWorkloads"]>[number] = {
-  ...{ id: "65a1f0c2d3e4b5a697887766", name: "deploy", role: "operator", audience: "gatehouse" },
+  id: "65a1f0c2d3e4b5a697887766",
+  name: "deploy",
+  role: "operator",
+  audience: "gatehouse",
   issuer: "https://token.actions.githubusercontent.com",
   claims: { repository: "acme/fleet", ref: "refs/heads/main" },
-  ...{ maxSessionMinutes: 60, singleUse: true },
+  maxSessionMinutes: 60,
+  singleUse: true,
 };
 
 /** The devices of the namespace: three accepted devices and a pending one. */

@@ -81,21 +81,34 @@ export function factsOf(
   return {
     evaluated: loginsToEvaluate([policy]),
     fixture: {
-      ...{ tenant: "tenant", name: "fleet", policy: legacy, enforcesExpiry: policy.members !== undefined },
+      tenant: "tenant",
+      name: "fleet",
+      policy: legacy,
+      enforcesExpiry: policy.members !== undefined,
       devices: policy.devices.map((one) => ({
-        ...{ ...one, tags: [...one.tags], status: "accepted", identity: { mac: "" } },
+        ...one,
+        tags: [...one.tags],
+        status: "accepted",
+        identity: { mac: "" },
       })),
       members: users?.map(({ id, name, role }) => ({ ...member(name, role), id })) ??
         policy.members?.map(({ id, email, expiresAt }) => ({
-          ...{ ...member(email, "observer"), id },
+          ...member(email, "observer"),
+          id,
           ...(expiresAt !== undefined && { accessExpiresAt: expiresAt }),
         })) ?? [member("ana@example.org", "owner"), member("bob@example.org", "operator")],
       apiKeys: [apiKey("ci", daysLater(90))],
-      ...{ trustedWorkloads: [], notEvaluated: [], unknown: [], accessUnknown: undefined },
-      ...{ settings: undefined, seen: { sessions: 0, logins: [], addresses: [] } },
+      trustedWorkloads: [],
+      notEvaluated: [],
+      unknown: [],
+      accessUnknown: undefined,
+      settings: undefined,
+      seen: { sessions: 0, logins: [], addresses: [] },
       ...(identity && {
         identity: {
-          ...{ decides: true, policies: identity.policies, notEvaluated: [] },
+          decides: true,
+          policies: identity.policies,
+          notEvaluated: [],
           serviceAccounts: identity.principals.filter(({ kind }) => kind !== "user"),
           ...(isKnown && { userKeys: (users ?? []).map(({ id, keys = [] }) => [id, keys] as const) }),
         },

@@ -13,9 +13,19 @@ export function user(username: string) {
 /** A device row with the required columns. */
 export function device<More extends object>(tenantId: string, uid: string, at: Date, more: More) {
   return {
-    ...{ tenantId, uid, name: uid, mac: "", publicKey: "" },
-    ...{ infoId: "", infoPrettyName: "", infoVersion: "", infoArch: "", infoPlatform: "native" },
-    ...{ statusUpdatedAt: at, createdAt: at, lastSeen: at },
+    tenantId,
+    uid,
+    name: uid,
+    mac: "",
+    publicKey: "",
+    infoId: "",
+    infoPrettyName: "",
+    infoVersion: "",
+    infoArch: "",
+    infoPlatform: "native",
+    statusUpdatedAt: at,
+    createdAt: at,
+    lastSeen: at,
     ...more,
   };
 }

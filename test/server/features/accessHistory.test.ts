@@ -78,7 +78,12 @@ async function entriesAfter(last: number) {
   });
   // Keeps only the fields that do not depend on the clock or the network, so that they can be compared with the model.
   return entries.map(({ tenantId, operation, actorKind, actorId, objectKind, objectId }) => ({
-    ...{ tenantId, operation, actorKind, actorId, objectKind, objectId },
+    tenantId,
+    operation,
+    actorKind,
+    actorId,
+    objectKind,
+    objectId,
   }));
 }
 

@@ -88,7 +88,12 @@ test("stores the kind of a session, its events and its output in one batch", asy
     include: { items: { orderBy: { sequence: "asc" } }, chunks: { orderBy: { sequence: "asc" } } },
   });
   expect(rows.find(({ uid }) => uid === one)).toMatchObject({
-    ...{ authenticated: true, recorded: true, type: "term", term: "xterm\u{fffd}", events: 3, records: 3 },
+    authenticated: true,
+    recorded: true,
+    type: "term",
+    term: "xterm\u{fffd}",
+    events: 3,
+    records: 3,
     items: [
       { sequence: 1, type: "pty-req", data: '{"columns":80}' },
       { sequence: 2, type: "exit-status" },

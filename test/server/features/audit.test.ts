@@ -136,9 +136,16 @@ test("filters by time and by object, in pages", async () => {
 
 test("returns at most 100 entries of a long trail at once", async () => {
   const data = Array.from({ length: 250 }, (_, index) => ({
-    ...{ tenantId: ana.tenant, at: app.services.now(), requestId: "r", address: "192.0.2.1" },
-    ...{ actorKind: "user", actorId: ana.id, actorName: "ana", operation: "renameDevice" },
-    ...{ objectKind: "device", objectId: `device-${index}` },
+    tenantId: ana.tenant,
+    at: app.services.now(),
+    requestId: "r",
+    address: "192.0.2.1",
+    actorKind: "user",
+    actorId: ana.id,
+    actorName: "ana",
+    operation: "renameDevice",
+    objectKind: "device",
+    objectId: `device-${index}`,
   }));
   await app.services.db.auditEntry.createMany({ data });
   const page = async (query: Record<string, number>) => {

@@ -6,7 +6,8 @@ const MAC = "00:00:00:00:00:01";
 const { app, ana } = withLab();
 const setProof = (deviceProof: string) =>
   app.call("editNamespace", {
-    ...{ token: ana.token, params: { tenant: ana.tenant } },
+    token: ana.token,
+    params: { tenant: ana.tenant },
     body: { settings: { device_proof: deviceProof } },
   });
 /** Returns the response status of a request that marks a device as offline. The request uses the device's token. */

@@ -32,8 +32,12 @@ const begin = async (at: string = internal.url) => {
     method: "POST",
     headers: { "content-type": "application/json", "X-Internal-Token": INTERNAL_TOKEN },
     body: JSON.stringify({
-      ...{ uid, device_uid: device, username: "root", ip_address: "198.51.100.4" },
-      ...{ type: "none", term: "none" },
+      uid,
+      device_uid: device,
+      username: "root",
+      ip_address: "198.51.100.4",
+      type: "none",
+      term: "none",
     }),
   });
   expect(response.status).toBe(200);

@@ -34,30 +34,45 @@ async function fill({ id, tenant: tenantId }: TestUser): Promise<void> {
     for (const [kind, infoPlatform] of ["connector", "native"].entries()) {
       await db.device.create({
         data: device(tenantId, `${kind}${hex.padStart(63, "0")}`, at(n), {
-          ...{ mac: pick(["", "aa"], n), name: pick(NAMES, n), publicKey: "k" },
-          ...{ infoId: pick(["debian", "arch", "100"], n), infoPrettyName: pick(NAMES, n + 2) },
-          ...{ infoVersion: "v", infoArch: pick(["amd64", "arm64"], n), infoPlatform },
+          mac: pick(["", "aa"], n),
+          name: pick(NAMES, n),
+          publicKey: "k",
+          infoId: pick(["debian", "arch", "100"], n),
+          infoPrettyName: pick(NAMES, n + 2),
+          infoVersion: "v",
+          infoArch: pick(["amd64", "arm64"], n),
+          infoPlatform,
           status: pick(["pending", "accepted", "rejected", "removed"], n),
-          ...{ createdAt: at(n + 1), lastSeen: at(n * 40), offline: n % 5 === 0 },
-          ...{ latitude: pick([0, -23.5, 48], n), publicUrl: n % 4 === 0 },
+          createdAt: at(n + 1),
+          lastSeen: at(n * 40),
+          offline: n % 5 === 0,
+          latitude: pick([0, -23.5, 48], n),
+          publicUrl: n % 4 === 0,
           tagUses: { create: tags.map((tag) => ({ ...tag, tenantId })) },
         }),
       });
     }
     await db.publicKey.create({
       data: {
-        ...{ tenantId, fingerprint: hex.padStart(32, "0").match(/../g)?.join(":") ?? "" },
+        tenantId,
+        fingerprint: hex.padStart(32, "0").match(/../g)?.join(":") ?? "",
         name: pick(NAMES, n),
-        ...{ data: "AAAA", username: pick(["root", ".*"], n), createdAt: at(n) },
+        data: "AAAA",
+        username: pick(["root", ".*"], n),
+        createdAt: at(n),
         hostname: tags.length === 0 ? pick([".*", "^gate"], n) : null,
         tagUses: { create: tags },
       },
     });
     await db.namespace.create({
       data: {
-        ...{ tenantId: crypto.randomUUID(), name: `${pick(["lab", "edge", "gate"], n)}-${n}` },
-        ...{ ownerId: id, type: pick(["team", "personal"], n) },
-        ...{ sessionRecord: n % 3 === 0, maxDevices: pick([-1, 3, 10], n), createdAt: at(n) },
+        tenantId: crypto.randomUUID(),
+        name: `${pick(["lab", "edge", "gate"], n)}-${n}`,
+        ownerId: id,
+        type: pick(["team", "personal"], n),
+        sessionRecord: n % 3 === 0,
+        maxDevices: pick([-1, 3, 10], n),
+        createdAt: at(n),
         members: { create: [{ userId: id, role: pick(["owner", "observer"], n), addedAt: at(n) }] },
       },
     });

@@ -140,8 +140,11 @@ beforeAll(async () => {
 const idOf = (name: string) => users.get(name)?.id ?? "";
 
 const settings = (name: string, role: Role, branch: string) => ({
-  ...{ name, role, issuer: "https://issuer.example.org", audience: "gatehouse" },
-  ...{ claims: { repository: "fleet", branch } },
+  name,
+  role,
+  issuer: "https://issuer.example.org",
+  audience: "gatehouse",
+  claims: { repository: "fleet", branch },
 });
 
 /** A namespace of ana with two administrators, a workload and an API key. */

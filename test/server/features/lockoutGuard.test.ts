@@ -59,8 +59,12 @@ async function expectRefused(write: () => ReturnType<TestUser["call"]>, lockout:
 }
 
 const settings = (name: string, more: object = {}) => ({
-  ...{ name, issuer: "https://issuer.example.org", audience: "gatehouse" },
-  ...{ claims: { repository: "fleet" }, role: "administrator", ...more },
+  name,
+  issuer: "https://issuer.example.org",
+  audience: "gatehouse",
+  claims: { repository: "fleet" },
+  role: "administrator",
+  ...more,
 });
 
 /** Declares a workload, and returns a client with its session. */

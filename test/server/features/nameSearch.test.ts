@@ -61,7 +61,9 @@ const searches = fc
   .chain(({ created, renamed, deleted }) => {
     const parts = partOf([...created, ...renamed.map(([, name]) => name)]);
     return fc.record({
-      ...{ created: fc.constant(created), renamed: fc.constant(renamed), deleted: fc.constant(deleted) },
+      created: fc.constant(created),
+      renamed: fc.constant(renamed),
+      deleted: fc.constant(deleted),
       parts: fc.array(parts, { minLength: 1, maxLength: 8 }),
     });
   });

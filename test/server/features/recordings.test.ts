@@ -20,7 +20,9 @@ beforeEach(async () => {
 
 async function begin(): Promise<string> {
   const body = {
-    ...{ uid: randomBytes(32).toString("hex"), device_uid: device, username: "root" },
+    uid: randomBytes(32).toString("hex"),
+    device_uid: device,
+    username: "root",
     ip_address: "198.51.100.4",
   };
   expect((await internal.call("createSession", { body })).status).toBe(200);
@@ -28,7 +30,11 @@ async function begin(): Promise<string> {
 }
 
 const chunk = (message: string, more: object = {}) => ({
-  ...{ uid, seat: 0, message, width: 80, height: 24 },
+  uid,
+  seat: 0,
+  message,
+  width: 80,
+  height: 24,
   ...more,
 });
 const record = (message: string, more: object = {}, options: CallOptions = { token: ana.token }) =>
@@ -143,8 +149,13 @@ describe("a recording", () => {
   test("is complete at any length", async () => {
     await app.services.db.sessionRecord.createMany({
       data: Array.from({ length: 250 }, (_, index) => ({
-        ...{ sessionUid: uid, seat: 0, sequence: index + 1, time: app.services.now() },
-        ...{ message: JSON.stringify(`line ${index}`), width: 80n, height: 24n },
+        sessionUid: uid,
+        seat: 0,
+        sequence: index + 1,
+        time: app.services.now(),
+        message: JSON.stringify(`line ${index}`),
+        width: 80n,
+        height: 24n,
       })),
     });
     const { body } = await play();

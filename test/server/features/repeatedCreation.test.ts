@@ -192,7 +192,13 @@ test("returns the first object to the slower of two concurrent requests", async 
   const { services } = app;
   const { tenant: tenantId } = ana;
   const rule = {
-    ...{ tenantId, action: "deny", active: true, priority: 1, sourceIp: ".", username: ".", hostname: "." },
+    tenantId,
+    action: "deny",
+    active: true,
+    priority: 1,
+    sourceIp: ".",
+    username: ".",
+    hostname: ".",
     creationKey: "digest",
   };
   const { id } = await services.db.firewallRule.create({ data: rule });
@@ -205,7 +211,12 @@ test("returns the first object to the slower of two concurrent requests", async 
   const create = async (emptyReads: number) => {
     const { result } = await behaviorOf({}).write(services, {
       operation: { ...publicOperations.createFirewallRule, object: "firewallRule" },
-      ...{ sender, params: {}, body: {}, ifMatch: undefined, isGuarded: false, creationKey: "digest" },
+      sender,
+      params: {},
+      body: {},
+      ifMatch: undefined,
+      isGuarded: false,
+      creationKey: "digest",
       declaration: null,
       facts: { id: "", address: "" },
       identify: async () => sender,

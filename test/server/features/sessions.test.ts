@@ -24,7 +24,11 @@ const deviceRow = () => app.services.db.device.findUniqueOrThrow({ where: { uid:
 
 const newUid = () => randomBytes(32).toString("hex");
 const login = (more: object = {}) => ({
-  ...{ uid: newUid(), device_uid: device, username: "root", ip_address: "198.51.100.4", type: "web" },
+  uid: newUid(),
+  device_uid: device,
+  username: "root",
+  ip_address: "198.51.100.4",
+  type: "web",
   ...more,
 });
 
@@ -180,7 +184,8 @@ describe("setSessionAuthenticated", () => {
   test("rejects a device that has not proven its key, and rejects every device for a session through the gateway", async () => {
     const uid = await begin();
     const { token } = await enroll(app, ana.tenant, "00:00:00:00:00:01", {
-      ...{ hostname: "web-1", public_key: (await deviceRow()).publicKey },
+      hostname: "web-1",
+      public_key: (await deviceRow()).publicKey,
     });
     expect((await set(uid, token)).status).toBe(403);
     await app.services.db.session.update({ where: { uid }, data: { viaGateway: true } });
@@ -304,7 +309,8 @@ describe("the sessions of a device", () => {
   test("move to the same machine with a new key when it is accepted", async () => {
     const uid = await begin();
     const { uid: successor } = await acceptedDevice("web-1", "00:00:00:00:00:01", {
-      ...{ public_key: "another", proof: undefined },
+      public_key: "another",
+      proof: undefined,
     });
     expect(successor).not.toBe(device);
     expect((await read(uid)).body).toMatchObject({ device_uid: successor, device: { name: "web-1" } });

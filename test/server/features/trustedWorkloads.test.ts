@@ -25,7 +25,10 @@ test("no caller gives a workload a role above the caller's, or changes such a wo
   expect((await ana.call("inviteMember", invited)).status).toBe(200);
   const token = await app.tokenOf({ ...ben, tenant: ana.tenant });
   const body = {
-    ...{ name: "second", issuer: shared.issuer.url, audience: AUDIENCE, role: "observer" },
+    name: "second",
+    issuer: shared.issuer.url,
+    audience: AUDIENCE,
+    role: "observer",
     claims: { repository: "octo-org/octo-repo" },
   };
   const ofOperator = [
@@ -49,7 +52,9 @@ describe("an exchange", () => {
     expect(status, text).toBe(200);
     const now = app.services.now().getTime();
     expect(body).toMatchObject({
-      ...{ tenant: ana.tenant, role: "administrator", workload: { id, name: "deploy" } },
+      tenant: ana.tenant,
+      role: "administrator",
+      workload: { id, name: "deploy" },
       actor: `deploy: ${shared.issuer.url} "${GITHUB_CLAIMS.sub}"`,
     });
     expect(Date.parse(body.expires_at) - now).toBe(15 * 60_000);
@@ -139,7 +144,8 @@ describe("an exchange", () => {
       claims: { repository: "octo-org/octo-repo", environment: "live" },
     });
     await trust(ana, shared.issuer.url, {
-      ...{ name: "other", claims: { ref: "refs/tags/*", job_workflow_ref: "x", constructor: "x" } },
+      name: "other",
+      claims: { ref: "refs/tags/*", job_workflow_ref: "x", constructor: "x" },
     });
     const values = { ref: "refs/heads/\u001b[31mred\u202e", job_workflow_ref: ["a", "b".repeat(1000)] };
     const { status, body } = await send(await github(values));
@@ -196,7 +202,10 @@ describe("a session", () => {
       ana.call("updateTrustedWorkload", {
         params: { id },
         body: {
-          ...{ name: "deploy", issuer: shared.issuer.url, audience: AUDIENCE, role: "observer" },
+          name: "deploy",
+          issuer: shared.issuer.url,
+          audience: AUDIENCE,
+          role: "observer",
           claims: { repository: "octo-org/octo-repo", environment: "prod" },
           ...more,
         },

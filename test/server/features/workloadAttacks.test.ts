@@ -309,7 +309,8 @@ test("accepts small differences of the clocks", async () => {
 /** Responses of an issuer that is broken or hostile. */
 describe("an issuer", () => {
   const discoveryOf = (fields: object = {}) => ({
-    ...{ issuer: shared.issuer.url, jwks_uri: `${shared.issuer.url}${KEYS}` },
+    issuer: shared.issuer.url,
+    jwks_uri: `${shared.issuer.url}${KEYS}`,
     ...fields,
   });
   const json =
@@ -636,7 +637,9 @@ describe("the address of an issuer", () => {
     // The second connection, for the keys, gets another address.
     const rebinding = await labWith(LOCAL_NETWORKS, (_, before) => [before === 0 ? "127.0.0.1" : "10.0.0.1"]);
     expect(await rebinding(url)).toMatchObject({
-      ...{ status: 503, names: ["localhost", "localhost"], requests: 1 },
+      status: 503,
+      names: ["localhost", "localhost"],
+      requests: 1,
       cause: expect.stringMatching(REFUSED),
     });
     const steady = await labWith(LOCAL_NETWORKS, () => ["127.0.0.1"]);

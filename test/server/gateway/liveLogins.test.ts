@@ -63,7 +63,8 @@ test("ends a login at the namespace's maximum session duration", async () => {
   const { uid, ended } = await liveLogin();
   const edit = (minutes: number) =>
     app.call("editNamespace", {
-      ...{ token: ana.token, params: { tenant: ana.tenant } },
+      token: ana.token,
+      params: { tenant: ana.tenant },
       body: { settings: { session_max_minutes: minutes } },
     });
   app.pass(3600);

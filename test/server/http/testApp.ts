@@ -220,7 +220,11 @@ export async function startApp(
       PASSWORD_HASH,
     );
     const created: TestUser = {
-      ...{ id, username, email, tenant: "", token: await tokenOf({ id, username, tenant: "" }) },
+      id,
+      username,
+      email,
+      tenant: "",
+      token: await tokenOf({ id, username, tenant: "" }),
       call(operation, options) {
         return call(operation, { token: this.token, ...options });
       },
@@ -341,19 +345,27 @@ export const valuesOf = (list: Body, field: string): Body => list.map((item: Bod
 export const ED25519 = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f";
 /** A public key for all login names and devices, as the body of `createPublicKey`. */
 export const PUBLIC_KEY = {
-  ...{ name: "laptop", username: ".*", filter: { hostname: ".*" } },
+  name: "laptop",
+  username: ".*",
+  filter: { hostname: ".*" },
   data: Buffer.from(ED25519).toString("base64"),
 };
 /** A firewall rule that denies every login. */
 export const DENY_RULE = {
-  ...{ action: "deny", active: true, priority: 1, source_ip: ".*", username: ".*" },
+  action: "deny",
+  active: true,
+  priority: 1,
+  source_ip: ".*",
+  username: ".*",
   filter: { hostname: ".*" },
 };
 
 /** Returns the report of a device with a host name and without a MAC address. Each host name is a new device. */
 export const reportOf = (tenant: string, hostname: string, more: object = {}) => ({
   info: { id: "", pretty_name: "", version: "", arch: "", platform: "" },
-  ...{ hostname, public_key: `key of ${hostname}`, tenant_id: tenant },
+  hostname,
+  public_key: `key of ${hostname}`,
+  tenant_id: tenant,
   ...more,
 });
 

@@ -76,13 +76,11 @@ describe("a field that the service would ignore, and that the client probably me
 
   test("an operation of this service refuses every unknown field", async () => {
     const workload = {
-      ...{
-        name: "deploy",
-        issuer: "https://id.example.org",
-        audience: "a",
-        claims: { sub: "x" },
-        role: "observer",
-      },
+      name: "deploy",
+      issuer: "https://id.example.org",
+      audience: "a",
+      claims: { sub: "x" },
+      role: "observer",
       expires_at: END,
     };
     const { status, body } = await send("POST", "/api/trusted-workloads", workload);

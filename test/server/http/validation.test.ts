@@ -96,7 +96,9 @@ const UNSTORABLE = [
 ] as const;
 const REPORT = {
   info: { id: "debian", pretty_name: "x", version: "1", arch: "amd64", platform: "native" },
-  ...{ hostname: "gate", public_key: "k", tenant_id: "00000000-0000-4000-0000-000000000000" },
+  hostname: "gate",
+  public_key: "k",
+  tenant_id: "00000000-0000-4000-0000-000000000000",
 };
 const NOT_STORED = "must contain neither NUL nor a lone surrogate";
 

@@ -61,7 +61,14 @@ test("tokens of users and devices are byte for byte those of a JSON Web Token li
   const now = expect.any(Number);
   const jti = expect.stringMatching(/^[0-9a-f-]{36}$/);
   expect(decodeJwt(device.token)).toEqual({
-    ...{ claims: "device", uid: device.uid, tenant: ana.tenant, proven: false, enrolled: now },
-    ...{ jti, iat: now, nbf: now, exp: now },
+    claims: "device",
+    uid: device.uid,
+    tenant: ana.tenant,
+    proven: false,
+    enrolled: now,
+    jti,
+    iat: now,
+    nbf: now,
+    exp: now,
   });
 });

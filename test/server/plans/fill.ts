@@ -21,7 +21,10 @@ export async function fill({ services }: TestApp, user: TestUser, count: number)
   await db.device.createMany({
     data: numbers.map((n) =>
       device(tenantId, uid(n), now, {
-        ...{ name: `host-${n}`, mac: `mac-${n}`, publicKey: "k".repeat(400), lastSeen: at(n) },
+        name: `host-${n}`,
+        mac: `mac-${n}`,
+        publicKey: "k".repeat(400),
+        lastSeen: at(n),
         infoPlatform: n % 10 === 0 ? "connector" : "native",
         status: n % 3 === 0 ? "accepted" : "pending",
       }),
@@ -33,14 +36,25 @@ export async function fill({ services }: TestApp, user: TestUser, count: number)
   await db.deviceTagUse.createMany({ data: numbers.map((n) => ({ ...tagged(n), deviceUid: uid(n) })) });
   await db.tunnel.createMany({
     data: numbers.map((n) => ({
-      ...{ tenantId, deviceUid: uid(n % 2), address: uid(n).slice(0, 8) + uid(n).slice(-24) },
-      ...{ host: "::1", port: 80, ttl: 60, createdAt: at(n), expiresAt: at(-60 * n) },
+      tenantId,
+      deviceUid: uid(n % 2),
+      address: uid(n).slice(0, 8) + uid(n).slice(-24),
+      host: "::1",
+      port: 80,
+      ttl: 60,
+      createdAt: at(n),
+      expiresAt: at(-60 * n),
     })),
   });
   await db.connector.createMany({
     data: numbers.map((n) => ({
-      ...{ tenantId, uid: crypto.randomUUID(), enable: n % 2 === 0, secure: false },
-      ...{ address: "engine", port: 2375, createdAt: at(n) },
+      tenantId,
+      uid: crypto.randomUUID(),
+      enable: n % 2 === 0,
+      secure: false,
+      address: "engine",
+      port: 2375,
+      createdAt: at(n),
     })),
   });
   await db.announcement.createMany({
@@ -48,8 +62,13 @@ export async function fill({ services }: TestApp, user: TestUser, count: number)
   });
   await db.publicKey.createMany({
     data: numbers.map((n) => ({
-      ...{ tenantId, fingerprint: fingerprint(n), name: `key-${n}`, data: "AAAA", username: ".*" },
-      ...{ hostname: null, createdAt: at(n) },
+      tenantId,
+      fingerprint: fingerprint(n),
+      name: `key-${n}`,
+      data: "AAAA",
+      username: ".*",
+      hostname: null,
+      createdAt: at(n),
     })),
   });
   await db.publicKeyTagUse.createMany({
@@ -57,38 +76,71 @@ export async function fill({ services }: TestApp, user: TestUser, count: number)
   });
   await db.firewallRule.createMany({
     data: numbers.map((n) => ({
-      ...{ tenantId, action: "deny", active: true, priority: n },
-      ...{ sourceIp: ".*", username: ".*", hostname: ".*" },
+      tenantId,
+      action: "deny",
+      active: true,
+      priority: n,
+      sourceIp: ".*",
+      username: ".*",
+      hostname: ".*",
     })),
   });
   await db.apiKey.createMany({
     data: numbers.map((n) => ({
-      ...{ tenantId, digest: `${tenantId}${n}`, name: `key-${n}`, role: "observer", createdBy: id },
-      ...{ expiresIn: BigInt(n), createdAt: now, updatedAt: now },
+      tenantId,
+      digest: `${tenantId}${n}`,
+      name: `key-${n}`,
+      role: "observer",
+      createdBy: id,
+      expiresIn: BigInt(n),
+      createdAt: now,
+      updatedAt: now,
     })),
   });
   await db.namespace.createMany({
     data: numbers.map((n) => ({
-      ...{ tenantId: crypto.randomUUID(), name: `${tenantId.slice(0, 8)}-${n}` },
-      ...{ ownerId: id, createdAt: at(n) },
+      tenantId: crypto.randomUUID(),
+      name: `${tenantId.slice(0, 8)}-${n}`,
+      ownerId: id,
+      createdAt: at(n),
     })),
   });
   await db.auditEntry.createMany({
     data: numbers.map((n) => ({
-      ...{ tenantId, at: at(n), requestId: "", address: "", actorKind: "user", actorId: id, actorName: "" },
-      ...{ operation: "renameDevice", objectKind: "device", objectId: uid(n) },
+      tenantId,
+      at: at(n),
+      requestId: "",
+      address: "",
+      actorKind: "user",
+      actorId: id,
+      actorName: "",
+      operation: "renameDevice",
+      objectKind: "device",
+      objectId: uid(n),
     })),
   });
   await db.session.createMany({
     data: numbers.map((n) => ({
-      ...{ uid: uid(n), tenantId, deviceUid: uid(0) },
-      ...{ username: "root", ipAddress: "", type: "term", term: "" },
-      ...{ startedAt: at(n), lastSeen: at(n), recorded: n % 2 === 0 },
+      uid: uid(n),
+      tenantId,
+      deviceUid: uid(0),
+      username: "root",
+      ipAddress: "",
+      type: "term",
+      term: "",
+      startedAt: at(n),
+      lastSeen: at(n),
+      recorded: n % 2 === 0,
     })),
   });
   await db.sessionEvent.createMany({
     data: numbers.map((n) => ({
-      ...{ sessionUid: uid(n), sequence: 1, seat: 0, type: "shell", at: at(n), data: "{}" },
+      sessionUid: uid(n),
+      sequence: 1,
+      seat: 0,
+      type: "shell",
+      at: at(n),
+      data: "{}",
     })),
   });
   const spaces = await db.namespace.findMany({ where: { ownerId: id, tenantId: { not: tenantId } } });

@@ -59,7 +59,9 @@ async function fillAll(client: Database["client"]): Promise<void> {
   await client.signingKey.create({ data: { kid: "k", sealed: "sealed", createdAt: at } });
   await client.namespace.create({
     data: {
-      ...{ tenantId: "t", name: "lab", ownerId: "ann" },
+      tenantId: "t",
+      name: "lab",
+      ownerId: "ann",
       createdAt: at,
       sessionRecord: false,
       creationKey: "",
@@ -103,16 +105,19 @@ async function fillAll(client: Database["client"]): Promise<void> {
   });
   await client.session.create({
     data: {
-      ...{
-        uid: "s",
-        tenantId: "t",
-        deviceUid: "d",
-        username: "root",
-        ipAddress: "::1",
-        type: "web",
-        term: "xterm",
-      },
-      ...{ startedAt: at, lastSeen: at, authenticated: true, recorded: true, recordedSize: 130, records: 1 },
+      uid: "s",
+      tenantId: "t",
+      deviceUid: "d",
+      username: "root",
+      ipAddress: "::1",
+      type: "web",
+      term: "xterm",
+      startedAt: at,
+      lastSeen: at,
+      authenticated: true,
+      recorded: true,
+      recordedSize: 130,
+      records: 1,
     },
   });
   const record = { sessionUid: "s", seat: 0, sequence: 1, time: at, width: 4_294_967_295n, height: 24n };
@@ -129,9 +134,18 @@ async function fillAll(client: Database["client"]): Promise<void> {
   });
   await client.trustedWorkload.create({
     data: {
-      ...{ id: "w", tenantId: "t", name: "deploy", issuer: "https://issuer.example.org", audience: "a" },
-      ...{ claims: '{"ref":"refs/heads/*"}', role: "observer", maxSessionMinutes: 60, singleUse: true },
-      ...{ createdBy: "ann", createdAt: at, updatedAt: at },
+      id: "w",
+      tenantId: "t",
+      name: "deploy",
+      issuer: "https://issuer.example.org",
+      audience: "a",
+      claims: '{"ref":"refs/heads/*"}',
+      role: "observer",
+      maxSessionMinutes: 60,
+      singleUse: true,
+      createdBy: "ann",
+      createdAt: at,
+      updatedAt: at,
     },
   });
   await client.tokenUse.create({

@@ -84,7 +84,10 @@ describe.skipIf(why)(
       tenant = first?.tenantId ?? "";
       namespace = first?.name ?? "";
       agent = await startAgent({
-        ...{ url, tenant, hostname: "edge-1", folder: folder.path },
+        url,
+        tenant,
+        hostname: "edge-1",
+        folder: folder.path,
         env: { NODE_EXTRA_CA_CERTS: cert },
       });
       await client.acceptDevice({ params: { uid: agent.uid } });
@@ -109,7 +112,9 @@ describe.skipIf(why)(
       expect([plain.statusCode, plain.headers.location]).toEqual([308, `${url}/api/devices?page=2`]);
 
       const headers = {
-        ...{ "x-real-ip": "203.0.113.9", "x-forwarded-for": "203.0.113.9", "x-forwarded-host": "evil" },
+        "x-real-ip": "203.0.113.9",
+        "x-forwarded-for": "203.0.113.9",
+        "x-forwarded-host": "evil",
         "content-type": "application/json",
       };
       const info = await request(`${url}/info`, { dispatcher: trusting, headers });
@@ -125,7 +130,9 @@ describe.skipIf(why)(
         platform: "native",
       };
       const enrolled = await request(`${url}/api/devices/auth`, {
-        ...{ dispatcher: elsewhere, headers, method: "POST" },
+        dispatcher: elsewhere,
+        headers,
+        method: "POST",
         body: JSON.stringify({ ...device, info: machine, public_key: agentKey() }),
       });
       const { uid } = (await enrolled.body.json()) as { readonly uid: string };
@@ -149,13 +156,20 @@ describe.skipIf(why)(
     it("forward tunnels and logins, and firewall rules match the client's address", async () => {
       const enter = (from: string) =>
         ssh({
-          ...{ to: `root@${namespace}.edge-1`, port: nginx.ports[2] ?? 0, key, from },
+          to: `root@${namespace}.edge-1`,
+          port: nginx.ports[2] ?? 0,
+          key,
+          from,
           command: "echo $GATEHOUSE_HOST",
         });
       expect(await enter("127.0.0.1")).toEqual({ code: 0, stdout: "edge-1\n", stderr: "" });
       await client.createFirewallRule({
         body: {
-          ...{ action: "deny", priority: 1, sourceIp: "^127\\.0\\.0\\.2$", username: ".*", active: true },
+          action: "deny",
+          priority: 1,
+          sourceIp: "^127\\.0\\.0\\.2$",
+          username: ".*",
+          active: true,
           filter: { hostname: ".*" },
         },
       });

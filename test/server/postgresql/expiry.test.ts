@@ -59,8 +59,11 @@ it.skipIf(withoutSsh)(
       to: `root@${name}.edge-1`,
       folder: folder.path,
       env: {
-        ...{ NODE_OPTIONS: `--import=${CLOCK}`, MOVED_CLOCK: file },
-        ...{ GATEHOUSE_URL: here.url, GATEHOUSE_USERNAME: user.username, GATEHOUSE_PASSWORD: user.password },
+        NODE_OPTIONS: `--import=${CLOCK}`,
+        MOVED_CLOCK: file,
+        GATEHOUSE_URL: here.url,
+        GATEHOUSE_USERNAME: user.username,
+        GATEHOUSE_PASSWORD: user.password,
       },
       // The instances measure the time of the database every five seconds.
       endsWithin: 7_000,

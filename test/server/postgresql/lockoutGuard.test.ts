@@ -22,8 +22,11 @@ test("of two instances that concurrently remove the two last administrators, one
   }
   const { body } = await ana.call("createTrustedWorkload", {
     body: {
-      ...{ name: "deploy", issuer: "https://issuer.example.org", audience: "gatehouse" },
-      ...{ claims: { repository: "fleet" }, role: "administrator" },
+      name: "deploy",
+      issuer: "https://issuer.example.org",
+      audience: "gatehouse",
+      claims: { repository: "fleet" },
+      role: "administrator",
     },
   });
   const row = await findRow(db, "TrustedWorkload", { tenantId: tenant, id: body.id });
@@ -37,7 +40,8 @@ test("of two instances that concurrently remove the two last administrators, one
   await lock.query(`BEGIN; LOCK TABLE "AuditEntry" IN SHARE MODE`);
   const removals = [here, there].map((instance, index) =>
     instance.call("removeMember", {
-      ...{ token, params: { tenant, uid: users[index]?.id ?? "" } },
+      token,
+      params: { tenant, uid: users[index]?.id ?? "" },
       headers: { "gatehouse-lockout-guard": "on" },
     }),
   );

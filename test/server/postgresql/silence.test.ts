@@ -38,7 +38,8 @@ async function start({ onTestFinished }: TestContext) {
   });
   const user = await app.user("ana", "lab");
   return {
-    ...{ app, proxy },
+    app,
+    proxy,
     read: () => user.call("getDevices"),
     makeKey: (name: string) => user.call("createApiKey", { body: { name, expires_at: 30 } }),
     login: () => app.call("login", { body: { username: "ana", password: "wrong" } }),

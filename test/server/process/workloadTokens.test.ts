@@ -22,7 +22,11 @@ test("a service process trusts a private issuer by its settings, and logs reject
   const created = await call("createTrustedWorkload", {
     token,
     body: {
-      ...{ name: "deploy", issuer: issuer.url, audience: aud, role: "administrator", single_use: true },
+      name: "deploy",
+      issuer: issuer.url,
+      audience: aud,
+      role: "administrator",
+      single_use: true,
       claims: { repository: "octo-org/octo-repo", environment: "prod" },
     },
   });

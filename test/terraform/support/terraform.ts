@@ -116,12 +116,10 @@ export class RootModule {
       cwd: this.folder,
       env: {
         ...environmentWithout("GATEHOUSE_", "TF_"),
-        ...{
-          CHECKPOINT_DISABLE: "1",
-          TF_IN_AUTOMATION: "1",
-          TF_CLI_CONFIG_FILE: "/dev/null",
-          TF_CLI_ARGS: "-no-color",
-        },
+        CHECKPOINT_DISABLE: "1",
+        TF_IN_AUTOMATION: "1",
+        TF_CLI_CONFIG_FILE: "/dev/null",
+        TF_CLI_ARGS: "-no-color",
         ...this.env,
       },
       // Starts the command in a separate process group, like a terminal.

@@ -85,7 +85,9 @@ function announce(
     deleted.add(state.urn);
     const known = state.delete ? replaced.get(state.urn) : undefined;
     const step = known ?? {
-      ...{ ...objectStep(state), op: "delete", fields: fieldDiff(state.inputs, undefined) },
+      ...objectStep(state),
+      op: "delete",
+      fields: fieldDiff(state.inputs, undefined),
       ...(state.retainOnDelete && { retained: true }),
     };
     steps.set(entry, step);

@@ -98,16 +98,14 @@ export function paramsFor(id: Id, names: readonly string[], furniture: Furniture
   const kinds = { Member: member, Container: container, Session: session, connector };
   const uid = Object.entries(kinds).find(([kind]) => id.includes(kind))?.[1] ?? device;
   const all: Record<string, string> = {
-    ...{
-      uid,
-      tag,
-      fingerprint,
-      id: id.includes("Workload") ? workload : rule,
-      key,
-      kind: "firewallRule",
-      status: "reject",
-      seat: "0",
-    },
+    uid,
+    tag,
+    fingerprint,
+    id: id.includes("Workload") ? workload : rule,
+    key,
+    kind: "firewallRule",
+    status: "reject",
+    seat: "0",
     address: tunnel,
   };
   const named = names.filter((name) => name !== "tenant");

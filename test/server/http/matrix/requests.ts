@@ -44,7 +44,10 @@ export function requestsOf({ lab }: World): Record<Id, Sent> {
   const key = { key: "nokey" };
   const missingWorkload = { id: missingUser.uid };
   const workload = {
-    ...{ name: "observer", issuer: "https://issuer.example.org", audience: "gate", role: "observer" },
+    name: "observer",
+    issuer: "https://issuer.example.org",
+    audience: "gate",
+    role: "observer",
     claims: { sub: "observer" },
   };
   const chunk = { ...uid, seat: 0, message: "$ ", width: 80, height: 24 };

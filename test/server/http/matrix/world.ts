@@ -73,7 +73,10 @@ export async function makeWorkload(app: TestApp, { token, tenant }: TestUser, na
   expect(status).toBe(200);
   const { id } = body;
   const subject = {
-    ...{ id, tenant, name: `job of ${name}`, startedAt: app.services.now() },
+    id,
+    tenant,
+    name: `job of ${name}`,
+    startedAt: app.services.now(),
     rules: rulesDigest({ ...rules, claims: JSON.stringify(rules.claims) }),
   };
   const last = new Date(app.services.now().getTime() + 60 * 60_000);

@@ -159,7 +159,8 @@ function pause(seconds) {
 async function attempt(method, url, body) {
   try {
     const response = await fetch(url, {
-      ...{ method, signal: AbortSignal.timeout(TIME_LIMIT_MS) },
+      method,
+      signal: AbortSignal.timeout(TIME_LIMIT_MS),
       headers: {
         accept: "application/vnd.github+json",
         authorization: `Bearer ${env.GITHUB_TOKEN}`,
