@@ -156,5 +156,9 @@ const seconds = (milliseconds: number): number => Math.floor(milliseconds / 1000
 export const attributeFields = ({ mode, uid, gid, size, atimeMs, mtimeMs }: Stats): Field[] => [
   HAS.SIZE | HAS.OWNER | HAS.MODE | HAS.TIMES,
   BigInt(size),
-  ...[uid, gid, mode, seconds(atimeMs), seconds(mtimeMs)],
+  uid,
+  gid,
+  mode,
+  seconds(atimeMs),
+  seconds(mtimeMs),
 ];

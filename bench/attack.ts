@@ -70,10 +70,16 @@ function printTenant(database: DatabaseName, result: TenantResult): void {
   report.row(
     database,
     title,
-    ...[idle.p50.toFixed(1), idle.p99.toFixed(1), ...times, (attacked.p99 / idle.p99).toFixed(1)],
-    ...[idle.block.toFixed(0), attacked.block.toFixed(0)],
-    ...[reachesP99 ? "yes" : "**no**", reachesBlock ? "yes" : "**no**"],
-    ...[listed(refused), listed(results)],
+    idle.p50.toFixed(1),
+    idle.p99.toFixed(1),
+    ...times,
+    (attacked.p99 / idle.p99).toFixed(1),
+    idle.block.toFixed(0),
+    attacked.block.toFixed(0),
+    reachesP99 ? "yes" : "**no**",
+    reachesBlock ? "yes" : "**no**",
+    listed(refused),
+    listed(results),
   );
 }
 

@@ -78,7 +78,10 @@ async function measureGrowth(figure: keyof PolicySize): Promise<void> {
 }
 
 const machine = [
-  ...[today(), processors(), NODE, `medians of ${rounds} runs in one process`],
+  today(),
+  processors(),
+  NODE,
+  `medians of ${rounds} runs in one process`,
   "load of the last minute; the benchmark itself adds 1",
 ];
 report.print(`# Cost of evaluating a policy

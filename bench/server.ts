@@ -66,13 +66,25 @@ const rounded = (rate: number): string =>
 function printRow(database: string, result: Awaited<ReturnType<typeof measureCase>>[number]): void {
   const { title, rate, floor, ratio, core, floorCore, p50, p99, megabytes, statements } = result;
   report.row(
-    ...[database, title, rounded(rate), rounded(floor), ratio.toFixed(2), core.toFixed(2)],
-    ...[floorCore.toFixed(2), p50.toFixed(1), p99.toFixed(1), megabytes, statements.toFixed(1)],
+    database,
+    title,
+    rounded(rate),
+    rounded(floor),
+    ratio.toFixed(2),
+    core.toFixed(2),
+    floorCore.toFixed(2),
+    p50.toFixed(1),
+    p99.toFixed(1),
+    megabytes,
+    statements.toFixed(1),
   );
 }
 
 const machine = [
-  ...[today(), `${processors()}, load generator and database included`, NODE, `${CONNECTIONS} connections`],
+  today(),
+  `${processors()}, load generator and database included`,
+  NODE,
+  `${CONNECTIONS} connections`,
   `medians of ${rounds} runs of ${seconds} s, in turn with the floor`,
 ];
 report.print(`# Throughput of the service

@@ -238,8 +238,12 @@ try {
   writeFileSync(config, mirrorText(mirror));
   const terraform = JSON.parse(await new RootModule(join(folder, "none"), {}).must("version", "-json"));
   const machine = [
-    ...[today(), processors(), `Terraform ${terraform.terraform_version}`, `provider ${packageVersion()}`],
-    ...[NODE, "service on SQLite on the same machine"],
+    today(),
+    processors(),
+    `Terraform ${terraform.terraform_version}`,
+    `provider ${packageVersion()}`,
+    NODE,
+    "service on SQLite on the same machine",
   ];
   report.print(`# Cost of the Terraform provider
 

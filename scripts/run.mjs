@@ -229,23 +229,27 @@ const commands = {
     await tsc("Checking types of the tests", "-p", "test");
     await step("Checking the spelling", node(), [
       "node_modules/cspell/bin.mjs",
-      ...["--config=test/cspell.json", "--no-progress", "--no-summary", "--unique"],
+      "--config=test/cspell.json",
+      "--no-progress",
+      "--no-summary",
+      "--unique",
     ]);
     await step("Checking the links of documents", node(), [
       "node_modules/remark-cli/cli.js",
-      ...["--frail", "--no-stdout", "--quiet", "--use=remark-validate-links=repository:false"],
+      "--frail",
+      "--no-stdout",
+      "--quiet",
+      "--use=remark-validate-links=repository:false",
       `--ignore-pattern=${SITE}/src/`,
       ".",
     ]);
     await script("node_modules/vitest/vitest.mjs", [
-      ...[
-        "run",
-        "--project=sources",
-        "--project=processes",
-        "test/language.test.ts",
-        "test/docs.test.ts",
-        "test/packaging/commandLines.test.ts",
-      ],
+      "run",
+      "--project=sources",
+      "--project=processes",
+      "test/language.test.ts",
+      "test/docs.test.ts",
+      "test/packaging/commandLines.test.ts",
     ]);
   },
 };

@@ -216,8 +216,16 @@ function requestText(facts: ErrorFacts, outcome: Outcome): string {
 
 /** The fields that the JSON form of a request error contains in addition to those of every error. */
 const REQUEST_FACTS = [
-  ...["operation", "status", "outcome"],
-  ...["fields", "expiredAt", "until", "gatewayCode", "retryAfter", "limit", "lockout"],
+  "operation",
+  "status",
+  "outcome",
+  "fields",
+  "expiredAt",
+  "until",
+  "gatewayCode",
+  "retryAfter",
+  "limit",
+  "lockout",
 ];
 
 /** Properties of a request error that depend on its class. */

@@ -179,8 +179,17 @@ function refusalOf(
 
 /** The claims in errors. Other claims can contain personal data, such as the address of a user. */
 const SHOWN_CLAIMS = [
-  ...["iss", "aud", "sub", "repository", "project_path", "ref", "ref_protected", "environment"],
-  ...["event_name", "pipeline_source", "job_workflow_ref"],
+  "iss",
+  "aud",
+  "sub",
+  "repository",
+  "project_path",
+  "ref",
+  "ref_protected",
+  "environment",
+  "event_name",
+  "pipeline_source",
+  "job_workflow_ref",
 ];
 
 /** Maximum length of a claim in an error. */

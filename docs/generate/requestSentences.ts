@@ -9,8 +9,14 @@ const EXPIRED = `e30.${Buffer.from('{"exp":1}').toString("base64url")}.e30`;
 
 /** Operations that together cause all kinds of request errors. */
 const SAMPLES: readonly Operation[] = [
-  ...[operations.login, operations.authMfa, operations.recoverMfa, operations.resetMfa],
-  ...[operations.getInfo, operations.getDevices, operations.createNamespace, operations.deleteDevice],
+  operations.login,
+  operations.authMfa,
+  operations.recoverMfa,
+  operations.resetMfa,
+  operations.getInfo,
+  operations.getDevices,
+  operations.createNamespace,
+  operations.deleteDevice,
 ];
 
 const STATUSES = [302, 400, 401, 402, 403, 404, 409, 412, 418, 424, 429, 500, 503];

@@ -95,7 +95,14 @@ export async function createUser(service: Service, username: string, name: strin
   const password = newPassword();
   await service.adminWithPassword(
     password,
-    ...["user", "create", "--username", username, "--email", email, "--name", name],
+    "user",
+    "create",
+    "--username",
+    username,
+    "--email",
+    email,
+    "--name",
+    name,
   );
   return { username, password };
 }

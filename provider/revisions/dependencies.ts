@@ -71,13 +71,23 @@ const isFolder = (path: string): boolean => statSync(path, { throwIfNoEntry: fal
 const exists = (path: string): boolean => lstatSync(path, { throwIfNoEntry: false }) !== undefined;
 
 const LOCKS = [
-  ...["package-lock.json", "npm-shrinkwrap.json", "yarn.lock"],
-  ...["pnpm-lock.yaml", "bun.lock", "bun.lockb"],
+  "package-lock.json",
+  "npm-shrinkwrap.json",
+  "yarn.lock",
+  "pnpm-lock.yaml",
+  "bun.lock",
+  "bun.lockb",
 ];
 
 const SECTIONS = [
-  ...["dependencies", "devDependencies", "optionalDependencies", "peerDependencies"],
-  ...["overrides", "resolutions", "pnpm", "workspaces"],
+  "dependencies",
+  "devDependencies",
+  "optionalDependencies",
+  "peerDependencies",
+  "overrides",
+  "resolutions",
+  "pnpm",
+  "workspaces",
 ];
 
 /**

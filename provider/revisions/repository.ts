@@ -110,7 +110,9 @@ export function git(
 
 /** Disables user settings that let git write to the repository, run other programs, or skip files. */
 const PLAIN = [
-  ...["core.splitIndex=false", "core.fsmonitor=false", "core.sparseCheckout=false"],
+  "core.splitIndex=false",
+  "core.fsmonitor=false",
+  "core.sparseCheckout=false",
   `core.hooksPath=${devNull}`,
 ].flatMap((setting) => ["-c", setting]);
 

@@ -276,7 +276,12 @@ export function linkedPages(
   const serves = (ids: readonly OperationId[]) => ids.every((id) => served.has(operations[id]));
   const separatesSignUp = serves(["lookupUserStatus", "acceptInvite", "login", "authMfa", "resendEmail"]);
   const pages = [
-    ...[start(consoleUrl), SETUP, CONFIRM_ACCOUNT, CONFIRM_ADDRESS, NEW_PASSWORD, RESET_MFA],
+    start(consoleUrl),
+    SETUP,
+    CONFIRM_ACCOUNT,
+    CONFIRM_ADDRESS,
+    NEW_PASSWORD,
+    RESET_MFA,
     ...(consoleUrl === undefined ? [LOGIN, SECOND_STEP] : []),
     invitation(separatesSignUp),
   ];

@@ -31,8 +31,13 @@ const ran = (args: readonly string[], stdin = "", env: NodeJS.ProcessEnv = {}) =
   runCommand([COMMAND, ...args], { stdin, env: { ...environmentWithout("GATEHOUSE_"), ...env } });
 
 const settings = () => [
-  ...["run", "--url", gateway.url, "--tenant", TENANT],
-  ...["--data-dir", join(folder.path, "none")],
+  "run",
+  "--url",
+  gateway.url,
+  "--tenant",
+  TENANT,
+  "--data-dir",
+  join(folder.path, "none"),
 ];
 
 it("stores the device's key unreadable for other users", async () => {

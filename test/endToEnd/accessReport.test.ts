@@ -44,8 +44,15 @@ describe.skipIf(!gitOnPath)(`evidence of access, with ${gitLabel}`, { timeout: 1
 
   const file = (name: string) => join(program.folder, name);
   const words = (name: string) => [
-    ...["access", "--folder", program.folder, "--stack", "prod", "--engine", "embedded"],
-    ...["--report", file(name)],
+    "access",
+    "--folder",
+    program.folder,
+    "--stack",
+    "prod",
+    "--engine",
+    "embedded",
+    "--report",
+    file(name),
   ];
 
   it("lists each access with its declaration, owner and end, the commit, and unmanaged objects", async () => {

@@ -132,7 +132,10 @@ describe.skipIf(missing.length > 0)(
       ]);
       expect(unknown).toEqual([skipped()]);
       expect(changes.map(({ op, name }) => `${op} ${name}`).sort()).toEqual([
-        ...["create ana", "create ana-elsewhere", "create by-plugin-test", "create elsewhere"],
+        "create ana",
+        "create ana-elsewhere",
+        "create by-plugin-test",
+        "create elsewhere",
       ]);
     });
 

@@ -78,7 +78,10 @@ describe.each(engines)(
       XDG_CACHE_HOME: join(folder, "tmp"),
     });
     const command = (name: string, args: readonly string[]) => [
-      ...[name, join(repository.root, "infra/policy"), "--engine", engine],
+      name,
+      join(repository.root, "infra/policy"),
+      "--engine",
+      engine,
       ...(args.includes("--stack") ? args : ["--stack", "test", ...args]),
     ];
     /** @param tests whether the repository contains policy tests */

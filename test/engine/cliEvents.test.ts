@@ -311,11 +311,9 @@ describe("resources of the plugin", () => {
     );
     // The program declares a provider instance, which is a resource with its own step.
     expect(steps.map(({ op, name }) => [op, name])).toEqual([
-      ...[
-        ["same", "kept"],
-        ["delete", "deleted"],
-        ["delete", "other"],
-      ],
+      ["same", "kept"],
+      ["delete", "deleted"],
+      ["delete", "other"],
     ]);
     // The default provider instance uses the stack's credential. So the step's provider settings contain only the URL.
     expect(steps[0]?.after?.provider).toEqual({ url: "https://usual.example.org" });

@@ -263,7 +263,15 @@ test("a stack that another process creates during the prompt is previewed again"
 test("--json prints the result, also if the run failed", async () => {
   ws.plan({ things: [{ name: "a", args: { fail: "create" } }] });
   const { code, output } = await ws.command(
-    ...["up", ws.folder, "--yes", "--skip-preview", "--stack", "test", "--engine", "embedded", "--json"],
+    "up",
+    ws.folder,
+    "--yes",
+    "--skip-preview",
+    "--stack",
+    "test",
+    "--engine",
+    "embedded",
+    "--json",
   );
   expect(code).toBe(1);
   const result = JSON.parse(output.slice(output.indexOf("{"), output.lastIndexOf("}") + 1)) as Result;

@@ -358,7 +358,8 @@ describe.runIf(process.platform !== "win32")("a full disk", { tags: ["long"] }, 
     ws.gatehouseBy(
       ["/bin/sh", "-c", `ulimit -f ${limit / 512} && exec "$@"`, "sh"],
       ...up(),
-      ...["--parallel", "1"],
+      "--parallel",
+      "1",
     ).done;
   const known = () => {
     const pending = (ws.stored().pending_operations ?? []).map(({ resource }) => resource.urn.split("::")[3]);

@@ -315,7 +315,9 @@ test("the embedded engine rejects a state with resources of a plugin, and prints
   const error = await (await ws.open()).up().catch((e: unknown) => e);
   expect(error).toBeInstanceOf(UnsupportedError);
   expect((error as UnsupportedError).uses.map((use) => use.id)).toEqual([
-    ...["package", "explicit-provider", "package"],
+    "package",
+    "explicit-provider",
+    "package",
   ]);
   expect((error as UnsupportedError).message).toMatch(
     /ana \(gatehouse:index:PublicKey, in the state\): resources of plugins[\s\S]*install the Pulumi CLI, see https:/,

@@ -75,7 +75,11 @@ const NAMES: readonly (readonly [RegExp, string])[] = [
 
 /** Types of SSH messages that the SSH library sends and processes by itself. The replay skips them. */
 const OF_LIBRARY = [
-  ...["EXT_INFO", "SERVICE_REQUEST", "SERVICE_ACCEPT", "CHANNEL_OPEN", "CHANNEL_OPEN_CONFIRMATION"],
+  "EXT_INFO",
+  "SERVICE_REQUEST",
+  "SERVICE_ACCEPT",
+  "CHANNEL_OPEN",
+  "CHANNEL_OPEN_CONFIRMATION",
   "CHANNEL_WINDOW_ADJUST",
 ];
 

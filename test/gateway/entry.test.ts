@@ -9,10 +9,18 @@ const EVERYTHING = { username: ".*", filter: { hostname: ".*" } };
 
 const options = {
   flags: [
-    ...["--ssh-startups-per-address", "5", "--ssh-refusals-per-address", "4", "--ssh-forwarding", "on"],
+    "--ssh-startups-per-address",
+    "5",
+    "--ssh-refusals-per-address",
+    "4",
+    "--ssh-forwarding",
+    "on",
     // The gateway and the agent each have a list of accepted environment variables. The gateway accepts fewer variables
     // than the agent, so that the test results depend only on the gateway's list.
-    ...["--trusted-proxies", "127.0.0.9", "--ssh-environment", "LANG,LC_KNOWN*"],
+    "--trusted-proxies",
+    "127.0.0.9",
+    "--ssh-environment",
+    "LANG,LC_KNOWN*",
   ],
   agent: { flags: ["--allow-forwarding"] },
 };

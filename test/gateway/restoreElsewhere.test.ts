@@ -46,8 +46,12 @@ it.skipIf(withoutSsh)(
         key,
         command: "echo works",
         flags: [
-          ...["-o", `UserKnownHostsFile=${join(folder.path, "known")}`, "-o", "HostKeyAlias=gateway"],
-          ...["-o", `StrictHostKeyChecking=${checking}`],
+          "-o",
+          `UserKnownHostsFile=${join(folder.path, "known")}`,
+          "-o",
+          "HostKeyAlias=gateway",
+          "-o",
+          `StrictHostKeyChecking=${checking}`,
         ],
       });
     expect(await login(fleet.port, "accept-new")).toMatchObject({ code: 0, stdout: "works\n" });

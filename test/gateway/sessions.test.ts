@@ -261,8 +261,12 @@ it.skipIf(withoutSsh)(
       await acceptWithKey(fleet, agent.uid, key);
       const to = `root@${namespace}.edge-1`;
       const hostKeyFlags = (checking: string) => [
-        ...["-o", `UserKnownHostsFile=${join(folder.path, "known")}`, "-o", "HostKeyAlias=gateway"],
-        ...["-o", `StrictHostKeyChecking=${checking}`],
+        "-o",
+        `UserKnownHostsFile=${join(folder.path, "known")}`,
+        "-o",
+        "HostKeyAlias=gateway",
+        "-o",
+        `StrictHostKeyChecking=${checking}`,
       ];
       const open = spawnSsh({
         to,

@@ -125,7 +125,11 @@ it("--json reports a wrong command line as JSON", async () => {
 
 /** Flags of other programs that documents mention without a command. */
 const OTHER_FLAGS = [
-  ...["--cases", "--destroy", "--keep", "--output", "--write"], // npm scripts of this project
+  "--cases",
+  "--destroy",
+  "--keep",
+  "--output",
+  "--write", // npm scripts of this project
   "--changed", // Vitest
   "--max-semi-space-size", // Node.js
   "--provenance", // npm

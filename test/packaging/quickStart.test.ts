@@ -249,7 +249,8 @@ describe.skipIf(!ready)("the quick start and the first pull request", { tags: ["
         program("gatehouse-agent"),
         ...flags.replaceAll("'", "").trim().split(" ").slice(1),
         ...(isRoot ? ["--user", "nobody"] : []),
-        ...["--data-dir", join(folder, "agent")],
+        "--data-dir",
+        join(folder, "agent"),
       ],
       {
         name: "The agent",

@@ -71,7 +71,11 @@ describe("the checks of a release", () => {
     const fine = ["(MIT OR GPL-3.0)", "(BSD-3-Clause AND Apache-2.0)", "(GPL-3.0-only OR CC0-1.0)"];
     for (const expression of fine) expect(found({ expression })).toEqual([]);
     for (const expression of [
-      ...["GPL-3.0", "MIT AND GPL-3.0-only", "(MIT OR Apache-2.0) AND GPL-3.0-only", "MIT OR", ""],
+      "GPL-3.0",
+      "MIT AND GPL-3.0-only",
+      "(MIT OR Apache-2.0) AND GPL-3.0-only",
+      "MIT OR",
+      "",
       "Apache-2.0 WITH LLVM-exception",
     ]) {
       expect(found({ expression })).toEqual([

@@ -29,8 +29,16 @@ const TYPES: Readonly<Record<string, string>> = {
 /** Variables that Vitest sets. Astro would build a development version with them, for another path. */
 const VITEST = ["NODE_ENV", "BASE_URL", "DEV", "MODE", "PROD", "SSR", "TEST", "VITEST"];
 const SECTIONS = [
-  ...["Get started", "Concepts", "Tutorials", "Guides", "Reference"],
-  ...["Terraform", "Pulumi plugin", "Operate", "Architecture", "Project"],
+  "Get started",
+  "Concepts",
+  "Tutorials",
+  "Guides",
+  "Reference",
+  "Terraform",
+  "Pulumi plugin",
+  "Operate",
+  "Architecture",
+  "Project",
 ];
 
 /** Serves the files of a folder below {@link BASE}. Like a simple static host, it redirects no request. */

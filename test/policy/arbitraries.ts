@@ -37,8 +37,33 @@ export const BROKEN = [
 const escaped = (text: string) => text.replaceAll(/[\\^$.|?*+()[\]{}]/g, "\\$&");
 
 const atom = fc.constantFrom(
-  ...["r", "o", "a", "b", "1", "0", "-", ":", "web", "root", "ot", "10", "we", "an", "2001", "x"],
-  ...["\\.", "\\-", ".", "[a-z]", "[0-9]", "[^a]", "[^r0-9]", "[ro]", "[a-c.-]", "\\d", "\\w"],
+  "r",
+  "o",
+  "a",
+  "b",
+  "1",
+  "0",
+  "-",
+  ":",
+  "web",
+  "root",
+  "ot",
+  "10",
+  "we",
+  "an",
+  "2001",
+  "x",
+  "\\.",
+  "\\-",
+  ".",
+  "[a-z]",
+  "[0-9]",
+  "[^a]",
+  "[^r0-9]",
+  "[ro]",
+  "[a-c.-]",
+  "\\d",
+  "\\w",
 );
 const quantifier = fc.constantFrom("*", "+", "?", "*?", "+?", "??", "{2}", "{1,2}", "{0,}", "{1}");
 const optionalQuantifier = fc.oneof({ weight: 3, arbitrary: fc.constant("") }, quantifier);

@@ -7,7 +7,10 @@ const [BEFORE, AFTER] = ["2026-11-29T00:00:00Z", "2026-12-01T00:00:00Z"];
 
 test("a text that is not a time has passed", () => {
   expect([BEFORE, AFTER, AT.toISOString(), "never"].map((time) => hasPassed(time, AT))).toEqual([
-    ...[true, false, true, true],
+    true,
+    false,
+    true,
+    true,
   ]);
 });
 

@@ -20,7 +20,12 @@ const FIXED = ["tenant", "email", "data", "device", "tag", "validDays", "keepers
 const NAMES: Record<string, readonly string[]> = { Tag: ["name"] };
 // Servers of others do not have ends and owners. The tests of expiry change owners.
 const LOCAL = [
-  ...["forceDestroy", "onDestroy", "adopt", "status", "owner", "allowLockout"],
+  "forceDestroy",
+  "onDestroy",
+  "adopt",
+  "status",
+  "owner",
+  "allowLockout",
   ...(isSparse ? ["expiresAt"] : []),
 ];
 

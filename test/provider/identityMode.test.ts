@@ -135,7 +135,10 @@ it("addresses and networks are compared in canonical form, as the service keeps 
   const { body } = await client.request(createAccessPolicy, { body: wire });
   expect(body.sourceIp).toContain("192.168.1.77/16");
   expect(policies.find(({ name }) => name === "all")?.sourceIp.toSorted()).toEqual([
-    ...["10.0.0.5/32", "10.0.0.9/32", "192.168.0.0/16", "2001:db8::1/128"],
+    "10.0.0.5/32",
+    "10.0.0.9/32",
+    "192.168.0.0/16",
+    "2001:db8::1/128",
   ]);
   expect(await harness.preview(policy({ sourceIps }))).toEqual([]);
   await harness.import("it", "AccessPolicy", `${server.facts.tenant}/${body.id}`);

@@ -64,14 +64,12 @@ describe("the page", { tags: ["long"] }, () => {
     const rows = await page.locator("#list-body tbody").allInnerTexts();
     expect(rows).toHaveLength(data.edges.length);
     expect(rows.map((text) => text.split("\t").map((part) => part.trim()))).toContainEqual([
-      ...[
-        "− lost",
-        "Northwind (contractor)",
-        "northwind-2024",
-        "root",
-        "all 5 of edge + pilot",
-        "any address",
-      ],
+      "− lost",
+      "Northwind (contractor)",
+      "northwind-2024",
+      "root",
+      "all 5 of edge + pilot",
+      "any address",
       "rule no-root-on-pilots (deny; priority 30; login root; any address; devices tagged pilot) denies it; before allowed, since no rule matches",
     ]);
   });
@@ -179,7 +177,10 @@ describe("the details", { tags: ["long"] }, () => {
     ])
       expect(text).toContain(part);
     expect(await page.locator("#details table th").allTextContents()).toEqual([
-      ...["Change", "Login", "Devices", "From"],
+      "Change",
+      "Login",
+      "Devices",
+      "From",
     ]);
     expect(await page.locator("#devices .line:not(.dim) .name").allTextContents()).toEqual([
       "bastion-01",
@@ -213,7 +214,8 @@ describe("the details", { tags: ["long"] }, () => {
     await chooseLine(page, "db-02");
     expect(await details(page)).toContain("uid-db-02");
     expect(await page.locator("#keys .line:not(.dim) .name").allTextContents()).toEqual([
-      ...["Northwind (contractor)", "Ana Silva"],
+      "Northwind (contractor)",
+      "Ana Silva",
     ]);
   });
 

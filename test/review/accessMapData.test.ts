@@ -119,7 +119,13 @@ it("groups keys by person and devices by tags, and splits large groups by name",
   const small = accessMapData(example.before, example.after, meta);
   expect(small.people.map(({ name, count }) => `${name} ${count}`)).toContain("Ana Silva 2");
   expect(small.groups.map(({ name, count }) => `${name} ${count}`)).toEqual([
-    ...["ci 2", "core 1", "db + prod 3", "edge 8", "edge + pilot 5", "lab 4", "prod + web 6"],
+    "ci 2",
+    "core 1",
+    "db + prod 3",
+    "edge 8",
+    "edge + pilot 5",
+    "lab 4",
+    "prod + web 6",
   ]);
   const names = ["pump", "valve"].flatMap((name) =>
     Array.from({ length: 40 }, (_, index) => `${name}-${index}`),

@@ -78,7 +78,10 @@ describe("the data", () => {
     expect(lines.sort()).toEqual(
       [
         [
-          ...["kept", ana.name, "reauthentication", allowed("allowed by access policy ops")],
+          "kept",
+          ana.name,
+          "reauthentication",
+          allowed("allowed by access policy ops"),
           "before the change: without a condition",
         ],
         ["gained", "ci", "-", allowed("allowed by access policy ci"), "the service account is new"],
@@ -148,17 +151,30 @@ describe("the page", { tags: ["long"] }, () => {
   it("shows conditions as text, as a dotted line with a legend, and as a filter", async () => {
     const page = await shown(data);
     expect(await page.locator("#list-body th").allTextContents()).toEqual([
-      ...["Change", "User", "Login", "Devices", "From", "Condition", "Rule and reason"],
+      "Change",
+      "User",
+      "Login",
+      "Devices",
+      "From",
+      "Condition",
+      "Rule and reason",
     ]);
     const rows = await page.locator("#list-body tbody").allInnerTexts();
     expect(rows.map((text) => text.split("\t").map((part) => part.trim()))).toContainEqual([
-      ...["= kept", ana.name, "root", "web-1", "any address", "after a re-authentication"],
+      "= kept",
+      ana.name,
+      "root",
+      "web-1",
+      "any address",
+      "after a re-authentication",
       expect.stringMatching(/^before the change: without a condition; now allowed by access policy ops/),
     ]);
     const dash = (line: string) =>
       page.locator(`#paths .link.${line}`).evaluate((path) => getComputedStyle(path).strokeDasharray);
     expect([await dash("gained"), await dash("lost"), await dash("kept")]).toEqual([
-      ...["none", "7px, 5px", "0.1px, 5px"],
+      "none",
+      "7px, 5px",
+      "0.1px, 5px",
     ]);
     expect(await page.locator(".legend li:visible").allInnerTexts()).toContain("with a condition");
     await page.getByLabel("Condition").selectOption("after the approval of an SSH key");
@@ -167,7 +183,7 @@ describe("the page", { tags: ["long"] }, () => {
     await page.getByLabel("Changed").check();
     await expect
       .poll(async () => (await names(page, "keys")).sort(), PATIENCE)
-      .toEqual([...[ana.name, "ci", "eve@example.com"]]);
+      .toEqual([ana.name, "ci", "eve@example.com"]);
   });
 
   it("has no violation of the accessibility checker axe", async () => {

@@ -59,6 +59,10 @@ it("users and service accounts are sorted together, by name and id", () => {
   const identity = { decides: true, policies: [], serviceAccounts, userKeys: new Map(), notEvaluated: [] };
   const { policy } = namespaceOf({ ...estate, identity });
   expect(policy.identity?.principals.map(({ name, id }) => `${name} ${id}`)).toEqual([
-    ...["bob@example.com user-bob", "carl 2", "carl 3", "owner@example.com user-owner", "zoe 1"],
+    "bob@example.com user-bob",
+    "carl 2",
+    "carl 3",
+    "owner@example.com user-owner",
+    "zoe 1",
   ]);
 });

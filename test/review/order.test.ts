@@ -132,8 +132,18 @@ describe("the lists of a review", () => {
     fc.assert(
       fc.property(shuffled(steps), (all) => {
         expect(changedSteps(all).map(({ name }) => name)).toEqual([
-          ...["db-1", "gate", "web-1", "web-2", "web-10"],
-          ...["late", "bob", "eva", "max-9", "max-10", "b-9", "b-10"],
+          "db-1",
+          "gate",
+          "web-1",
+          "web-2",
+          "web-10",
+          "late",
+          "bob",
+          "eva",
+          "max-9",
+          "max-10",
+          "b-9",
+          "b-10",
         ]);
       }),
     );

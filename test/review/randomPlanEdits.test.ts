@@ -155,8 +155,19 @@ const put = ({ parent, key }: Place, value: Json): void => {
 };
 
 const ACTIONS = [
-  ...[["no-op"], ["create"], ["read"], ["update"], ["delete"], ["delete", "create"], ["create", "delete"]],
-  ...[["forget"], ["create", "forget"], ["forget", "create"], [], ["nothing"], ["no-op", "no-op"]],
+  ["no-op"],
+  ["create"],
+  ["read"],
+  ["update"],
+  ["delete"],
+  ["delete", "create"],
+  ["create", "delete"],
+  ["forget"],
+  ["create", "forget"],
+  ["forget", "create"],
+  [],
+  ["nothing"],
+  ["no-op", "no-op"],
 ];
 
 /** The values that edits write to a member with this name. */

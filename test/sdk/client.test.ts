@@ -137,8 +137,12 @@ test("sends the declaration only with requests that change objects of a program"
     .deleteTag({ params });
   const text = "fleet/prod/a%2Fb%3A%20%D0%BA%D0%BB%D1%8E%D1%87";
   expect(server.requests.map(({ headers }) => headers["gatehouse-declared-by"])).toEqual([
-    ...[text, text],
-    ...[undefined, undefined, undefined, undefined],
+    text,
+    text,
+    undefined,
+    undefined,
+    undefined,
+    undefined,
   ]);
 });
 

@@ -31,10 +31,17 @@ export async function startSshd(folder: string, ...keys: readonly string[]): Pro
   const port = await freePort();
   const config = join(folder, "sshd_config");
   const settings = [
-    ...[`Port ${port}`, "ListenAddress 127.0.0.1", `HostKey ${newKey(folder, "sshd_host")}`],
-    ...[`AuthorizedKeysFile ${keys.map((key) => `${key}.pub`).join(" ")}`, "StrictModes no"],
-    ...["PermitRootLogin yes", "UsePAM no", "PidFile none", "MaxStartups 1000"],
-    ...["AcceptEnv LANG LC_* TZ COLORTERM", "Subsystem sftp internal-sftp"],
+    `Port ${port}`,
+    "ListenAddress 127.0.0.1",
+    `HostKey ${newKey(folder, "sshd_host")}`,
+    `AuthorizedKeysFile ${keys.map((key) => `${key}.pub`).join(" ")}`,
+    "StrictModes no",
+    "PermitRootLogin yes",
+    "UsePAM no",
+    "PidFile none",
+    "MaxStartups 1000",
+    "AcceptEnv LANG LC_* TZ COLORTERM",
+    "Subsystem sftp internal-sftp",
   ];
   writeFileSync(config, `${settings.join("\n")}\n`);
   const child = spawn(SSHD, ["-D", "-e", "-f", config], { stdio: ["ignore", "ignore", "pipe"] });

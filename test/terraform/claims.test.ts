@@ -56,8 +56,12 @@ describe.runIf(hasTerraform)(`objects of several configurations of ${LABEL}`, ()
     const second = newModule();
     second.write(of("second"));
     await first.must(
-      ...["state", "mv", `-state=${fileOf(first)}`, `-state-out=${fileOf(second)}`],
-      ...["gatehouse_public_key.one", "gatehouse_public_key.one"],
+      "state",
+      "mv",
+      `-state=${fileOf(first)}`,
+      `-state-out=${fileOf(second)}`,
+      "gatehouse_public_key.one",
+      "gatehouse_public_key.one",
     );
     const { output } = await second.run("plan", "-out=plan");
     expect(words(output)).toContain(

@@ -165,17 +165,39 @@ const PROVIDERS = [GITHUB, GITLAB, GOOGLE];
  * of an issuer that it does not know: other customers can also have a branch `main`.
  */
 const IDENTIFYING = [
-  ...["sub", "oid", "appid", "azp", "client_id", "cid"],
-  ...["repository", "repository_id", "repository_owner", "repository_owner_id"],
-  ...["organization_slug", "organization_id", "pipeline_id", "oidc.circleci.com/project-id"],
-  ...["workspaceUuid", "repositoryUuid", "terraform_organization_id", "terraform_organization_name"],
-  ...["terraform_workspace_id", "owner_id"],
+  "sub",
+  "oid",
+  "appid",
+  "azp",
+  "client_id",
+  "cid",
+  "repository",
+  "repository_id",
+  "repository_owner",
+  "repository_owner_id",
+  "organization_slug",
+  "organization_id",
+  "pipeline_id",
+  "oidc.circleci.com/project-id",
+  "workspaceUuid",
+  "repositoryUuid",
+  "terraform_organization_id",
+  "terraform_organization_name",
+  "terraform_workspace_id",
+  "owner_id",
 ];
 
 /** Starts of subjects that all programs of an issuer have. */
 const COMMON_STARTS = [
-  ...["system:serviceaccount:", "organization:", "org/", "owner:", "repo:", "project_path:"],
-  ...["spiffe://", "arn:aws:iam::", "sc://"],
+  "system:serviceaccount:",
+  "organization:",
+  "org/",
+  "owner:",
+  "repo:",
+  "project_path:",
+  "spiffe://",
+  "arn:aws:iam::",
+  "sc://",
 ];
 
 /** Returns true if the text before the first wildcard distinguishes programs. */
@@ -302,9 +324,7 @@ interface Values {
 
 /** Values of the claim `event_name` of GitHub. */
 const EVENTS: Values = {
-  pullRequest: [
-    ...["pull_request", "pull_request_target", "pull_request_review", "pull_request_review_comment"],
-  ],
+  pullRequest: ["pull_request", "pull_request_target", "pull_request_review", "pull_request_review_comment"],
   other: ["push", "schedule", "workflow_dispatch"],
 };
 
@@ -312,8 +332,17 @@ const EVENTS: Values = {
 const SOURCES: Values = {
   pullRequest: ["merge_request_event", "external_pull_request_event"],
   other: [
-    ...["push", "web", "webide", "schedule", "api", "trigger", "pipeline", "parent_pipeline", "chat"],
-    ...["external", "security_orchestration_policy"],
+    "push",
+    "web",
+    "webide",
+    "schedule",
+    "api",
+    "trigger",
+    "pipeline",
+    "parent_pipeline",
+    "chat",
+    "external",
+    "security_orchestration_policy",
   ],
 };
 
@@ -321,7 +350,9 @@ const SOURCES: Values = {
 const CONTEXTS: Values = {
   pullRequest: ["pull_request", ...EVENTS.pullRequest.map((event) => `event_name:${event}`)],
   other: [
-    ...[`ref:refs/heads/${ANY}`, `ref:refs/tags/${ANY}`, `environment:${ANY}`],
+    `ref:refs/heads/${ANY}`,
+    `ref:refs/tags/${ANY}`,
+    `environment:${ANY}`,
     ...EVENTS.other.map((event) => `event_name:${event}`),
   ],
 };

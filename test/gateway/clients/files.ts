@@ -267,8 +267,15 @@ const sftpChecks: readonly Check[] = [
   sftpCheck("mkdir, cd, pwd, rmdir, rm", async (workspace) => {
     const { there } = workspace;
     const { stdout } = await sftp(workspace, [
-      ...[`mkdir ${there}/one`, `mkdir ${there}/one/two`, `cd ${there}/one/two`, "pwd", "put batch three"],
-      ...["rm three", "cd ../..", "rmdir one/two", "rmdir one"],
+      `mkdir ${there}/one`,
+      `mkdir ${there}/one/two`,
+      `cd ${there}/one/two`,
+      "pwd",
+      "put batch three",
+      "rm three",
+      "cd ../..",
+      "rmdir one/two",
+      "rmdir one",
     ]);
     if (!stdout.toString().includes(`${there}/one/two`)) throw new Error(`pwd: ${stdout}`);
     expectEqual("entries", readdirSync(there), []);

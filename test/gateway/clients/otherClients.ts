@@ -161,8 +161,16 @@ const puttyChecks: readonly Check[] = [
       const { here, there, big } = workspace;
       const script = join(here, "script");
       const lines = [
-        ...[`mkdir ${there}/one`, `cd ${there}/one`, `put ${big} sent`, "chmod 640 sent", "mv sent moved"],
-        ...["ls", `get moved ${here}/received`, "rm moved", "cd ..", "rmdir one"],
+        `mkdir ${there}/one`,
+        `cd ${there}/one`,
+        `put ${big} sent`,
+        "chmod 640 sent",
+        "mv sent moved",
+        "ls",
+        `get moved ${here}/received`,
+        "rm moved",
+        "cd ..",
+        "rmdir one",
       ];
       writeFileSync(script, `${lines.join("\n")}\n`);
       const args = [...(await putty(workspace)), "-b", script, "127.0.0.1"];

@@ -110,7 +110,11 @@ async function connectBySocks(proxy: number, port: number): Promise<Socket> {
 }
 
 const forwardArgs = ({ target }: Workspace, port: number): readonly string[] => [
-  ...["-F", target.config, "-W", `127.0.0.1:${port}`, "target"],
+  "-F",
+  target.config,
+  "-W",
+  `127.0.0.1:${port}`,
+  "target",
 ];
 
 /** Flags of a client that forwards connections and runs no command. */

@@ -173,9 +173,15 @@ export class Targets {
     const lines = [
       ...hostLines("target", target, this.#keys.ed25519),
       ...(this.#sshd ? hostLines("behind", this.#sshd, this.#keys.ed25519) : []),
-      ...["Host *", "  StrictHostKeyChecking no", "  UserKnownHostsFile /dev/null"],
-      ...["  GlobalKnownHostsFile /dev/null", "  IdentitiesOnly yes", "  IdentityAgent none"],
-      ...["  LogLevel ERROR", "  ConnectTimeout 30", "  BatchMode yes"],
+      "Host *",
+      "  StrictHostKeyChecking no",
+      "  UserKnownHostsFile /dev/null",
+      "  GlobalKnownHostsFile /dev/null",
+      "  IdentitiesOnly yes",
+      "  IdentityAgent none",
+      "  LogLevel ERROR",
+      "  ConnectTimeout 30",
+      "  BatchMode yes",
     ];
     const config = join(this.#folder, target.name, "ssh_config");
     writeFileSync(config, `${lines.join("\n")}\n`);

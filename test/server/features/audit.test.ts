@@ -202,12 +202,23 @@ test("rejects a write of a role that was removed while the request's body was in
 test("names an object for every write of the contract", () => {
   const isOpen = ({ scope }: Operation) => scope === "public";
   const own = new Set([
-    ...["updateUser", "updateUserData", "updateUserPassword", "deleteUser", "enableMfa", "disableMfa"],
+    "updateUser",
+    "updateUserData",
+    "updateUserPassword",
+    "deleteUser",
+    "enableMfa",
+    "disableMfa",
     // These operations write their own audit entries. Programs cannot declare sessions or billing, and the response to
     // a new connector does not identify the connector.
-    ...["closeSession", "deleteSessionRecord", "connectorCreate"],
-    ...["createCustomer", "attachPaymentMethod", "detachPaymentMethod", "setDefaultPaymentMethod"],
-    ...["createSubscription", "choiceDevices"],
+    "closeSession",
+    "deleteSessionRecord",
+    "connectorCreate",
+    "createCustomer",
+    "attachPaymentMethod",
+    "detachPaymentMethod",
+    "setDefaultPaymentMethod",
+    "createSubscription",
+    "choiceDevices",
     // Programs declare the role of a membership, which this operation does not change. The operation writes its own
     // audit entry.
     "acceptInvite",
@@ -216,15 +227,15 @@ test("names an object for every write of the contract", () => {
   // offline, continue a session, renew the session of a workload, store who declares an object, or call the payment
   // gateway.
   const passing = new Set([
-    ...[
-      "authSshPublicKey",
-      "offlineDevice",
-      "setSessionAuthenticated",
-      "recordSession",
-      "renewWorkloadSession",
-      "claimObject",
-    ],
-    ...["evaluateBilling", "reportBilling", "createBillingPortal"],
+    "authSshPublicKey",
+    "offlineDevice",
+    "setSessionAuthenticated",
+    "recordSession",
+    "renewWorkloadSession",
+    "claimObject",
+    "evaluateBilling",
+    "reportBilling",
+    "createBillingPortal",
   ]);
   for (const operation of Object.values(operations as Record<string, Operation>)) {
     if (operation.method === "GET" || isOpen(operation) || own.has(operation.id) || passing.has(operation.id))

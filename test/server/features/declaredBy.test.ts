@@ -238,7 +238,14 @@ describe("the header", () => {
     const kinds = new Set(taking.map(({ object }) => object));
     expect([...kinds].sort()).toEqual(
       [
-        ...["apiKey", "device", "deviceTags", "firewallRule", "member", "namespace", "publicKey", "tag"],
+        "apiKey",
+        "device",
+        "deviceTags",
+        "firewallRule",
+        "member",
+        "namespace",
+        "publicKey",
+        "tag",
         "trustedWorkload",
       ].sort(),
     );

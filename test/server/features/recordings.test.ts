@@ -105,18 +105,27 @@ describe("a recording", () => {
     [
       "text/plain; charset=utf-8",
       // The console sends the first of these Accept headers.
-      ...["application/json, text/plain, */*", "text/plain", "TEXT/Plain;charset=utf-8"],
+      "application/json, text/plain, */*",
+      "text/plain",
+      "TEXT/Plain;charset=utf-8",
       "text/plain;q=0.5, application/json;q=0.4",
       "text/plain;q=0.9, application/x-asciicast;q=0.8",
     ],
     [
       "application/x-asciicast",
-      ...["text/plain, application/x-asciicast", "text/plain;q=0, application/x-asciicast;q=0.001"],
+      "text/plain, application/x-asciicast",
+      "text/plain;q=0, application/x-asciicast;q=0.001",
     ],
     [
       JSON_TEXT,
-      ...["*/*", "", "text/*", "application/json", "application/json, text/plain;q=0"],
-      ...["text/plain;q=0.000, */*", "application/json, text/plain;q=0.9", "text/plain;q=nonsense, */*"],
+      "*/*",
+      "",
+      "text/*",
+      "application/json",
+      "application/json, text/plain;q=0",
+      "text/plain;q=0.000, */*",
+      "application/json, text/plain;q=0.9",
+      "text/plain;q=nonsense, */*",
     ],
   ])("is %s for clients that prefer it", async (type, ...accepted) => {
     await record("first");
@@ -237,19 +246,17 @@ describe("a recording", () => {
     await record("out");
     await record("err", { stream: "stderr" });
     await record("out again");
-    expect(valuesOf((await play()).body, "stream")).toEqual([...[undefined, "stderr", undefined]]);
+    expect(valuesOf((await play()).body, "stream")).toEqual([undefined, "stderr", undefined]);
     const { text } = await playAs("text/plain");
     const events = linesOf(text)
       .slice(1)
       .map((line) => line.slice(1));
     expect(events).toEqual([
-      ...[
-        ["o", "out"],
-        ["m", "stderr"],
-        ["o", "err"],
-        ["m", "stdout"],
-        ["o", "out again"],
-      ],
+      ["o", "out"],
+      ["m", "stderr"],
+      ["o", "err"],
+      ["m", "stdout"],
+      ["o", "out again"],
     ]);
   });
 });

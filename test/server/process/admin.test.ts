@@ -14,7 +14,14 @@ const login = async (username: string, password: string) =>
   (await call(service, "POST /api/login", { body: { username, password } })).status;
 
 const create = (username: string, ...more: string[]) => [
-  ...["user", "create", "--name", "A Name", "--username", username, "--email", `${username}@example.com`],
+  "user",
+  "create",
+  "--name",
+  "A Name",
+  "--username",
+  username,
+  "--email",
+  `${username}@example.com`,
   ...more,
 ];
 
