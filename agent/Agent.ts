@@ -11,6 +11,7 @@ import {
   tokenCredential,
 } from "@gatehouse-access/sdk";
 import { devices } from "@gatehouse-access/sdk/contract";
+import { MINUTE } from "@gatehouse-access/sdk/times";
 import { ConnectionPauses } from "./ConnectionPauses.ts";
 import type { DeviceKey } from "./identity.ts";
 import type { ChannelOptions } from "./SessionChannel.ts";
@@ -57,7 +58,7 @@ const WITHOUT_CHALLENGES: ReadonlySet<number> = new Set([401, 403, 404, 405]);
  * Interval between reports of the device, in milliseconds. A random part is added to each interval, so that the devices
  * of a fleet do not report at the same time.
  */
-const REPORT = 10 * 60_000 + 10_000;
+const REPORT = 10 * MINUTE + 10_000;
 const REPORT_SPREAD = 50_000;
 
 /** Returns the name of the operating system from `os-release`. */

@@ -1,3 +1,5 @@
+import { MINUTE } from "@gatehouse-access/sdk/times";
+
 /**
  * Maximum pause after the first failure, in milliseconds. The maximum doubles with each further failure, up to the
  * second value. The pause is a random part of the maximum. So 2,000 agents whose service restarts reconnect at a rate of
@@ -6,7 +8,7 @@
 const FIRST_MAXIMUM = 5_000;
 const LAST_MAXIMUM = 30_000;
 /** Maximum time that the service can request with `Retry-After`, in milliseconds. */
-const LONGEST_REQUEST = 10 * 60_000;
+const LONGEST_REQUEST = 10 * MINUTE;
 
 /** The pauses between the connection attempts of an agent. */
 export class ConnectionPauses {

@@ -1,5 +1,6 @@
 import { constants, type Stats } from "node:fs";
 import { readFile } from "node:fs/promises";
+import { DAY } from "@gatehouse-access/sdk/times";
 
 /**
  * Reads the names of users or groups by their ids from a file like /etc/passwd. Returns an empty map if the file cannot
@@ -32,7 +33,7 @@ const KINDS = new Map<number, string>([
   [constants.S_IFSOCK, "s"],
 ]);
 /** Age in milliseconds after which a listing shows a file's year instead of the time of day. */
-const HALF_A_YEAR = (365 / 2) * 24 * 60 * 60 * 1000;
+const HALF_A_YEAR = (365 / 2) * DAY;
 
 /** Formats a line like the output of `ls -l`. Clients show this line to their users. */
 export function longname(name: Buffer, { mode, nlink, uid, gid, size, mtime }: Stats, names: Names): Buffer {

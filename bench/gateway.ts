@@ -7,6 +7,7 @@ import { closeSync, openSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
+import { MINUTE } from "@gatehouse-access/sdk/times";
 import { WebSocket } from "ws";
 import { agentCall } from "../test/support/fleet.ts";
 import { startSshd } from "../test/support/sshd.ts";
@@ -152,7 +153,7 @@ async function measureHeld(count: number): Promise<void> {
   );
   const cores = coreTimeOf(service.pid);
   // The service checks every connection at least once within this time, so the CPU time includes these checks.
-  await sleep(60_000);
+  await sleep(MINUTE);
   const used = coreTimeOf(service.pid) - cores;
   const each = (from: number) => (((memoryOf(service.pid) - from) / count) * 1000).toFixed(1);
   report.print(

@@ -7,12 +7,20 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
+import { DAY } from "@gatehouse-access/sdk/times";
 import { trimSessions } from "../server/dist/features/sessions/retention.js";
 import { makeMetrics } from "../server/dist/metrics.js";
 import type { Services } from "../server/dist/services.js";
 import { databases, output, readOptions, wholeNumber } from "./commandLine.ts";
 import { secondsOf } from "./measuring.ts";
-import { type DatabaseName, fill, openForBench, seed, startDatabase, timeText } from "./server/databases.ts";
+import {
+  type DatabaseName,
+  fill,
+  openForBench,
+  seed,
+  startDatabase,
+  storedTime,
+} from "./server/databases.ts";
 import { tenantOf, uidOf } from "./server/namespaces.ts";
 
 const NAMESPACE = "thousand";
@@ -23,7 +31,6 @@ const ARRIVALS = 2000;
 const MINIMUM_RATIO = 20;
 /** Number of events of a session. */
 const EVENTS = 6;
-const DAY = 24 * 60 * 60_000;
 
 /** A kind of recordings: the number of chunks of a session, and the characters of a chunk. */
 interface Kind {
@@ -45,7 +52,7 @@ const uidOfSession = (index: number) => `${index.toString(16).padStart(8, "0")}$
 
 /** Adds expired sessions with their events and recordings. */
 async function addSessions(url: string, count: number, { chunksOf, sizeOf }: Kind): Promise<void> {
-  const old = (index: number) => timeText(Date.now() - 200 * DAY + index * 1800);
+  const old = (index: number) => storedTime(Date.now() - 200 * DAY + index * 1800);
   const indexes = Array.from({ length: count }, (_, index) => index);
   const chunks = indexes.flatMap((session) =>
     Array.from({ length: chunksOf(session) }, (_, chunk) => ({ session, chunk })),

@@ -1,5 +1,6 @@
 import { printableIssuer } from "@gatehouse-access/sdk/errors";
 import type { AccessRule, AccessSubject, ANY_LOGIN, Outcome } from "@gatehouse-access/sdk/policy";
+import { DAY, HOUR, MINUTE } from "@gatehouse-access/sdk/times";
 
 /** The text that represents all logins that no pattern contains literally. */
 export const OTHER_LOGINS = "<any other login>";
@@ -38,9 +39,7 @@ export const counted = (count: number, what: string, several = `${what}s`): stri
  * Returns a time as reports show it: `2026-11-23 07:28 UTC`.
  * @param at RFC 3339 in UTC
  */
-export const timeText = (at: string): string => `${at.slice(0, 10)} ${at.slice(11, 16)} UTC`;
-
-const [DAY, HOUR, MINUTE] = [86_400_000, 3_600_000, 60_000];
+export const displayTime = (at: string): string => `${at.slice(0, 10)} ${at.slice(11, 16)} UTC`;
 
 /** Returns the time since an event: `3 days ago`. @param at RFC 3339 */
 export const agoText = (at: string, now: Date): string => `${spanText(now.getTime() - Date.parse(at))} ago`;

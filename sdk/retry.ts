@@ -1,6 +1,7 @@
 import { setTimeout as wait } from "node:timers/promises";
 import type { Operation } from "./contract/index.ts";
 import { RateLimitError, type RequestError, ServerError, TransportError } from "./errors.ts";
+import { MINUTE } from "./times.ts";
 
 /** Limits for the retries of a request. */
 export interface RetryPolicy {
@@ -35,7 +36,7 @@ export interface RetryPolicy {
 
 /** The default retry policy of a client. */
 export const DEFAULT_RETRY: RetryPolicy = {
-  budget: 60_000,
+  budget: MINUTE,
   firstContact: 10_000,
   baseDelay: 250,
   maxDelay: 10_000,

@@ -16,6 +16,7 @@ import type { ClientOptions, RequestParts, WitnessedAnswer } from "./clientTypes
 import type { Operation } from "./contract/index.ts";
 import { ConfigurationError, RequestError, RetryAfterError, TransportError } from "./errors.ts";
 import { mayRepeat, pauseAfter, type RetryPolicy, type Timing } from "./retry.ts";
+import { MINUTE } from "./times.ts";
 
 /** The defaults of {@link ClientOptions}. */
 export const DEFAULTS = {
@@ -103,7 +104,7 @@ export function serviceAddress(text: string): string {
 }
 
 /** Maximum duration of one attempt, from the request to the end of the response, in milliseconds. */
-const ATTEMPT = 60_000;
+const ATTEMPT = MINUTE;
 
 /** Returns true if a request did not reach the service. */
 export const isUnreachable = (error: unknown) =>

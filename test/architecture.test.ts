@@ -60,9 +60,12 @@ describe("the imports between packages and folders", () => {
     ["agent", from("server", "provider", "@gatehouse-access/server", "@gatehouse-access/provider")],
     ["provider", from("server", "@gatehouse-access/server")],
     ["provider/resources", from("@pulumi/pulumi")],
-    // The engine imports nothing that depends on the service. From the SDK it imports only the errors and the JSON
-    // reader.
-    ["provider/engine", (name) => from("@gatehouse-access/sdk")(name) && !/\/sdk\/(errors|json)$/.test(name)],
+    // The engine imports nothing that depends on the service. From the SDK it imports only the errors, the JSON
+    // reader and the times.
+    [
+      "provider/engine",
+      (name) => from("@gatehouse-access/sdk")(name) && !/\/sdk\/(errors|json|times)$/.test(name),
+    ],
     ["provider/lifecycle", from("@pulumi/pulumi", "provider/engine")],
     ["provider/review", from("@pulumi/pulumi")],
     // Policy test files import this folder. It must load fast, and must not depend on the test runner.
@@ -108,6 +111,7 @@ const modules: Readonly<Record<string, Module>> = {
       "issuer.ts",
       "mask.ts",
       "requestSentences.ts",
+      "times.ts",
     ],
     folders: { contract: [], policy: ["contract"] },
   },
@@ -336,8 +340,8 @@ describe("the gateway process", () => {
       "server/OperatorError.ts",
       "server/addresses.ts",
       "server/gateway/protocol.ts",
-      "server/hasEnded.ts",
       "server/http/limits/memoryCounts.ts",
+      "server/periods.ts",
       "server/process/logging.ts",
     ]);
   });

@@ -2,6 +2,7 @@ import { once } from "node:events";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Worker } from "node:worker_threads";
+import { MINUTE } from "@gatehouse-access/sdk/times";
 import { Client } from "undici";
 import { agentCall } from "../../test/support/fleet.ts";
 import {
@@ -22,7 +23,7 @@ import type { SshOrder } from "./sshAttacker.ts";
 /** The user of the healthy client. */
 const HEALTHY = "fleet";
 /** Maximum time for a response, in milliseconds. A service that needs more time counts as unresponsive. */
-const PATIENCE = 60_000;
+const PATIENCE = MINUTE;
 
 /** Returns the median, the 99th percentile and the maximum of times in milliseconds. */
 const spread = (times: readonly number[]): readonly [p50: number, p99: number, worst: number] => [

@@ -9,7 +9,7 @@ import type { TestIssuer } from "../../test/support/issuer.ts";
 import { percentile } from "../measuring.ts";
 import { startService } from "../processes.ts";
 import type { BenchRequest } from "../server/cases.ts";
-import { fill, timeText } from "../server/databases.ts";
+import { fill, storedTime } from "../server/databases.ts";
 import { login, namespaceToken } from "../server/measure.ts";
 import { contentsOf, type NamespaceName, PASSWORD, tenantOf } from "../server/namespaces.ts";
 import { LIST } from "./attacker.ts";
@@ -73,7 +73,7 @@ interface Run {
 /** Adds the hostile tenant of a case to the database. */
 async function addTenant({ url, issuer }: Run, name: TenantCaseName): Promise<void> {
   const [tenantId, user] = [tenantIdOf(name), hostileName(name).toLowerCase()];
-  const now = timeText(Date.now());
+  const now = storedTime(Date.now());
   const passwordHash = await hashPassword(PASSWORD);
   await fill(url, async (insert) => {
     const email = `${user}@example.com`;

@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import type { Database } from "../../server/dist/db/Database.js";
 import { openDatabase } from "../../server/dist/db/openDatabase.js";
+import { sqliteTime } from "../../server/dist/db/sqlite/adapter.js";
 import { hashPassword } from "../../server/dist/secrets/passwords.js";
 import { startPostgresql } from "../../test/support/postgresql/server.ts";
 import {
@@ -94,7 +95,7 @@ export const seed = (url: string, namespaces: readonly NamespaceName[]): Promise
   fill(url, (insert) => addNamespaces(insert, namespaces));
 
 async function addNamespaces(insert: Insert, namespaces: readonly NamespaceName[]): Promise<void> {
-  const now = timeText(Date.now());
+  const now = storedTime(Date.now());
   const common = { passwordHash: await hashPassword(PASSWORD), createdAt: now };
   const owners = USERNAMES.map((name) => ({ id: name, username: name, email: `${name}@example.com` }));
   await insert("User", USERNAMES.length + OTHER_USERS, (index) => {
@@ -119,9 +120,8 @@ async function addNamespaces(insert: Insert, namespaces: readonly NamespaceName[
   }
 }
 
-/** Formats a time as a text that both databases accept. SQLite stores the text as it is. */
-export const timeText = (milliseconds: number): string =>
-  new Date(milliseconds).toISOString().replace("Z", "+00:00");
+/** Returns a time as a text that both databases accept. SQLite stores the text as it is. */
+export const storedTime = (milliseconds: number): string => sqliteTime(new Date(milliseconds));
 
 function deviceRow(name: NamespaceName, index: number, pending: boolean) {
   const { public_key: publicKey, tenant_id: tenantId, identity, info } = reportOf(name, index);
@@ -138,10 +138,10 @@ function deviceRow(name: NamespaceName, index: number, pending: boolean) {
     infoPlatform: info.platform,
     status: pending || index % 10 === 9 ? "pending" : "accepted",
     remoteAddr: "127.0.0.1",
-    createdAt: timeText(Date.now()),
-    statusUpdatedAt: timeText(Date.now()),
+    createdAt: storedTime(Date.now()),
+    statusUpdatedAt: storedTime(Date.now()),
     // Each device has a different time of the last report, as in a real fleet.
-    lastSeen: timeText(Date.now() - index),
+    lastSeen: storedTime(Date.now() - index),
   };
 }
 

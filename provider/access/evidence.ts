@@ -107,7 +107,7 @@ export function accessEvidence(
       ...(typeof known === "string" && known !== "" && { owner: known }),
       declaredBy: by ? `${by.resource} of ${by.project}/${by.stack}` : null,
       isManaged: isKnown ? isManaged : null,
-      ...endOf(object, declared),
+      ...knownEnd(object, declared),
     };
   });
   const byId = new Map(objects.map((object) => [`${object.kind} ${object.id}`, object]));
@@ -153,7 +153,7 @@ function kindWith<P extends "subject" | "decision">(part: P, value: Deciding[P])
 }
 
 /** Returns the end on the service, or the declared end that the server does not know. */
-function endOf({ state }: LiveObject, declared: NonNullable<OwnResource["outputs"]>) {
+function knownEnd({ state }: LiveObject, declared: NonNullable<OwnResource["outputs"]>) {
   if (typeof state.expiresAt === "string" && state.expiresAt !== "")
     return { until: state.expiresAt, ends: "enforced" as const };
   const { expiryStatus, expiresAt } = declared;

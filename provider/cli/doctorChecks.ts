@@ -16,6 +16,7 @@ import {
   readClaims,
   sshAccessModeOf,
 } from "@gatehouse-access/sdk";
+import { HOUR } from "@gatehouse-access/sdk/times";
 import { fileError, INSTALL, StackSelectionError } from "../engine/errors.ts";
 import { ifThere, parseJsonFile } from "../engine/files.ts";
 import { type EngineName, findOnPath, openStack, type Project, selectedEngine } from "../engine/index.ts";
@@ -275,7 +276,7 @@ async function checkCredential(run: Run): Promise<Finding> {
   if (workload) return ok(`${found}, session can be renewed until ${workload.renewableUntil.toISOString()}`);
   if (end === undefined) return ok(found);
   const text = `${found}, expires at ${end.toISOString()}`;
-  const isSoon = end.getTime() - Date.now() < 24 * 3_600_000;
+  const isSoon = end.getTime() - Date.now() < 24 * HOUR;
   return isSoon ? problem("warning", text, "Set GATEHOUSE_TOKEN to a new token.") : ok(text);
 }
 

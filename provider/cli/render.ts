@@ -14,7 +14,7 @@ import {
   urnType,
 } from "../engine/index.ts";
 import type { AccessMapMeta } from "../map/accessMapData.ts";
-import { printable, printableLines, timeText, valueJson } from "../words.ts";
+import { displayTime, printable, printableLines, valueJson } from "../words.ts";
 import { writeOutput } from "./writeOutput.ts";
 
 export type Colors = ReturnType<typeof pc.createColors>;
@@ -164,7 +164,7 @@ export async function writeAccessMap(
 ): Promise<void> {
   const { accessMapData } = await import("../map/accessMapData.ts");
   const { accessMapHtml, unknownMapHtml } = await import("../map/accessMapHtml.ts");
-  const data = accessMapData(before, after, { ...meta, when: timeText(new Date().toISOString()) });
+  const data = accessMapData(before, after, { ...meta, when: displayTime(new Date().toISOString()) });
   const html = accessUnknown === undefined ? accessMapHtml(data) : unknownMapHtml(data, accessUnknown);
   await writeOutput(file, html);
   stderr.write(`Wrote the access map to ${file}\n`);

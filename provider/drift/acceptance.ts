@@ -1,4 +1,5 @@
 import type { FieldPath } from "@gatehouse-access/sdk/errors";
+import { DAY } from "@gatehouse-access/sdk/times";
 import { holds, type Shown, type ShownStep, type Step, typeName } from "../engine/index.ts";
 import { exceptionLine } from "../estate/coverage.ts";
 import { declarable, definitionOf, type LiveObject } from "../estate/liveObjects.ts";
@@ -22,7 +23,6 @@ export interface AcceptingProgram {
 }
 
 const EXCEPTED_DAYS = 30;
-const DAY = 24 * 60 * 60_000;
 
 /** Returns the changes to a program that accept the drift, for users who want to keep the live objects as they are. */
 export function acceptanceOf(

@@ -1,13 +1,12 @@
 import { expiryOf, SOON_DAYS } from "@gatehouse-access/sdk/policy";
+import { DAY } from "@gatehouse-access/sdk/times";
 import { type Exception, exceptionFor, type OwnResource } from "../estate/coverage.ts";
 import { apiKeysOf } from "../kinds/apiKey.ts";
 import type { NamespaceState } from "../kinds/namespaceState.ts";
 import { definitionsByName } from "../resources/index.ts";
 import { apiKeyIdentity, type KeyIdentity } from "../service/listings.ts";
-import { timeText } from "../words.ts";
+import { displayTime } from "../words.ts";
 import type { ExpiringKey } from "./driftReport.ts";
-
-const DAY = 24 * 60 * 60 * 1000;
 
 /**
  * Returns the API keys that have expired or expire soon. A key whose resource sets `rotateBefore` is reported that
@@ -42,8 +41,8 @@ export function expiringKeys(
     const expiresAt = ends.toISOString();
     const what =
       ends <= now
-        ? `expired at ${timeText(expiresAt)}; replace or revoke the key`
-        : `expires at ${timeText(expiresAt)}; replace the key before this time`;
+        ? `expired at ${displayTime(expiresAt)}; replace or revoke the key`
+        : `expires at ${displayTime(expiresAt)}; replace the key before this time`;
     return [{ tenant, name, expiresAt, message: `API key ${JSON.stringify(name)} (${role}) ${what}` }];
   });
 }

@@ -12,7 +12,7 @@ import {
   EXCEPTIONS_FILE,
   type Exception,
   endedObjects,
-  hasEnded,
+  isExceptionOver,
   ManagedObjects,
   matchesException,
   namespacesUsedBy,
@@ -410,7 +410,7 @@ function exceptionNotes(
     const isNeeded = all.some((object) => matchesException(exception, object));
     const where = `${EXCEPTIONS_FILE}:${exception.line}`;
     if (!isNeeded) return [`${where}: this exception matches no unmanaged object; remove the exception`];
-    return hasEnded(exception, now)
+    return isExceptionOver(exception, now)
       ? [`${where}: this exception ended on ${exception.until}; renew or remove the exception`]
       : [];
   });

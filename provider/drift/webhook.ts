@@ -1,4 +1,5 @@
 import { ConfigurationError, type Environment, environmentValue } from "@gatehouse-access/sdk";
+import { MINUTE } from "@gatehouse-access/sdk/times";
 import { EnvHttpProxyAgent, RetryAgent, request } from "undici";
 import { EngineError } from "../engine/index.ts";
 import { packageVersion } from "../packageFile.ts";
@@ -9,7 +10,7 @@ import { packageVersion } from "../packageFile.ts";
 const WEBHOOK_VARIABLE = "GATEHOUSE_NOTIFY_URL";
 
 /** Time limits in milliseconds: to connect, to receive a response, and for all attempts together. */
-const [CONNECT, RESPONSE, DEADLINE] = [5_000, 10_000, 60_000];
+const [CONNECT, RESPONSE, DEADLINE] = [5_000, 10_000, MINUTE];
 /** Maximum number of retries, and the first pause in milliseconds. Each further pause is twice as long. */
 const [REPEATS, PAUSE] = [4, 1_000];
 

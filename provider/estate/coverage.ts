@@ -1,6 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { tenantId } from "@gatehouse-access/sdk/contract";
+import { DAY } from "@gatehouse-access/sdk/times";
 import { z } from "zod";
 import { EngineError, fileError, ifThere, type StateResource } from "../engine/index.ts";
 import { kindOf, kindsWith } from "../kinds/index.ts";
@@ -243,7 +244,6 @@ export interface Exception {
   readonly line: number;
 }
 
-const DAY = 24 * 60 * 60_000;
 const LINE = /^(?<kind>\S+)\s+(?<id>"(?:[^"\\]|\\.)*"|\S+)\s+until\s+(?<until>\S+?):\s+(?<reason>\S.*)$/u;
 const FORM = 'must have the form <kind> <id> until <YYYY-MM-DD>: <reason>; put an id with white space in "…"';
 
@@ -281,7 +281,7 @@ function unquoted(text: string, refuse: (why: string) => Error): string {
 }
 
 /** True if the last day of an exception is over. */
-export const hasEnded = ({ until }: Exception, now: Date): boolean =>
+export const isExceptionOver = ({ until }: Exception, now: Date): boolean =>
   now.getTime() >= Date.parse(until) + DAY;
 
 /**
@@ -293,7 +293,9 @@ export function exceptionFor(
   object: LiveObject,
   now: Date,
 ): Exception | undefined {
-  return exceptions.find((exception) => matchesException(exception, object) && !hasEnded(exception, now));
+  return exceptions.find(
+    (exception) => matchesException(exception, object) && !isExceptionOver(exception, now),
+  );
 }
 
 /** True if an exception matches an object, even after its end. */

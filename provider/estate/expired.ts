@@ -1,5 +1,6 @@
-import { hasPassed } from "@gatehouse-access/sdk/policy";
+import { canonicalTime, hasPassed, isTime } from "@gatehouse-access/sdk/times";
 import type { StateResource } from "../engine/index.ts";
+import { hasEnded } from "../resources/validity.ts";
 import { idWithin } from "../resources/values.ts";
 import { urnName } from "../urn.ts";
 import { agoText } from "../words.ts";
@@ -61,14 +62,13 @@ export function stateExpiry(resources: readonly StateResource[]) {
     const { expiryStatus = "none", expiresAt } = outputs;
     if (!definition || expiryStatus === "none" || id === undefined) continue;
     const name = urnName(urn);
-    const isTime = typeof expiresAt === "string" && !Number.isNaN(Date.parse(expiresAt));
-    if (!isTime || typeof expiryStatus !== "string") {
+    if (typeof expiresAt !== "string" || !isTime(expiresAt) || typeof expiryStatus !== "string") {
       notEvaluated.push(`${definition.name} ${name}: the state does not contain its end in plaintext`);
     } else if (hasPassed(expiresAt, now)) {
       const object = { definition, id, name, state: outputs, urn };
       const status = expiryStatus as ExpiredObject["status"];
       // States of Terraform keep the notation of the configuration.
-      const expiry = { urn, expiresAt: new Date(expiresAt).toISOString(), status };
+      const expiry = { urn, expiresAt: canonicalTime(expiresAt), status };
       expired.push({ ...object, shown: expiredObject(object, expiry) });
     }
   }
@@ -79,7 +79,7 @@ export function stateExpiry(resources: readonly StateResource[]) {
 export const hasEndedOnService = ({ state = {} }: Pick<LiveObject, "state">): boolean =>
   state.expiryStatus === "enforced" &&
   typeof state.expiresAt === "string" &&
-  hasPassed(state.expiresAt, new Date());
+  hasEnded(state.expiresAt, new Date());
 
 const REMEDIES: Readonly<Partial<Record<ExpiredObject["status"], string>>> = {
   "by-run": "; the access continues until the next run or gatehouse expire",

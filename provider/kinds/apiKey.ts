@@ -1,5 +1,6 @@
 import { ROLES, type Role } from "@gatehouse-access/sdk/contract";
 import { expiryOf } from "@gatehouse-access/sdk/policy";
+import { DAY } from "@gatehouse-access/sdk/times";
 import type { ResourceValues, Shown } from "../engine/index.ts";
 import { overlapDays } from "../resources/apiKey.ts";
 import { definitionsByName } from "../resources/index.ts";
@@ -16,8 +17,6 @@ import { hasOwnCredential, isHidden, nameIn, outputOf, type PlannedStep } from "
 import { gainedRole } from "./roles.ts";
 
 const definition = definitionsByName.ApiKey;
-
-const DAY_MS = 86_400_000;
 
 interface KeyState {
   readonly tenant: string;
@@ -161,7 +160,7 @@ function createKey(draft: Draft, planned: PlannedStep, inputs: Values): void {
     createdBy: "",
     name: typeof declared === "string" && !isHidden(declared) ? nameIn(planned) : generated,
     role: inputs.role ?? restored ?? creator,
-    expiresAt: validDays === -1 ? "" : new Date(now.getTime() + Number(validDays) * DAY_MS).toISOString(),
+    expiresAt: validDays === -1 ? "" : new Date(now.getTime() + Number(validDays) * DAY).toISOString(),
   };
   draft.put(definition, step.urn, state, {
     definition,
@@ -230,7 +229,7 @@ function apiKeyChanges(before: readonly Keyed[], after: readonly Keyed[]): ApiKe
     if (isSame) return [];
     const until = endIn(key);
     if (!old) return [{ change: "added", name, to: role, until }];
-    const isLonger = validityOf(key) > validityOf(old) + DAY_MS;
+    const isLonger = validityOf(key) > validityOf(old) + DAY;
     const ends = { until, untilBefore: endIn(old), ...(isLonger && { isLonger }) };
     return [{ change: "replaced", name, from: old.role, to: role, ...ends }];
   });

@@ -4,7 +4,7 @@ import { definitionsByName } from "../resources/index.ts";
 import { idWithin, sameInputs } from "../resources/values.ts";
 import type { Connection } from "../service/connection.ts";
 import type { Draft } from "./draft.ts";
-import { endOf, type Kind, listedBy } from "./kind.ts";
+import { type Kind, listedBy, policyEnd } from "./kind.ts";
 import type { HasObjects } from "./namespaceObjects.ts";
 import type { LiveObject, Values } from "./object.ts";
 import { outputOf, type PlannedStep } from "./plannedStep.ts";
@@ -84,7 +84,7 @@ export const rulesOf = (state: HasObjects): AccessRule[] =>
 
 function accessRule(state: RuleState): AccessRule {
   const { ruleId: id, action, active, priority, sourceIp, username, filter } = state;
-  return { id, action, active, priority, sourceIp, username, filter, ...endOf(state) };
+  return { id, action, active, priority, sourceIp, username, filter, ...policyEnd(state) };
 }
 
 /** Returns the key of the equal live rule that a new resource adopts. Undefined if it adopts no rule. */

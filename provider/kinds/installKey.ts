@@ -1,5 +1,6 @@
+import { DAY } from "@gatehouse-access/sdk/times";
 import { definitionsByName } from "../resources/index.ts";
-import { hasPassed, NEVER } from "../resources/validity.ts";
+import { hasEnded, NEVER } from "../resources/validity.ts";
 import { canonical, idWithin } from "../resources/values.ts";
 import { PLAIN, type Style } from "../style.ts";
 import { byTexts } from "../words.ts";
@@ -11,8 +12,6 @@ import type { Values } from "./object.ts";
 import { outputOf, type PlannedStep } from "./plannedStep.ts";
 
 const definition = definitionsByName.InstallKey;
-
-const DAY_MS = 86_400_000;
 
 export const installKey: Kind = {
   definition,
@@ -59,9 +58,9 @@ function validity({ now }: Draft, { planned, inputs: { validDays }, object }: Pl
   const { validDays: field } = definition.inputs;
   const declared = planned.before ? planned.before.inputs.validDays : object?.state.validDays;
   const isUnchanged = field !== undefined && validDays === canonical(field, declared);
-  const isSame = object && isUnchanged && !hasPassed(String(object.state.expiresAt), now);
+  const isSame = object && isUnchanged && !hasEnded(String(object.state.expiresAt), now);
   if (isSame) return { validDays: object.state.validDays, expiresAt: object.state.expiresAt };
-  const end = new Date(now.getTime() + Number(validDays) * DAY_MS);
+  const end = new Date(now.getTime() + Number(validDays) * DAY);
   return { expiresAt: validDays === NEVER ? "" : end.toISOString() };
 }
 
@@ -88,7 +87,7 @@ const ENROLLING = [
 function privilege(state: Values): string | undefined {
   const limit = Number(state.usageLimit ?? 0);
   const isUsedUp = limit > 0 && Number(state.usedTimes ?? 0) >= limit;
-  if (state.disabled === true || isUsedUp || hasPassed(String(state.expiresAt), new Date())) return undefined;
+  if (state.disabled === true || isUsedUp || hasEnded(String(state.expiresAt), new Date())) return undefined;
   const limits = ENROLLING.flatMap((name) => {
     const field = definition.inputs[name];
     const value = field ? canonical(field, state[name]) : state[name];

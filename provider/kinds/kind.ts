@@ -10,6 +10,7 @@ import type {
   Principal,
   SubjectFacts,
 } from "@gatehouse-access/sdk/policy";
+import { canonicalTime } from "@gatehouse-access/sdk/times";
 import type { ResourceValues } from "../engine/index.ts";
 import type { Listed, ResourceDefinition } from "../resources/definition.ts";
 import type { Connection } from "../service/connection.ts";
@@ -174,7 +175,7 @@ export interface KindPlan {
    * Returns the end of the declared access, in RFC 3339; an empty text if there is none or it is not known.
    * @default the input `expiresAt`
    */
-  readonly endOf?: (after: ResourceValues, now: Date) => string;
+  readonly declaredEnd?: (after: ResourceValues, now: Date) => string;
 }
 
 /** The stages of a plan, in their order. */
@@ -203,11 +204,11 @@ export interface PolicyParts {
 }
 
 /** Returns the end of an object as a policy contains it. Policies are compared, so each time has only one form. */
-export const endOf = ({
+export const policyEnd = ({
   expiresAt,
 }: {
   readonly expiresAt?: string | undefined;
-}): { readonly expiresAt?: string } => (expiresAt ? { expiresAt: new Date(expiresAt).toISOString() } : {});
+}): { readonly expiresAt?: string } => (expiresAt ? { expiresAt: canonicalTime(expiresAt) } : {});
 
 /** The part of a kind of object in decisions about logins. */
 export interface Deciding {

@@ -3,12 +3,13 @@ import {
   type AccessKey,
   type AccessMember,
   expiryOf,
-  hasPassed,
   isLaterEnd,
   type Principal,
 } from "@gatehouse-access/sdk/policy";
+import { DAY } from "@gatehouse-access/sdk/times";
 import { definitionsByName } from "../resources/index.ts";
 import { listedOwner } from "../resources/member.ts";
+import { hasEnded } from "../resources/validity.ts";
 import { idWithin } from "../resources/values.ts";
 import type { Connection } from "../service/connection.ts";
 import { readInvitations } from "../service/invitations.ts";
@@ -18,7 +19,7 @@ import { byTexts, counted, untilText } from "../words.ts";
 import { changeList } from "./changes.ts";
 import { changedEnd, listedNames } from "./changeTexts.ts";
 import type { Draft } from "./draft.ts";
-import { endOf, type Kind, listedBy, type ReadObjects } from "./kind.ts";
+import { type Kind, listedBy, policyEnd, type ReadObjects } from "./kind.ts";
 import type { DecidingFacts, HasObjects } from "./namespaceObjects.ts";
 import type { LiveObject, Objects, Values } from "./object.ts";
 import { outputOf } from "./plannedStep.ts";
@@ -29,10 +30,8 @@ const definition = definitionsByName.Member;
 const WHAT = "members";
 const MISSED = "lockouts cannot be detected";
 
-const DAY_MS = 86_400_000;
-
 /** Validity period of an invitation in milliseconds (rules section 5). */
-const INVITATION_MS = 7 * DAY_MS;
+const INVITATION_MS = 7 * DAY;
 
 /** The role of the user who owns a namespace. No program declares this user as a member. */
 const OWNER = "owner";
@@ -189,7 +188,7 @@ function ownersOf(keys: readonly AccessKey[]): ReadonlySet<string | undefined> {
 /** A user whose id the service does not return has the e-mail address as id. */
 function accessMember(object: LiveObject): AccessMember {
   const { userId, accountEmail: email, status, expiresAt } = stateOf(object);
-  return { id: userId || email, email, isAccepted: status === "accepted", ...endOf({ expiresAt }) };
+  return { id: userId || email, email, isAccepted: status === "accepted", ...policyEnd({ expiresAt }) };
 }
 
 function principal(object: LiveObject, { userKeys }: DecidingFacts): Principal {
@@ -233,7 +232,7 @@ export const invitedAsMembers = (members: Objects): Objects =>
 
 /** True if a membership has an end that has passed. */
 export const hasMembershipEnded = ({ accessExpiresAt }: Pick<Member, "accessExpiresAt">, at: Date): boolean =>
-  accessExpiresAt !== undefined && hasPassed(accessExpiresAt, at);
+  hasEnded(accessExpiresAt ?? "", at);
 
 /** A member who is added, is removed, or gets another role or another end of the membership. */
 export interface MemberChange {
@@ -262,21 +261,21 @@ export function memberChanges(
   const was = new Map(before.map((member) => [member.email, member]));
   const is = new Map(after.map((member) => [member.email, member]));
   const now = new Date();
-  const hasEnded = (member: Roled) => hasMembershipEnded(member, now);
+  const isOver = (member: Roled) => hasMembershipEnded(member, now);
   const changes = [...new Set([...was.keys(), ...is.keys()])].flatMap((email): MemberChange[] => {
     const member = is.get(email);
     const present = was.get(email);
     // A membership that has ended gives no role.
-    const old = present && hasEnded(present) ? undefined : present;
-    if (!old && (!member || hasEnded(member))) return [];
+    const old = present && isOver(present) ? undefined : present;
+    if (!old && (!member || isOver(member))) return [];
     const [from, to] = [old?.role, member?.role];
     const [untilBefore = null, until = null] = [old, member].map(
-      (one) => endOf({ expiresAt: one?.accessExpiresAt }).expiresAt,
+      (one) => policyEnd({ expiresAt: one?.accessExpiresAt }).expiresAt,
     );
     const isEndChanged = member !== undefined && until !== untilBefore;
     if (from === to && !isEndChanged) return [];
     const change = from === undefined ? "added" : to === undefined ? "removed" : from === to ? "end" : "role";
-    const isEnded = !member || hasEnded(member);
+    const isEnded = !member || isOver(member);
     const owned = keys.filter(
       ({ state: { ownerId } }) => ownerId && [old?.id, email].includes(String(ownerId)),
     );

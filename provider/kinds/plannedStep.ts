@@ -1,3 +1,4 @@
+import { canonicalTime, isTime } from "@gatehouse-access/sdk/times";
 import type { ResourceValues, Step } from "../engine/index.ts";
 import type { InputField, ResourceDefinition } from "../resources/definition.ts";
 import { canonical } from "../resources/values.ts";
@@ -86,8 +87,8 @@ export function outputOf({ outputs }: ResourceValues, name: string): string {
  */
 export function declaredEnd({ inputs: { expiresAt } }: ResourceValues): string {
   if (typeof expiresAt !== "string" || expiresAt === "") return "";
-  if (Number.isNaN(Date.parse(expiresAt))) throw new UnpredictableError("its expiresAt is not a valid time");
-  return new Date(expiresAt).toISOString();
+  if (!isTime(expiresAt)) throw new UnpredictableError("its expiresAt is not a valid time");
+  return canonicalTime(expiresAt);
 }
 
 /** Returns the name that a resource declares; the name of the resource if the declared name is not known yet. */

@@ -5,7 +5,7 @@ import { definitionsByName } from "../resources/index.ts";
 import { sshFingerprintOf } from "../resources/publicKey.ts";
 import { idWithin } from "../resources/values.ts";
 import type { Draft } from "./draft.ts";
-import { endOf, type Kind, listedBy } from "./kind.ts";
+import { type Kind, listedBy, policyEnd } from "./kind.ts";
 import { userIdOf } from "./member.ts";
 import type { DecidingFacts } from "./namespaceObjects.ts";
 import type { Values } from "./object.ts";
@@ -68,7 +68,7 @@ function accessKey(state: KeyState, { enforcesExpiry, hasAccessModes }: Deciding
     filter,
     ...(refusedType !== undefined && { refusedType }),
     ...(sshFingerprint !== undefined && { sshFingerprint }),
-    ...endOf(state),
+    ...policyEnd(state),
     ...(ownerId && { owner: ownerId }),
   };
 }

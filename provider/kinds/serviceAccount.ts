@@ -1,5 +1,6 @@
 import { parseSshPublicKey, sha256Fingerprint } from "@gatehouse-access/sdk/contract";
 import type { Principal, SshIdentity } from "@gatehouse-access/sdk/policy";
+import { DAY } from "@gatehouse-access/sdk/times";
 import type { ResourceValues } from "../engine/index.ts";
 import { definitionsByName } from "../resources/index.ts";
 import { NEVER } from "../resources/validity.ts";
@@ -12,8 +13,6 @@ import type { LiveObject, Objects, Values } from "./object.ts";
 import { isHidden, outputOf, type PlannedStep } from "./plannedStep.ts";
 
 const definition = definitionsByName.ServiceAccount;
-
-const DAY_MS = 86_400_000;
 
 /** The role of service accounts on servers that do not list them as members. */
 const ROLE = "service";
@@ -69,12 +68,12 @@ export const serviceAccount: Kind = {
         accountId: key,
         fingerprint: fingerprintOf(String(data)),
         consumedAt: "",
-        expiresAt: endOf(after, Number(validDays), draft.now),
+        expiresAt: keyEnd(after, Number(validDays), draft.now),
       };
     },
-    endOf: (after, now) => {
+    declaredEnd: (after, now) => {
       const { validDays = NEVER } = after.inputs;
-      return typeof validDays === "number" ? endOf(after, validDays, now) : "";
+      return typeof validDays === "number" ? keyEnd(after, validDays, now) : "";
     },
   },
   decides: {
@@ -89,10 +88,10 @@ export const serviceAccount: Kind = {
 
 const fingerprintOf = (line: string): string => sha256Fingerprint(parseSshPublicKey(line));
 
-function endOf({ outputs }: ResourceValues, validDays: number, now: Date): string {
+function keyEnd({ outputs }: ResourceValues, validDays: number, now: Date): string {
   const { expiresAt } = outputs;
   if (typeof expiresAt === "string" && !isHidden(expiresAt)) return expiresAt;
-  return validDays === NEVER ? "" : new Date(now.getTime() + validDays * DAY_MS).toISOString();
+  return validDays === NEVER ? "" : new Date(now.getTime() + validDays * DAY).toISOString();
 }
 
 function principal({ state, facts }: LiveObject): Principal {

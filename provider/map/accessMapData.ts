@@ -1,4 +1,5 @@
-import { type Access, type EvaluatedLogins, hasPassed, subjectFacts } from "@gatehouse-access/sdk/policy";
+import { type Access, type EvaluatedLogins, subjectFacts } from "@gatehouse-access/sdk/policy";
+import { canonicalTime, hasPassed } from "@gatehouse-access/sdk/times";
 import { byText, byTexts, instantText } from "../words.ts";
 import type { AccessMapData, MapDevice, MapGroup, MapKey, MapSubtitle } from "./data.ts";
 import { addressInWords, CONDITION_WORDS, edgesOf, loginInWords } from "./edges.ts";
@@ -65,7 +66,7 @@ const TIMES_MAX = 20;
 /** Returns the time of the access, and the later times at which access can change, in RFC 3339. */
 function timesOf(before: Access, after: Access): string[] {
   const ends = [before, after].flatMap(({ decider }) => decider.ends);
-  const later = ends.filter((end) => !hasPassed(end, after.time)).map((end) => new Date(end).toISOString());
+  const later = ends.filter((end) => !hasPassed(end, after.time)).map((end) => canonicalTime(end));
   return [...new Set([after.time.toISOString(), ...later])].sort();
 }
 

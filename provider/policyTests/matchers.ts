@@ -11,6 +11,7 @@ import {
   type Principal,
   subjectFacts,
 } from "@gatehouse-access/sdk/policy";
+import { DAY, HOUR, MINUTE } from "@gatehouse-access/sdk/times";
 import { z } from "zod";
 import { counted, firstOf } from "../words.ts";
 import { type QueriedAccess, queriedAccess, readNetworks, readQuery, within } from "./queriedAccess.ts";
@@ -135,7 +136,7 @@ function toExpireWithin(subject: unknown, [duration, query = {}, ...more]: reado
 }
 
 const DURATION = /^([1-9][0-9]{0,5})([mhd])$/;
-const UNITS_MS: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000 };
+const UNITS_MS: Readonly<Record<string, number>> = { m: MINUTE, h: HOUR, d: DAY };
 
 /** Returns a duration in milliseconds, such as `30m`, `24h` or `14d`. @throws TypeError for another value */
 function durationOf(matcher: string, given: unknown): number {
@@ -281,7 +282,6 @@ function example(
   };
 }
 
-const DAY_MS = 86_400_000;
 const NAMED_MAX = 5;
 
 const memberList = z.array(z.object({ email: z.string(), role: z.string() }));
@@ -315,7 +315,7 @@ function everyKeyExpires(subject: unknown, [limit, ...more]: readonly unknown[])
   const unlimited = keys.filter(({ expiresIn }) => expiresIn <= 0);
   const tooLong = keys.filter(({ expiresIn, createdAt }) => {
     const lifeMs = expiresIn * 1000 - Date.parse(createdAt);
-    return expiresIn > 0 && days !== undefined && !(lifeMs <= days * DAY_MS);
+    return expiresIn > 0 && days !== undefined && !(lifeMs <= days * DAY);
   });
   const fault = (some: typeof keys, how: string) =>
     some.length > 0

@@ -2,10 +2,10 @@ import {
   Access,
   type AccessChange,
   accessChanges,
-  hasPassed,
   isLaterEnd,
   subjectFacts,
 } from "@gatehouse-access/sdk/policy";
+import { hasPassed } from "@gatehouse-access/sdk/times";
 import { counted } from "../words.ts";
 import { linesOf, type ReviewedAccess } from "./accessLines.ts";
 

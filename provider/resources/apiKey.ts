@@ -1,6 +1,7 @@
 import { createHash, randomBytes, randomUUID } from "node:crypto";
 import { ConflictError, RequestError } from "@gatehouse-access/sdk";
 import { apiKeys, dateTime, role as roleSchema, tenantId, userId } from "@gatehouse-access/sdk/contract";
+import { DAY } from "@gatehouse-access/sdk/times";
 import { z } from "zod";
 import { type Message, ResourceError, said } from "../resourceError.ts";
 import type { Connection, TenantClient } from "../service/connection.ts";
@@ -23,12 +24,11 @@ import {
 } from "./definition.ts";
 import { giveUpName, type HeldKey, listed, nameOf, rename, revoke } from "./heldKeys.ts";
 import { defineGuarded } from "./lockoutGuard.ts";
-import { hasPassed } from "./validity.ts";
+import { hasEnded } from "./validity.ts";
 
 const { API_KEY_DAYS } = apiKeys;
 type ValidDays = (typeof API_KEY_DAYS)[number];
 
-const DAY = 86_400_000;
 const MAX_NAME = 20;
 
 const days = z.int().min(0);
@@ -167,14 +167,14 @@ export const apiKey = defineGuarded({
     if (ends !== undefined && ends <= now.getTime()) {
       return [{ field: "rotateBefore", replaces: true, reason: rotationReason(state, rotateBefore, now) }];
     }
-    const ended = state.previous.find((old) => hasEnded(old, now));
+    const ended = state.previous.find((old) => hasOverlapEnded(old, now));
     if (!ended) return [];
     const reason = said`the overlap of the replaced key "${ended.name}" ended ${agoText(ended.until, now)}: the run revokes the replaced key`;
     return [{ field: "overlap", replaces: false, reason }];
   },
 
   missing: ({ expiresAt = "" }, now) =>
-    hasPassed(expiresAt, now)
+    hasEnded(expiresAt, now)
       ? `expired ${agoText(expiresAt, now)} and no longer exists; the next run creates a new key`
       : "was revoked or deleted outside the program; the next run creates a new key",
 
@@ -305,7 +305,7 @@ function rotationReason(
   rotateBefore: number,
   now: Date,
 ): Message {
-  if (!hasPassed(expiresAt, now)) {
+  if (!hasEnded(expiresAt, now)) {
     return said`expires ${inText(expiresAt, now)}, ${{ field: "rotateBefore" }} ${rotateBefore}: the run replaces the key`;
   }
   const lived = (Date.parse(expiresAt) - Date.parse(createdAt)) / DAY;
@@ -437,7 +437,7 @@ function overlapOf(replaced: KeyState | undefined, overlap: number): Previous[] 
   if (!replaced || overlap === 0) return [];
   const { expiresAt, previous } = replaced;
   const now = new Date();
-  if (hasPassed(expiresAt, now)) return previous;
+  if (hasEnded(expiresAt, now)) return previous;
   const until = now.getTime() + overlap * DAY;
   return carriedOn(replaced, new Date(expiresAt ? Math.min(until, Date.parse(expiresAt)) : until));
 }
@@ -450,7 +450,7 @@ function carriedOn({ previous, tenant, name, createdAt, createdBy }: KeyState, u
   return [...previous, { tenant, name, createdAt, createdBy, until: until.toISOString() }];
 }
 
-const hasEnded = (old: Previous, now: Date) => hasPassed(old.until, now);
+const hasOverlapEnded = (old: Previous, now: Date) => hasEnded(old.until, now);
 
 /**
  * Returns the state of a key that was revoked out of band while replaced keys still work. Undefined if no replaced key
@@ -469,8 +469,8 @@ async function endedAlone(connection: Connection, id: string, state: Readonly<Pa
 /** Revokes the keys whose overlap has ended, and returns the other keys. */
 async function revokeEnded(connection: Connection, keys: readonly Previous[]): Promise<Previous[]> {
   const now = new Date();
-  for (const old of keys) if (hasEnded(old, now)) await revoke(connection, old);
-  return keys.filter((old) => !hasEnded(old, now));
+  for (const old of keys) if (hasOverlapEnded(old, now)) await revoke(connection, old);
+  return keys.filter((old) => !hasOverlapEnded(old, now));
 }
 
 const settingsOf = (inputs: Partial<Inputs>) => ({

@@ -1,4 +1,5 @@
 import { publicKeys } from "@gatehouse-access/sdk/contract";
+import { canonicalTime, isTime } from "@gatehouse-access/sdk/times";
 import { z } from "zod";
 import { ResourceError, said } from "../resourceError.ts";
 import type { Connection } from "../service/connection.ts";
@@ -15,7 +16,7 @@ import {
   type ResourceDefinition,
   type State,
 } from "./definition.ts";
-import { hasPassed, timeText } from "./validity.ts";
+import { hasEnded, stateTime } from "./validity.ts";
 import { sameValue } from "./values.ts";
 
 const wireEnd = publicKeys.createPublicKey.body.shape.expires_at.unwrap().unwrap();
@@ -45,7 +46,7 @@ export const expiryInputs = (subject: string, effect: string) => ({
     description: `The time from which ${effect}, in RFC 3339 format with an offset. Omit the input if ${subject} does not expire. Must be in the future when ${subject} is created. An expired object stays in the state until you delete its declaration.`,
     default: "",
     // Plans contain marks instead of times that are secret or unknown.
-    canonical: (time) => (Number.isNaN(Date.parse(time)) ? time : timeText(time)),
+    canonical: (time) => (isTime(time) ? canonicalTime(time) : time),
   }),
 });
 
@@ -63,7 +64,7 @@ export const expiryOutputs = {
 export const endState = (end: string | undefined): End =>
   end === undefined
     ? { expiresAt: "", expiryStatus: "none" }
-    : { expiresAt: timeText(end), expiryStatus: "enforced" };
+    : { expiresAt: stateTime(end), expiryStatus: "enforced" };
 
 /** Returns the end for a create, or for an update of a state. Null removes the end, undefined keeps it. */
 export function endToSend({ expiresAt = "" }: Local, state: Local = {}): string | null | undefined {
@@ -80,7 +81,7 @@ export function defineExpiring<
   O extends Outputs & typeof expiryOutputs,
 >(definition: ResourceDefinition<I, O>): ResourceDefinition<I, O> {
   const { needs, stale, find, create, read, update } = definition;
-  const isOver = ({ expiresAt = "" }: Local, now = new Date()) => hasPassed(expiresAt, now);
+  const isOver = ({ expiresAt = "" }: Local, now = new Date()) => hasEnded(expiresAt, now);
   const remove: typeof definition.delete = async (connection, id, state, isClaimed) => {
     if (await read(connection, id, state)) await definition.delete(connection, id, state, isClaimed);
   };
@@ -105,9 +106,9 @@ export function defineExpiring<
 
     stale(state, inputs, now) {
       const { expiryStatus } = state as Local;
-      const hasEnded = isOver(inputs as Local, now);
-      if (expiryStatus === "removed") return hasEnded ? [] : [{ field: "expiresAt", replaces: true }];
-      if (!hasEnded) return stale?.(state, inputs, now) ?? [];
+      const isEnded = isOver(inputs as Local, now);
+      if (expiryStatus === "removed") return isEnded ? [] : [{ field: "expiresAt", replaces: true }];
+      if (!isEnded) return stale?.(state, inputs, now) ?? [];
       return expiryStatus === "by-run" ? [{ field: "expiresAt", replaces: false }] : [];
     },
 

@@ -27,7 +27,7 @@ import {
   tenantInput,
   UnfinishedError,
 } from "./definition.ts";
-import { daysOf, daysOnWire, daysSchema, hasPassed, NEVER, timeText } from "./validity.ts";
+import { daysOf, daysOnWire, daysSchema, hasEnded, NEVER, stateTime } from "./validity.ts";
 import { canonicalInputs } from "./values.ts";
 
 const MODES = ["automatic", "manual", "allowlist", "webhook"] as const;
@@ -168,7 +168,7 @@ export const installKey = defineResource({
   },
 
   stale: ({ expiresAt }, _inputs, now) =>
-    hasPassed(expiresAt, now) ? [{ field: "validDays", replaces: false }] : [],
+    hasEnded(expiresAt, now) ? [{ field: "validDays", replaces: false }] : [],
 
   async find(connection, { tenant, name }) {
     const opened = await connection.tenant(tenant);
@@ -276,14 +276,14 @@ async function change(opened: TenantClient, { id, state }: Existing<KeyState>, v
   const { installKeyId } = ids.split(id);
   const found = usableKey(await installKeys.find(installKeyId), state.name);
   const { validDays = NEVER, disabled = false, name } = values;
-  const isExpired = hasPassed(timeText(found.expiresAt), new Date());
+  const isExpired = hasEnded(stateTime(found.expiresAt), new Date());
   const isSame = validDays === state.validDays && !isExpired;
   const expiry = isSame ? {} : { expiresIn: daysOnWire(validDays) ?? null };
   await unlessTaken(opened, name, () => write(opened, found, { ...bodyOf(values), disabled, ...expiry }));
   const changed = usableKey(await installKeys.find(installKeyId), name);
   const key = state.key === "" ? await keyOf(opened, changed) : state.key;
   const { expiresAt } = changed;
-  return toState(opened.tenant, changed, { ...state, ...values, key, expiresAt: timeText(expiresAt) });
+  return toState(opened.tenant, changed, { ...state, ...values, key, expiresAt: stateTime(expiresAt) });
 }
 
 /** Returns the key. @throws ResourceError if the key is missing or revoked */
@@ -380,7 +380,7 @@ function created(
     installKeyId,
     expiresAt: "",
     usedTimes: 0,
-    createdAt: timeText(createdAt),
+    createdAt: stateTime(createdAt),
   };
   return { id: `${tenant}/${installKeyId}`, state };
 }
@@ -395,7 +395,7 @@ const NO_SECRET =
 function toState(tenant: string, found: InstallKey, kept: Kept): KeyState {
   const { mode, ephemeral } = found;
   const isWebhook = mode === "webhook";
-  const expiresAt = timeText(found.expiresAt);
+  const expiresAt = stateTime(found.expiresAt);
   // A change of the expiry counts from its own day, so the days cannot be computed from the time of the creation.
   const isSame = kept.validDays !== undefined && (kept.expiresAt ?? expiresAt) === expiresAt;
   return {
@@ -421,6 +421,6 @@ function toState(tenant: string, found: InstallKey, kept: Kept): KeyState {
     installKeyId: found.id,
     expiresAt,
     usedTimes: found.usedTimes,
-    createdAt: timeText(found.createdAt),
+    createdAt: stateTime(found.createdAt),
   };
 }

@@ -16,7 +16,7 @@ import {
   tenantInput,
 } from "./definition.ts";
 import { canonicalSshKey, lineOf, sshFingerprintOf, sshKeySchema } from "./publicKey.ts";
-import { daysOf, daysOnWire, daysSchema, hasPassed, NEVER, timeText } from "./validity.ts";
+import { daysOf, daysOnWire, daysSchema, hasEnded, NEVER, stateTime } from "./validity.ts";
 
 const fingerprintOf = (line: string): string => sha256Fingerprint(parseSshPublicKey(line));
 
@@ -95,7 +95,7 @@ export const serviceAccount = defineResource({
   },
 
   stale: ({ expiresAt, consumedAt }, _inputs, now) => [
-    ...(hasPassed(expiresAt, now) ? [{ field: "validDays", replaces: true }] : []),
+    ...(hasEnded(expiresAt, now) ? [{ field: "validDays", replaces: true }] : []),
     ...(consumedAt ? [{ field: "singleUse", replaces: true }] : []),
   ],
 
@@ -182,7 +182,7 @@ async function publicKeyLines({ keys }: TenantClient): Promise<ReadonlyMap<strin
 function undeclarable({ data, consumedAt, expiresAt }: AccountState): string | undefined {
   if (data === "") return "the service does not return the public key of a service account";
   // A program that declares such an account would replace it.
-  const isOver = consumedAt !== "" || hasPassed(expiresAt, new Date());
+  const isOver = consumedAt !== "" || hasEnded(expiresAt, new Date());
   return isOver ? "its key has expired or was used up" : undefined;
 }
 
@@ -234,8 +234,8 @@ function toState(tenant: string, account: ServiceAccount, known: Partial<Account
     validDays: key ? daysOf(key.createdAt, key.expiresAt) : (known.validDays ?? NEVER),
     accountId: account.id,
     fingerprint: key?.fingerprint ?? "",
-    expiresAt: timeText(key?.expiresAt ?? null),
-    consumedAt: timeText(key?.consumedAt ?? null),
+    expiresAt: stateTime(key?.expiresAt ?? null),
+    consumedAt: stateTime(key?.consumedAt ?? null),
     createdAt: account.createdAt,
   };
 }

@@ -1,6 +1,5 @@
+import { canonicalTime, DAY, hasPassed, isTime } from "@gatehouse-access/sdk/times";
 import { z } from "zod";
-
-const DAY = 86_400_000;
 
 /** The number of days of an object that never expires. */
 export const NEVER = -1;
@@ -20,7 +19,11 @@ export const daysOf = (createdAt: string, expiresAt: string | null): number =>
   expiresAt === null ? NEVER : Math.max(1, Math.round((Date.parse(expiresAt) - Date.parse(createdAt)) / DAY));
 
 /** Returns a time in the form of states, in milliseconds; empty for null. The response to a create has a finer time. */
-export const timeText = (time: string | null): string => (time === null ? "" : new Date(time).toISOString());
+export const stateTime = (time: string | null): string => (time === null ? "" : canonicalTime(time));
 
-/** Returns true if a time in the form of states has passed. The empty time never passes. */
-export const hasPassed = (time: string, now: Date): boolean => Date.parse(time) <= now.getTime();
+/**
+ * Returns true if the end of an object in a state has passed. An object without an end, whose end is the empty text, has
+ * not ended. An object whose end cannot be read, such as the mark of a secret, has not ended either, so that reviews
+ * report it.
+ */
+export const hasEnded = (end: string, now: Date): boolean => isTime(end) && hasPassed(end, now);

@@ -6,6 +6,7 @@ import {
   lint,
   SOON_DAYS,
 } from "@gatehouse-access/sdk/policy";
+import { DAY } from "@gatehouse-access/sdk/times";
 import type { Plan } from "../engine/index.ts";
 import {
   type Declarer,
@@ -115,7 +116,7 @@ export async function reviewNamespace(
     ...difference.changes,
     ending: {
       withinDays,
-      objects: declaredEnds(planned.steps, by.now, new Date(by.now.getTime() + withinDays * DAY_MS)),
+      objects: declaredEnds(planned.steps, by.now, new Date(by.now.getTime() + withinDays * DAY)),
     },
     lockouts: [
       ...memberLockouts(unended(was, by.now), unended(state, by.now), runningId),
@@ -156,8 +157,6 @@ export async function reviewNamespace(
 /** Returns the members whose membership has not ended. */
 const unended = (state: NamespaceState, now: Date): Member[] =>
   (membersOf(state) ?? []).filter((member) => !hasMembershipEnded(member, now));
-
-const DAY_MS = 86_400_000;
 
 /** Lint options with the objects that the lint checks beside logins. */
 const lintOptions = (state: NamespaceState, expiresWithin: number | undefined): LintOptions =>

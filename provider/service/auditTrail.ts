@@ -1,6 +1,6 @@
 import { type Client, NotFoundError, PermissionError } from "@gatehouse-access/sdk";
 import type { ObjectKind } from "@gatehouse-access/sdk/contract";
-import { timeText } from "../words.ts";
+import { displayTime } from "../words.ts";
 
 /** The change of an object and the actor who made the change, from an entry of the audit trail. */
 export interface TrailNote {
@@ -57,7 +57,7 @@ export function actorText({ actor, address, at, operation, declaredBy }: TrailNo
   }[actor.kind];
   const where = address === "" ? "" : ` from ${address}`;
   const declared = declaredBy ? `, for ${declarationText(declaredBy)} according to the request` : "";
-  return `last changed by ${who}${where}, ${timeText(at)} (${operation}${declared})`;
+  return `last changed by ${who}${where}, ${displayTime(at)} (${operation}${declared})`;
 }
 
 /** Returns the last change of an object. Undefined if the audit trail has no entry for the object. */

@@ -59,7 +59,7 @@ const characterEnd = (text: string, start: number): number =>
   start + ((text.codePointAt(start) ?? 0) > 0xffff ? 2 : 1);
 
 /** Returns the place after a text that follows `start`; the end of the pattern if the text does not follow. */
-function endOf(pattern: string, text: string, start: number): number {
+function positionAfter(pattern: string, text: string, start: number): number {
   const found = pattern.indexOf(text, start);
   return found === -1 ? pattern.length : found + text.length;
 }
@@ -67,9 +67,9 @@ function endOf(pattern: string, text: string, start: number): number {
 function escapeEnd(text: string, start: number): number {
   const name = text[start + 1];
   if (name === undefined) return start + 1;
-  if (name === "Q") return endOf(text, "\\E", start + 2);
+  if (name === "Q") return positionAfter(text, "\\E", start + 2);
   const hasBraces = "pPx".includes(name) && text[start + 2] === "{" && text.includes("}", start + 3);
-  return hasBraces ? endOf(text, "}", start + 3) : characterEnd(text, start + 1);
+  return hasBraces ? positionAfter(text, "}", start + 3) : characterEnd(text, start + 1);
 }
 
 /** Returns the end of a class. A class without a closing bracket extends to the end of the pattern. */
@@ -103,8 +103,8 @@ const isLowerLetter = (character: string | undefined): boolean =>
 
 /** Returns the end of the beginning of a group with a name or with flags: `(?P<name>`, `(?i:`, `(?i)`. */
 function groupEnd(text: string, start: number): number {
-  if (text.startsWith("<", start + 2)) return endOf(text, ">", start + 3);
-  if (text.startsWith("P<", start + 2)) return endOf(text, ">", start + 4);
+  if (text.startsWith("<", start + 2)) return positionAfter(text, ">", start + 3);
+  if (text.startsWith("P<", start + 2)) return positionAfter(text, ">", start + 4);
   let place = start + 2;
   while (place < text.length && text[place] !== ":" && text[place] !== ")") place += 1;
   return Math.min(place + 1, text.length);

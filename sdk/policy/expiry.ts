@@ -1,3 +1,5 @@
+import { hasPassed } from "../times.ts";
+
 /** A member of a namespace, as far as the access by the member's keys depends on the membership. */
 export interface AccessMember {
   /** The id of the user. */
@@ -10,10 +12,10 @@ export interface AccessMember {
   readonly expiresAt?: string | undefined;
 }
 
-/** Returns true if a time in RFC 3339 has passed. Text that is not a time has passed. */
-export const hasPassed = (time: string, at: Date): boolean => !(Date.parse(time) > at.getTime());
-
-/** Returns true if an object with an optional end gives no access at a time. */
+/**
+ * Returns true if an object with an optional end gives no access at a time. An object whose end cannot be read gives no
+ * access.
+ */
 export const hasExpired = ({ expiresAt }: { readonly expiresAt?: string | undefined }, at: Date): boolean =>
   expiresAt !== undefined && hasPassed(expiresAt, at);
 

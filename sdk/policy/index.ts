@@ -62,7 +62,6 @@ export {
   type AccessMember,
   earlier,
   hasExpired,
-  hasPassed,
   isLaterEnd,
   type KeyLapse,
   keyLapse,

@@ -1,3 +1,4 @@
+import { MINUTE } from "@gatehouse-access/sdk/times";
 import type { PrismaClient } from "./generated/sqlite/client.ts";
 import type { Snapshots } from "./sqlite/snapshots.ts";
 
@@ -46,7 +47,7 @@ export type DatabaseLocation =
  * Time without a heartbeat after which an instance of the service counts as ended, in milliseconds. A migration waits
  * for older instances that have not ended.
  */
-export const INSTANCE_LIFETIME = 60_000;
+export const INSTANCE_LIFETIME = MINUTE;
 
 /**
  * Key of the advisory lock that a process holds while it migrates a PostgreSQL database. The key is an arbitrary number

@@ -1,3 +1,4 @@
+import { DAY } from "@gatehouse-access/sdk/times";
 import { recordChange } from "../changes/recordChange.ts";
 import { readRows, sql } from "../db/sql/sql.ts";
 import { inTransaction, within } from "../db/sql/transaction.ts";
@@ -10,8 +11,6 @@ const KINDS = [
   { kind: "firewallRule", model: "FirewallRule", id: "id", end: "expiresAt" },
   { kind: "member", model: "Member", id: "userId", end: "accessExpiresAt" },
 ] as const;
-
-const DAY = 24 * 60 * 60_000;
 
 /**
  * Deletes the keys, rules and memberships that expired longer ago than the configured retention, and that no program

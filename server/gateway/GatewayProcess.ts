@@ -6,6 +6,7 @@ import { createServer, type Server, type Socket } from "node:net";
 import { dirname, extname } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
+import { MINUTE } from "@gatehouse-access/sdk/times";
 import type { FastifyBaseLogger } from "fastify";
 import type { Outage } from "../db/outage.ts";
 import { outageOfWork } from "../errors.ts";
@@ -41,7 +42,7 @@ const MISSED_MAX = 5;
 /** Maximum number of missed reports of a process that counts as ready. */
 const MISSED_READY = 2;
 /** Maximum time, in milliseconds, for the process to start. Modules load slowly on a busy machine. */
-const BEGINNING = 60_000;
+const BEGINNING = MINUTE;
 /** Maximum time, in milliseconds, for the process to end its sessions and exit. */
 const ENDING = 10_000;
 /**
@@ -53,7 +54,7 @@ const PAUSE = { first: 100, longest: 30_000 };
  * Running time, in milliseconds, after which a process counts as stable. If a stable process ends, the pause before its
  * restart is the minimum pause again.
  */
-const SETTLED = 60_000;
+const SETTLED = MINUTE;
 /** Maximum time, in milliseconds, from the creation of a ticket until the process opens the ticket's connection. */
 const TICKET_LIFE = 10_000;
 

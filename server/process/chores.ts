@@ -1,3 +1,4 @@
+import { HOUR, MINUTE, SECOND } from "@gatehouse-access/sdk/times";
 import type { FastifyBaseLogger } from "fastify";
 import { trimAuditTrail } from "../features/audit/handlers.ts";
 import { forgetRemovedDevices, refreshBilling } from "../features/billing/upkeep.ts";
@@ -25,10 +26,6 @@ interface Chore {
   /** @param stop aborted when the service stops. A run that takes long ends soon after it. */
   run(stop: AbortSignal): Promise<void>;
 }
-
-const SECOND = 1000;
-const MINUTE = 60 * SECOND;
-const HOUR = 60 * MINUTE;
 
 /** Objects of the process that chores keep current. */
 interface Kept {

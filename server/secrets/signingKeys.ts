@@ -1,5 +1,6 @@
 import { createHash, createPrivateKey, createPublicKey, generateKeyPair, type KeyObject } from "node:crypto";
 import { promisify } from "node:util";
+import { HOUR } from "@gatehouse-access/sdk/times";
 import type { PrismaClient, SigningKey } from "../db/generated/sqlite/client.ts";
 import { inTransaction, type Transaction } from "../db/sql/transaction.ts";
 import type { Sealer } from "./sealer.ts";
@@ -9,7 +10,7 @@ const MODULUS = 2048;
  * Time, in milliseconds, for which the service trusts a retired key. After this time, the last user token that the key
  * signed has expired.
  */
-const RETIRED_LIFE = 72 * 60 * 60_000;
+const RETIRED_LIFE = 72 * HOUR;
 /**
  * Minimum interval, in milliseconds, between database lookups of unknown keys. Another instance may have created such a
  * key.

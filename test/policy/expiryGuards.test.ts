@@ -1,14 +1,17 @@
 import { expect, test } from "vitest";
 import { isInForce } from "../../sdk/policy/decisions.ts";
-import { hasPassed, keyLapse } from "../../sdk/policy/expiry.ts";
+import { hasExpired, keyLapse } from "../../sdk/policy/expiry.ts";
 
 const AT = new Date("2026-11-30T00:00:00Z");
 const [BEFORE, AFTER] = ["2026-11-29T00:00:00Z", "2026-12-01T00:00:00Z"];
 
-test("a text that is not a time has passed", () => {
-  expect([BEFORE, AFTER, AT.toISOString(), "never"].map((time) => hasPassed(time, AT))).toEqual([
-    true,
+test("an object gives no access after its end, or with an end that is not a time", () => {
+  const ends = [undefined, AFTER, BEFORE, AT.toISOString(), "never", ""];
+  expect(ends.map((expiresAt) => hasExpired({ expiresAt }, AT))).toEqual([
     false,
+    false,
+    true,
+    true,
     true,
     true,
   ]);

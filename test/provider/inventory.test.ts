@@ -4,7 +4,7 @@ import {
   type Exception,
   exceptionFor,
   exceptionLine,
-  hasEnded,
+  isExceptionOver,
   ManagedObjects,
   ownResources,
 } from "../../provider/estate/coverage.ts";
@@ -113,8 +113,8 @@ describe("an exception in access.ignore", () => {
 
   it("is valid until the end of its day", () => {
     const one = exception("PublicKey", "aa", "2026-11-23");
-    expect(hasEnded(one, new Date("2026-11-23T23:59:59.999Z"))).toBe(false);
-    expect(hasEnded(one, new Date("2026-11-24T00:00:00Z"))).toBe(true);
+    expect(isExceptionOver(one, new Date("2026-11-23T23:59:59.999Z"))).toBe(false);
+    expect(isExceptionOver(one, new Date("2026-11-24T00:00:00Z"))).toBe(true);
   });
 
   it("applies to an id, and for a member also to the address, but never to a name, since users can choose names", () => {

@@ -9,7 +9,7 @@ import { type Paint, sectionLines, terminalStyle } from "../../review/report/tex
 import type { TestedNamespace } from "../../review/testedNamespace.ts";
 import { actorText, declarationText } from "../../service/auditTrail.ts";
 import { PLAIN } from "../../style.ts";
-import { counted, printable, timeText } from "../../words.ts";
+import { counted, displayTime, printable } from "../../words.ts";
 import { changedFields } from "../changedFields.ts";
 import {
   type DriftedResource,
@@ -212,6 +212,6 @@ function knownSentences({ effects, by, declaredBy, firstSeen }: Known, style: Re
     ...effects.map(style.text),
     ...(by ? [style.text(actorText(by))] : []),
     ...(declaredBy && !by?.declaredBy ? [style.text(`last declared by ${declarationText(declaredBy)}`)] : []),
-    ...(firstSeen === undefined ? [] : [`first seen ${timeText(firstSeen)}`]),
+    ...(firstSeen === undefined ? [] : [`first seen ${displayTime(firstSeen)}`]),
   ];
 }

@@ -19,7 +19,7 @@ import {
 } from "../../kinds/plannedStep.ts";
 import { Claims, DuplicateDeclarationError } from "../../lifecycle/claims.ts";
 import { definitionsByName } from "../../resources/index.ts";
-import { hasPassed } from "../../resources/validity.ts";
+import { hasEnded } from "../../resources/validity.ts";
 import { idWithin } from "../../resources/values.ts";
 import { stepsOf } from "../steps.ts";
 import {
@@ -227,7 +227,7 @@ function update(draft: Draft, planned: PlannedStep, before: ResourceValues): voi
   const key = keyBefore(planned, before);
   // After the end of the access, a run deletes an object whose end the service does not enforce.
   const isEnforced = draft.live.facts.enforcesExpiry && draft.of(definition)?.has(key) !== false;
-  if (hasPassed(endDeclared(planned), draft.now) && !isEnforced) {
+  if (hasEnded(endDeclared(planned), draft.now) && !isEnforced) {
     draft.remove(definition, key);
     return;
   }

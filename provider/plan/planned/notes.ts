@@ -1,4 +1,4 @@
-import { hasPassed } from "@gatehouse-access/sdk/policy";
+import { hasPassed } from "@gatehouse-access/sdk/times";
 import type { Plan, Shown } from "../../engine/index.ts";
 import { keysWithoutRole } from "../../kinds/apiKey.ts";
 import { findDevice } from "../../kinds/device.ts";
@@ -35,10 +35,10 @@ export const declaredEnds = (steps: readonly PlannedStep[], now: Date, limit: Da
 
 function endIn(planned: PlannedStep, now: Date): string {
   const { after } = planned;
-  const { endOf } = kindOf(planned).plan;
+  const { declaredEnd: declaredEndOf } = kindOf(planned).plan;
   if (!after) return "";
   try {
-    if (endOf) return endOf(after, now);
+    if (declaredEndOf) return declaredEndOf(after, now);
     return isHidden(after.inputs.expiresAt) ? "" : declaredEnd(after);
   } catch (error) {
     // The application of the plan reports an invalid time.

@@ -75,7 +75,7 @@ export class Replacements {
    * Ends the record of a replaced instance, which the state no longer contains after this call. Returns true if a
    * successor has inherited the object.
    */
-  endOf(object: ReplacedObject, instance: string): boolean {
+  endRecord(object: ReplacedObject, instance: string): boolean {
     const done = this.#read("done", object);
     if (!done?.instances.includes(instance)) return false;
     const instances = done.instances.filter((other) => other !== instance);

@@ -301,7 +301,7 @@ export class ResourceCalls {
   /** Deletes an object, unless another instance has inherited it. */
   async #delete(resource: TerraformResource, lifecycle: ResourceLifecycle, prior: Row, before: PrivateData) {
     const object = { typeName: resource.typeName, id: idIn(prior) };
-    if (this.#replacements.endOf(object, instanceIn(before))) return;
+    if (this.#replacements.endRecord(object, instanceIn(before))) return;
     await lifecycle.delete(undefined, object.id, resource.valuesIn(prior), {
       isOthers: (owner, isForeign) => resource.isOthers(before, owner, isForeign),
     });

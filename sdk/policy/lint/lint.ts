@@ -1,6 +1,6 @@
+import { DAY, hasPassed } from "../../times.ts";
 import { type Access, isPrincipal } from "../access.ts";
 import { type AccessRule, isInForce } from "../decisions.ts";
-import { hasPassed } from "../expiry.ts";
 import { isSubject } from "../identity.ts";
 import {
   type Field,
@@ -261,7 +261,6 @@ export interface LintOptions {
 
 /** Default of {@link LintOptions.expiresWithin}. */
 export const SOON_DAYS = 14;
-const DAY = 24 * 60 * 60 * 1000;
 
 /**
  * Converts the expiry that servers return. Returns null if the object never expires (rules section 15, models section

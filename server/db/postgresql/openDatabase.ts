@@ -1,3 +1,4 @@
+import { MINUTE } from "@gatehouse-access/sdk/times";
 import { PrismaPg } from "@prisma/adapter-pg";
 import { reasonOf } from "../../OperatorError.ts";
 import type { Database, MigrationOptions } from "../Database.ts";
@@ -22,9 +23,9 @@ export const SILENCE_TIMEOUT = 10_000;
 /**
  * Time after which the database cancels a statement, in milliseconds. So a statement cannot hold a connection forever.
  */
-const STATEMENT_TIMEOUT = 60_000;
+const STATEMENT_TIMEOUT = MINUTE;
 /** Time after which the database ends an idle transaction, in milliseconds. */
-const IDLE_TRANSACTION_TIMEOUT = 60_000;
+const IDLE_TRANSACTION_TIMEOUT = MINUTE;
 
 /**
  * Makes PostgreSQL use an index instead of a sequential scan if one exists. A serializable transaction that scans a

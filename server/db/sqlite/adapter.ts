@@ -338,7 +338,7 @@ export function columnTypes(
 /** Converts a value to one that SQLite accepts. Times become ISO 8601 text in UTC, which sorts chronologically. */
 function toSqlite(value: unknown, type: ArgType | undefined): unknown {
   if (typeof value === "boolean") return value ? 1 : 0;
-  if (value instanceof Date) return timeText(value);
+  if (value instanceof Date) return sqliteTime(value);
   if (typeof value !== "string") return value;
   switch (type?.scalarType) {
     case "int":
@@ -349,7 +349,7 @@ function toSqlite(value: unknown, type: ArgType | undefined): unknown {
     case "decimal":
       return Number.parseFloat(value);
     case "datetime":
-      return timeText(new Date(value));
+      return sqliteTime(new Date(value));
     case "bytes":
       return Buffer.from(value, "base64");
     default:
@@ -357,4 +357,5 @@ function toSqlite(value: unknown, type: ArgType | undefined): unknown {
   }
 }
 
-const timeText = (time: Date): string => time.toISOString().replace("Z", "+00:00");
+/** Returns a time in the form that SQLite stores. */
+export const sqliteTime = (time: Date): string => time.toISOString().replace("Z", "+00:00");

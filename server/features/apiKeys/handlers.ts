@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { type apiKeys, type PublicOperations, type Role, roleAtLeast } from "@gatehouse-access/sdk/contract";
+import { DAY, SECOND } from "@gatehouse-access/sdk/times";
 import { LRUCache } from "lru-cache";
 import { createOnce } from "../../changes/createOnce.ts";
 import { declaredColumn } from "../../changes/managedObject.ts";
@@ -13,7 +14,6 @@ import { pageOf } from "../../lists/page.ts";
 import { digestOf } from "../../secrets/digest.ts";
 import { declaredApiKey, presentApiKey } from "./apiKey.ts";
 
-const DAY = 24 * 60 * 60;
 const YEAR = 365;
 
 /**
@@ -22,10 +22,10 @@ const YEAR = 365;
  */
 export function expiryOf(days: number, now: Date): number {
   if (days < 0) return -1;
-  if (days !== YEAR) return Math.floor(now.getTime() / 1000) + days * DAY;
+  if (days !== YEAR) return Math.floor((now.getTime() + days * DAY) / SECOND);
   const end = new Date(now);
   end.setUTCFullYear(end.getUTCFullYear() + 1);
-  return Math.floor(end.getTime() / 1000);
+  return Math.floor(end.getTime() / SECOND);
 }
 
 /**

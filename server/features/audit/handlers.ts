@@ -1,4 +1,5 @@
 import type { audit, Operations } from "@gatehouse-access/sdk/contract";
+import { DAY } from "@gatehouse-access/sdk/times";
 import { readRows, sql } from "../../db/sql/sql.ts";
 import { ownerOf } from "../../http/access/identity.ts";
 import type { Handler, Handlers } from "../../http/handler.ts";
@@ -68,8 +69,6 @@ async function readEntries(services: Services, ids: readonly number[]): Promise<
 export const auditHandlers: Handlers<Pick<Operations, keyof typeof audit & keyof Operations>> = {
   getAuditTrail,
 };
-
-const DAY = 24 * 60 * 60_000;
 
 /** Deletes the audit trail entries that are older than the configured retention. */
 export async function trimAuditTrail(services: Services): Promise<void> {

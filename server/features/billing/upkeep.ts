@@ -1,3 +1,4 @@
+import { MINUTE } from "@gatehouse-access/sdk/times";
 import type { Billing } from "../../db/generated/sqlite/client.ts";
 import { callPaymentGateway } from "../../payments/callPaymentGateway.ts";
 import type { Services } from "../../services.ts";
@@ -14,7 +15,7 @@ const ENDED = "canceled";
  * Maximum duration of a billing request, in milliseconds. After this time, no request from before the deletion of a
  * namespace can still start a subscription. A request calls the gateway a few times, and each call has a timeout.
  */
-const LONGEST_REQUEST = 10 * 60_000;
+const LONGEST_REQUEST = 10 * MINUTE;
 
 /** Reports a namespace's devices to the gateway, and stores the gateway's state of the subscription. */
 async function refresh(services: Services, row: Billing): Promise<void> {

@@ -1,3 +1,4 @@
+import { DAY } from "@gatehouse-access/sdk/times";
 import type { Device, Namespace } from "../../db/generated/sqlite/client.ts";
 import { readRows, type Sql, sql } from "../../db/sql/sql.ts";
 import { ForbiddenError, PaymentError } from "../../errors.ts";
@@ -9,7 +10,7 @@ import { deviceCount } from "./deviceCounts.ts";
  * Time, in milliseconds, for which a removed device counts toward the device limit on a cloud instance (rules section
  * 7).
  */
-const REMOVED_LIFE = 30 * 24 * 60 * 60_000;
+const REMOVED_LIFE = 30 * DAY;
 
 interface Slot {
   readonly status: string;

@@ -1,5 +1,6 @@
 import { createPublicKey, randomUUID, verify } from "node:crypto";
 import { devices, type PublicOperations } from "@gatehouse-access/sdk/contract";
+import { MINUTE } from "@gatehouse-access/sdk/times";
 import type { z } from "zod";
 import { ForbiddenError } from "../../errors.ts";
 import type { Handler } from "../../http/handler.ts";
@@ -7,7 +8,7 @@ import { isSameSecret } from "../../secrets/digest.ts";
 import type { Services } from "../../services.ts";
 
 /** Lifetime of a challenge, in milliseconds. */
-const LIFE = 60_000;
+const LIFE = MINUTE;
 const PURPOSE = "device challenge";
 /** Maximum size of the modulus of a device's RSA key, in bits. {@link EXPONENT} is the exponent of all device keys. */
 const MODULUS_MAX = 4096;

@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import type { Role } from "@gatehouse-access/sdk/contract";
+import { DAY } from "@gatehouse-access/sdk/times";
 import { recordChange } from "../../changes/recordChange.ts";
 import type { Member, User } from "../../db/generated/sqlite/client.ts";
 import { countRows, findRow, putRow } from "../../db/sql/rows.ts";
@@ -13,7 +14,7 @@ import { insertInvited } from "../users/account/createUser.ts";
 import { declaredMember } from "./objects.ts";
 
 /** Lifetime of an invitation, in milliseconds (rules section 5.10). */
-const INVITATION_LIFE = 7 * 24 * 60 * 60_000;
+const INVITATION_LIFE = 7 * DAY;
 /**
  * Maximum number of open invitations in a namespace. For each invitation, the service can send a mail to a person who
  * did not request it.

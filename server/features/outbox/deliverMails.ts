@@ -1,10 +1,9 @@
+import { MINUTE } from "@gatehouse-access/sdk/times";
 import type { FastifyBaseLogger } from "fastify";
 import type { OutgoingMail } from "../../db/generated/sqlite/client.ts";
 import type { Services } from "../../services.ts";
 import { accountMails } from "../users/mails/accountMails.ts";
 import { contentOf } from "./outbox.ts";
-
-const MINUTE = 60_000;
 
 /** Maximum number of mails per run. */
 const BATCH = 50;

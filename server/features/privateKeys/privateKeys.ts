@@ -1,6 +1,7 @@
 import { createPublicKey, createPrivateKey as keyOf, sign } from "node:crypto";
 import { promisify } from "node:util";
 import type { InternalOperations, PublicOperations } from "@gatehouse-access/sdk/contract";
+import { MINUTE } from "@gatehouse-access/sdk/times";
 import { inTransaction, type Transaction } from "../../db/sql/transaction.ts";
 import { ForbiddenError, NotFoundError } from "../../errors.ts";
 import type { Handler } from "../../http/handler.ts";
@@ -9,7 +10,7 @@ import { wireDate } from "../wireDate.ts";
 import { newRsaKeyPair, type RsaKeyPair, sshBlobOf } from "./rsaKeyPair.ts";
 
 /** Lifetime of a key pair for one login, in milliseconds (rules section 7). */
-const LIFE = 60_000;
+const LIFE = MINUTE;
 /** Size, in bits, of a key pair for one login. Clients expect this size. */
 const BITS = 4096;
 const GATEWAY_BITS = 3072;

@@ -1,10 +1,11 @@
+import { MINUTE } from "@gatehouse-access/sdk/times";
 import { SamlError } from "./SamlError.ts";
 import { ASSERTION, children, isNamed, onlyChild, parseXml, textOf } from "./xml.ts";
 
 const BEARER = "urn:oasis:names:tc:SAML:2.0:cm:bearer";
 const TRANSIENT = "urn:oasis:names:tc:SAML:2.0:nameid-format:transient";
 /** Allowed difference between the clocks of two machines, in milliseconds. */
-const SKEW = 60_000;
+const SKEW = MINUTE;
 /** Maximum length of a user's name at the identity provider, in characters (SAML core, section 8.3.7). */
 const NAME_LENGTH = 256;
 

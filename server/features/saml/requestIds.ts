@@ -1,7 +1,8 @@
+import { MINUTE } from "@gatehouse-access/sdk/times";
 import type { Services } from "../../services.ts";
 
 /** Time limit for a login at the identity provider, in milliseconds. */
-const REQUEST_LIFE = 10 * 60_000;
+const REQUEST_LIFE = 10 * MINUTE;
 const PURPOSE = "SAML request";
 
 /**

@@ -1,3 +1,4 @@
+import { HOUR } from "@gatehouse-access/sdk/times";
 import type { FastifyBaseLogger } from "fastify";
 import { readRows, sql } from "../../db/sql/sql.ts";
 import type { Services } from "../../services.ts";
@@ -16,7 +17,7 @@ const MIB = 1024 * 1024;
  * Minimum time since the last activity of a session whose recording is deleted for a quota, in milliseconds. Sessions
  * send keep-alives, so open sessions keep their recordings.
  */
-const MINIMUM_AGE = 60 * 60_000;
+const MINIMUM_AGE = HOUR;
 
 /** A session with a recording, whose size is in bytes. */
 interface OldRecording extends RecordedSession {

@@ -1,3 +1,4 @@
+import { DAY } from "@gatehouse-access/sdk/times";
 import { readRows, sql } from "../../db/sql/sql.ts";
 import type { Services } from "../../services.ts";
 import {
@@ -8,8 +9,6 @@ import {
   RemovalSteps,
   SESSIONS_AT_ONCE,
 } from "./removeSessions.ts";
-
-const DAY = 24 * 60 * 60_000;
 
 /**
  * Returns the times before which the recordings and the sessions that were last active have expired; undefined for those

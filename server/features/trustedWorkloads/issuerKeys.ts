@@ -1,10 +1,10 @@
+import { SECOND } from "@gatehouse-access/sdk/times";
 import { createLocalJWKSet, errors, type JSONWebKeySet, type JWTVerifyGetKey } from "jose";
 import { LRUCache } from "lru-cache";
 import { BusyError } from "../../errors.ts";
 import { DocumentError, type ReadDocument } from "./issuerDocuments.ts";
 import { IssuerReads } from "./issuerReads.ts";
 
-const SECOND = 1000;
 /** Time for which the keys of an issuer are used before they are read again. */
 const LIFE = 600 * SECOND;
 /**

@@ -1,4 +1,5 @@
 import { trustedWorkloads } from "@gatehouse-access/sdk/contract";
+import { HOUR } from "@gatehouse-access/sdk/times";
 import type { TrustedWorkload } from "../../db/generated/sqlite/client.ts";
 import { findRow, insertRows } from "../../db/sql/rows.ts";
 import { inTransaction } from "../../db/sql/transaction.ts";
@@ -23,7 +24,7 @@ export class RejectedToken extends UnauthenticatedError {
 }
 
 /** Time in milliseconds for which uses of expired tokens are kept, because the clocks of instances can differ. */
-const KEPT = 60 * 60_000;
+const KEPT = HOUR;
 
 /**
  * Records the exchange of a token that can be exchanged only once: in all namespaces, also after its workload was deleted.

@@ -1,3 +1,4 @@
+import { SECOND } from "@gatehouse-access/sdk/times";
 import type { Services } from "../../services.ts";
 
 /**
@@ -7,8 +8,8 @@ import type { Services } from "../../services.ts";
 const NEVER = new Date("9999-12-31T23:59:59.999Z");
 
 /** Returns the expiry of a tunnel with this lifetime in seconds. A lifetime of -1 is permanent. */
-export const endOf = (createdAt: Date, ttl: number): Date =>
-  ttl === -1 ? NEVER : new Date(createdAt.getTime() + ttl * 1000);
+export const tunnelExpiry = (createdAt: Date, ttl: number): Date =>
+  ttl === -1 ? NEVER : new Date(createdAt.getTime() + ttl * SECOND);
 
 /** Returns a filter for the tunnels that have not expired. */
 export const living = (services: Services) => ({ expiresAt: { gt: services.now() } });

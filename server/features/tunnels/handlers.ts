@@ -10,7 +10,7 @@ import type { Handler, Handlers, ObjectWrite } from "../../http/handler.ts";
 import { pageOf } from "../../lists/page.ts";
 import type { SqlServices } from "../../services.ts";
 import { requireQuota } from "../requireQuota.ts";
-import { endOf, living } from "./expiry.ts";
+import { living, tunnelExpiry } from "./expiry.ts";
 import { declaredTunnel, presentTunnel } from "./tunnel.ts";
 
 /**
@@ -87,7 +87,7 @@ const createTunnel: ObjectWrite<PublicOperations["createTunnel"]> = async (conte
         port: body.port,
         ttl: BigInt(body.ttl),
         createdAt,
-        expiresAt: endOf(createdAt, body.ttl),
+        expiresAt: tunnelExpiry(createdAt, body.ttl),
         creationKey,
       };
       return (await insertRows(tx, "Tunnel", [created])) ? created : null;

@@ -1,10 +1,10 @@
+import { MINUTE } from "@gatehouse-access/sdk/times";
 import type { LoginFailure } from "../../db/generated/sqlite/client.ts";
 import { inTransaction } from "../../db/sql/transaction.ts";
 import { LockedOutError } from "../../errors.ts";
-import { hasEnded } from "../../hasEnded.ts";
+import { hasPeriodEnded } from "../../periods.ts";
 import type { Services } from "../../services.ts";
 
-const MINUTE = 60_000;
 /** Minimum time for which the service remembers failed logins, in minutes. */
 const FIRST_KEPT = 2;
 
@@ -39,7 +39,7 @@ export async function lockEnd(services: Services, key: LockoutKey): Promise<Date
 
 function lockOf(failure: Pick<LoginFailure, "lockedUntil"> | null, now: Date, maximum: number): Date | null {
   const end = failure?.lockedUntil ?? null;
-  return end && !hasEnded(end.getTime(), now.getTime(), maximum * MINUTE) ? end : null;
+  return end && !hasPeriodEnded(end.getTime(), now.getTime(), maximum * MINUTE) ? end : null;
 }
 
 /**
@@ -47,7 +47,7 @@ function lockOf(failure: Pick<LoginFailure, "lockedUntil"> | null, now: Date, ma
  * @param kept maximum retention of an attempt, in milliseconds
  */
 export const attemptsOf = (failure: LoginFailure | null, now: Date, kept: number): number =>
-  failure && !hasEnded(failure.expiresAt.getTime(), now.getTime(), kept) ? failure.attempts : 0;
+  failure && !hasPeriodEnded(failure.expiresAt.getTime(), now.getTime(), kept) ? failure.attempts : 0;
 
 /**
  * Counts a failed attempt, unless the key is already locked. Returns the end of the lock, or null if the key is not

@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import type { Duplex } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
+import { MINUTE } from "@gatehouse-access/sdk/times";
 import type { FastifyBaseLogger } from "fastify";
 import { LRUCache } from "lru-cache";
 import { recordChange } from "../../changes/recordChange.ts";
@@ -46,7 +47,7 @@ const PROOF_TIMEOUT = 20_000;
  * Minimum interval, in milliseconds, between two audit entries about refused tunnel replacements for the same device,
  * and maximum number of devices for which the service tracks this interval.
  */
-const AUDITED = { every: 10 * 60_000, devices: 10_000 };
+const AUDITED = { every: 10 * MINUTE, devices: 10_000 };
 /**
  * Requires the agent at the other end of a stream to prove that it has the device's private key.
  * @returns the reason why the proof failed; undefined if it succeeded

@@ -1,3 +1,4 @@
+import { MINUTE } from "@gatehouse-access/sdk/times";
 import type { FastifyBaseLogger, FastifyInstance } from "fastify";
 import { LRUCache } from "lru-cache";
 import { readRows, sql } from "../../db/sql/sql.ts";
@@ -9,7 +10,7 @@ import type { Services } from "../../services.ts";
  * `every`: minimum time, in milliseconds, between two log lines about the same device, because agents retry every 10
  * seconds. `devices`: maximum number of devices with a stored time.
  */
-const LOGGED = { every: 10 * 60_000, devices: 100_000 };
+const LOGGED = { every: 10 * MINUTE, devices: 100_000 };
 /** The end of the paths at which agents request a tunnel. The start depends on the agent's version. */
 const TUNNEL_PATH = /^\/[^/?]{1,50}\/connection$/;
 

@@ -1,4 +1,5 @@
 import type { Duplex } from "node:stream";
+import { MINUTE } from "@gatehouse-access/sdk/times";
 import type { FastifyBaseLogger } from "fastify";
 import { batchesOf, readRows, sql } from "../../db/sql/sql.ts";
 import { inSqlTransaction } from "../../db/sql/transaction.ts";
@@ -46,7 +47,7 @@ const GRACE = 1_000;
  * no change. An audit entry can be committed after an entry with a higher id. The next check detects such a late entry
  * if its id is among the newest `LATE_ENTRIES` ids.
  */
-const RECHECK = 60_000;
+const RECHECK = MINUTE;
 const LATE_ENTRIES = 1_000;
 /**
  * The operation that adds pending devices. Audit entries of this operation cause no check, because it changes no policy
@@ -446,4 +447,4 @@ export class LiveLogins {
 }
 
 const isOver = (startedAt: number, { maxMinutes }: LoginEnds, now: number): boolean =>
-  maxMinutes > 0 && now >= startedAt + maxMinutes * 60_000;
+  maxMinutes > 0 && now >= startedAt + maxMinutes * MINUTE;

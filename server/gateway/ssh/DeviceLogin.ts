@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import { MINUTE } from "@gatehouse-access/sdk/times";
 import type { Client } from "ssh2";
 import type { AdmittedLogin } from "../protocol.ts";
 import { AgentClient } from "./AgentClient.ts";
@@ -43,7 +44,7 @@ export class DeviceLogin implements OpenLogin {
     this.#service = service;
     this.#client = client;
     const { idleMinutes } = admitted.device;
-    this.#idle = new IdleTimer(idleMinutes * 60_000, () =>
+    this.#idle = new IdleTimer(idleMinutes * MINUTE, () =>
       this.end(`the session had no input or output for ${idleMinutes} minutes`),
     );
   }

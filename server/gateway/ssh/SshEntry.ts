@@ -205,6 +205,6 @@ export class SshEntry {
   }
 
   #isRefused(address: string): boolean {
-    return this.#exhausted.endOf(networkOf(address), Date.now()) !== undefined;
+    return this.#exhausted.exhaustedUntil(networkOf(address), Date.now()) !== undefined;
   }
 }

@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { Role } from "@gatehouse-access/sdk/contract";
+import { MINUTE } from "@gatehouse-access/sdk/times";
 import type {
   Device,
   Member as Membership,
@@ -9,7 +10,7 @@ import type {
 import { findRow } from "../../db/sql/rows.ts";
 import { readRows, sql } from "../../db/sql/sql.ts";
 import { UnauthenticatedError } from "../../errors.ts";
-import { hasEnded } from "../../hasEnded.ts";
+import { hasPeriodEnded } from "../../periods.ts";
 import { digestOf } from "../../secrets/digest.ts";
 import type { Services, SqlServices } from "../../services.ts";
 import type { Caller, DeviceCaller, KeyCaller, UserCaller, WorkloadCaller } from "./identity.ts";
@@ -86,7 +87,7 @@ export const rulesDigest = ({ issuer, audience, claims }: Rules): string =>
 
 /** The time until which a session can be renewed: a number of minutes after the issue of the exchanged token. */
 export const lastEnd = ({ maxSessionMinutes }: TrustedWorkload, startedAt: Date): Date =>
-  new Date(startedAt.getTime() + Number(maxSessionMinutes) * 60_000);
+  new Date(startedAt.getTime() + Number(maxSessionMinutes) * MINUTE);
 
 /**
  * Authenticates a workload by its session's token. The token becomes invalid when the workload is deleted, or when its
@@ -164,7 +165,7 @@ async function presentUser(
 /** Returns the expiry time of a token that stayed valid after a password change; undefined for any other token. */
 function keptUntil({ keptToken, keptUntil: end }: CallerRow, jti: string, now: Date): Date | undefined {
   if (keptToken !== jti || end === null) return undefined;
-  return hasEnded(end.getTime(), now.getTime(), KEPT_LIFE) ? undefined : end;
+  return hasPeriodEnded(end.getTime(), now.getTime(), KEPT_LIFE) ? undefined : end;
 }
 
 /**

@@ -1,5 +1,6 @@
 import { type KeyObject, randomUUID, sign as signInPool } from "node:crypto";
 import { promisify } from "node:util";
+import { DAY, HOUR, SECOND } from "@gatehouse-access/sdk/times";
 import { decodeProtectedHeader, errors, type JWTPayload, jwtVerify } from "jose";
 import { LRUCache } from "lru-cache";
 import { digestOf } from "../../secrets/digest.ts";
@@ -10,11 +11,11 @@ import type { UserToken } from "./identity.ts";
  * Maximum life, in milliseconds, of a token that stays valid after a password change (rules D48). A password change
  * ends all tokens of the user except the token of the request that changes the password.
  */
-export const KEPT_LIFE = 60 * 60_000;
+export const KEPT_LIFE = HOUR;
 /** Life of a user's token in seconds (rules section 2). */
-const USER_TOKEN_LIFE = 72 * 60 * 60;
+const USER_TOKEN_LIFE = (72 * HOUR) / SECOND;
 /** Life of a device's token in seconds. Agents receive a new token with each report, every ten minutes. */
-export const DEVICE_TOKEN_LIFE = 7 * 24 * 60 * 60;
+export const DEVICE_TOKEN_LIFE = (7 * DAY) / SECOND;
 
 /** The claims of a valid token. */
 export type TokenClaims =

@@ -1,5 +1,5 @@
 import { LRUCache } from "lru-cache";
-import { hasEnded } from "../../hasEnded.ts";
+import { hasPeriodEnded } from "../../periods.ts";
 import { type Enrolling, EnrollmentTurns } from "./EnrollmentTurns.ts";
 import { limitInMemory } from "./limitInMemory.ts";
 import { MemoryCounts } from "./memoryCounts.ts";
@@ -28,7 +28,7 @@ export class Enrollments {
   /** Returns true if the namespace had the maximum number of pending devices a moment ago. */
   isFull(tenantId: string, now: Date): boolean {
     const end = this.#full.get(tenantId);
-    return end !== undefined && !hasEnded(end, now.getTime(), FULL);
+    return end !== undefined && !hasPeriodEnded(end, now.getTime(), FULL);
   }
 
   /** Records that the namespace has the maximum number of pending devices. */

@@ -1,4 +1,5 @@
-import { hasEnded } from "../../hasEnded.ts";
+import { MINUTE } from "@gatehouse-access/sdk/times";
+import { hasPeriodEnded } from "../../periods.ts";
 
 /** The number of requests with one key in the present window. */
 export interface Counted {
@@ -8,7 +9,7 @@ export interface Counted {
 }
 
 /** Length of a window, in milliseconds; it begins with the first counted request. */
-export const WINDOW = 60_000;
+export const WINDOW = MINUTE;
 
 /**
  * Counts requests by key, in the memory of this process. Use this class for requests that are too frequent for one
@@ -24,7 +25,7 @@ export class MemoryCounts {
    */
   count(key: string, time: number): Counted {
     // All keys share one window, so that the service can clear all counts at once.
-    if (hasEnded(this.#endsAt, time, WINDOW)) {
+    if (hasPeriodEnded(this.#endsAt, time, WINDOW)) {
       this.#counts.clear();
       this.#endsAt = time + WINDOW;
     }
@@ -43,7 +44,7 @@ export class Exhausted {
       // Entries are in insertion order, and the loop stops at the first key whose window has not ended. So a key whose
       // window has ended can stay in the cache until the windows of all earlier keys have ended, at most for the length
       // of one window.
-      if (!hasEnded(end, time, WINDOW)) break;
+      if (!hasPeriodEnded(end, time, WINDOW)) break;
       this.#until.delete(known);
     }
     this.#until.delete(key);
@@ -54,8 +55,8 @@ export class Exhausted {
    * Returns the time, in milliseconds since 1970, from which requests with the key are allowed again; undefined if they
    * are allowed now.
    */
-  endOf(key: string, time: number): number | undefined {
+  exhaustedUntil(key: string, time: number): number | undefined {
     const end = this.#until.get(key);
-    return end !== undefined && !hasEnded(end, time, WINDOW) ? end : undefined;
+    return end !== undefined && !hasPeriodEnded(end, time, WINDOW) ? end : undefined;
   }
 }

@@ -1,5 +1,6 @@
+import { DAY } from "@gatehouse-access/sdk/times";
 import { sql } from "../../db/sql/sql.ts";
-import { hasEnded, latestEnd } from "../../hasEnded.ts";
+import { hasPeriodEnded, latestEnd } from "../../periods.ts";
 import { digestOf } from "../../secrets/digest.ts";
 import type { Services } from "../../services.ts";
 import { type Counted, WINDOW } from "./memoryCounts.ts";
@@ -32,7 +33,7 @@ export async function countInDatabase(
 }
 
 /** Time, in milliseconds, for which a network stays known for an account after a login with the correct password. */
-const KNOWN = 30 * 24 * 60 * 60_000;
+const KNOWN = 30 * DAY;
 
 /** Returns the key under which a known network of an account is stored. The key contains a digest of the account. */
 const knownKey = (account: string, network: string): string =>
@@ -56,5 +57,5 @@ export async function isKnownNetwork(
   network: string,
 ): Promise<boolean> {
   const row = await db.rateLimit.findUnique({ where: { key: knownKey(account, network) } });
-  return row !== null && !hasEnded(Number(row.endsAt), now().getTime(), KNOWN);
+  return row !== null && !hasPeriodEnded(Number(row.endsAt), now().getTime(), KNOWN);
 }

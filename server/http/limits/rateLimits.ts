@@ -21,7 +21,7 @@ export function limitRequests(app: FastifyInstance, services: Services): void {
   const limitLogins = async (key: string, limit: number): Promise<void> => {
     if (limit <= 0) return;
     const time = services.now().getTime();
-    const end = exhausted.endOf(key, time);
+    const end = exhausted.exhaustedUntil(key, time);
     if (end !== undefined) throw tooMany(end, time);
     const { count, endsAt } = await countInDatabase(services, key);
     if (count <= limit) return;

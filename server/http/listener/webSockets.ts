@@ -1,5 +1,6 @@
 import { type IncomingMessage, type Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
+import { MINUTE } from "@gatehouse-access/sdk/times";
 import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { type RawData, type WebSocket, WebSocketServer } from "ws";
 import { BusyError, InvalidError } from "../../errors.ts";
@@ -16,7 +17,7 @@ export interface WebSocketLimits {
   readonly silence: number;
 }
 
-const LIMITS: WebSocketLimits = { most: 5000, silence: 5 * 60_000 };
+const LIMITS: WebSocketLimits = { most: 5000, silence: 5 * MINUTE };
 /** Time without data, in milliseconds, after which TCP checks whether the peer is alive. */
 const TCP_KEEPALIVE = 30_000;
 /** Maximum time, in milliseconds, for the peer to complete the closing handshake. */

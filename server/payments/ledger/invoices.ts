@@ -1,3 +1,4 @@
+import { DAY } from "@gatehouse-access/sdk/times";
 import type { LedgerSubscription } from "../../db/generated/sqlite/client.ts";
 import { inTransaction, type Transaction } from "../../db/sql/transaction.ts";
 import { InvalidError, NotFoundError } from "../../errors.ts";
@@ -6,7 +7,7 @@ import { addMonths, monthAt } from "./months.ts";
 import { RUNNING } from "./states.ts";
 
 /** Age, in milliseconds, at which an open invoice suspends the subscription: 14 days. */
-const GRACE = 14 * 24 * 60 * 60_000;
+const GRACE = 14 * DAY;
 /** Number of subscriptions per query. */
 const BATCH = 100;
 

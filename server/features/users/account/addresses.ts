@@ -1,4 +1,5 @@
 import type { additionalOperations, users } from "@gatehouse-access/sdk/contract";
+import { HOUR } from "@gatehouse-access/sdk/times";
 import type { z } from "zod";
 import type { User } from "../../../db/generated/sqlite/client.ts";
 import { inTransaction, type Transaction, within } from "../../../db/sql/transaction.ts";
@@ -39,7 +40,7 @@ const LABELS = { email: "e-mail address", recoveryEmail: "recovery e-mail addres
  * Maximum number of address changes that a user may request per window (in milliseconds). The number is limited,
  * because each request can send a mail to any address.
  */
-const REQUESTS = { most: 10, window: 60 * 60_000 };
+const REQUESTS = { most: 10, window: HOUR };
 
 const fieldsOf = (addresses: Addresses): AddressField[] =>
   ADDRESSES.filter((field) => addresses[field] !== undefined);

@@ -1,4 +1,5 @@
 import type { PublicOperations } from "@gatehouse-access/sdk/contract";
+import { DAY } from "@gatehouse-access/sdk/times";
 import { recordChange } from "../../../changes/recordChange.ts";
 import type { User } from "../../../db/generated/sqlite/client.ts";
 import { inTransaction, within } from "../../../db/sql/transaction.ts";
@@ -108,7 +109,7 @@ export const registerUser: Handler<PublicOperations["registerUser"]> = async (co
  * Maximum age of an unconfirmed account, in milliseconds. The age is limited, because any client can create such
  * accounts and each account occupies a username.
  */
-const WAITING = 7 * 24 * 60 * 60_000;
+const WAITING = 7 * DAY;
 
 /**
  * Deletes expired mail tokens, accounts that were not confirmed within a week, and invited users without an invitation.

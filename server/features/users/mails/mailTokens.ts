@@ -1,11 +1,12 @@
 import { randomBytes } from "node:crypto";
+import { DAY } from "@gatehouse-access/sdk/times";
 import type { Transaction } from "../../../db/sql/transaction.ts";
 import { digestOf } from "../../../secrets/digest.ts";
 import type { Services } from "../../../services.ts";
 import type { AccountPurpose } from "../../outbox/outbox.ts";
 
 /** Lifetime of a token in a mail, in milliseconds (rules Q5). */
-const TOKEN_LIFE = 24 * 60 * 60_000;
+const TOKEN_LIFE = DAY;
 
 /** Returns 128 random bits, in the format of models section 0. */
 function newToken(): string {

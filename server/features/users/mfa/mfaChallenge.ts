@@ -1,3 +1,4 @@
+import { MINUTE } from "@gatehouse-access/sdk/times";
 import { Secret, TOTP } from "otpauth";
 import type { User } from "../../../db/generated/sqlite/client.ts";
 import { inTransaction, within } from "../../../db/sql/transaction.ts";
@@ -7,7 +8,7 @@ import type { Services } from "../../../services.ts";
 import { attemptsOf, forgetFailures, type LockoutKey, lockedOut } from "../lockout.ts";
 
 /** Lifetime of a login that waits for its second factor, in milliseconds (rules section 10.4). */
-const CHALLENGE_LIFE = 30 * 60_000;
+const CHALLENGE_LIFE = 30 * MINUTE;
 /** Duration of a TOTP step, in seconds (rules section 10). */
 const STEP = 30;
 /**
@@ -20,7 +21,7 @@ const ATTEMPTS = 5;
  * Retention of counted attempts after the last attempt, in milliseconds. If the maximum is reached, the service rejects
  * all codes of the user during this time.
  */
-const LOCK = 30 * 60_000;
+const LOCK = 30 * MINUTE;
 /**
  * Maximum number of logins of one user that wait for a second factor. A new login above the maximum ends the oldest
  * login.

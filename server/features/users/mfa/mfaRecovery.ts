@@ -1,4 +1,5 @@
 import type { PublicOperations } from "@gatehouse-access/sdk/contract";
+import { MINUTE } from "@gatehouse-access/sdk/times";
 import type { User } from "../../../db/generated/sqlite/client.ts";
 import { inTransaction, type Transaction, within } from "../../../db/sql/transaction.ts";
 import { ForbiddenError, InvalidError, UnauthenticatedError } from "../../../errors.ts";
@@ -17,7 +18,7 @@ import { acceptCode, mfaCounter, takeAttempt } from "./mfaChallenge.ts";
  * Maximum time, in milliseconds, between a login with a recovery code and the use of the same code to turn MFA off
  * (rules section 10.7).
  */
-const DISABLING_LIFE = 10 * 60_000;
+const DISABLING_LIFE = 10 * MINUTE;
 
 /**
  * Returns the user with this identifier, or null if no confirmed user with MFA has the identifier.

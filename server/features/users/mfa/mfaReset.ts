@@ -1,4 +1,5 @@
 import type { PublicOperations } from "@gatehouse-access/sdk/contract";
+import { DAY, HOUR } from "@gatehouse-access/sdk/times";
 import type { User } from "../../../db/generated/sqlite/client.ts";
 import { inTransaction, within } from "../../../db/sql/transaction.ts";
 import { NotFoundError, UnauthenticatedError } from "../../../errors.ts";
@@ -17,7 +18,7 @@ import { takeAttempt } from "./mfaChallenge.ts";
 import { findMfaUser, networkCounter, subjectOf, turnMfaOff } from "./mfaRecovery.ts";
 
 /** Lifetime of the codes, in milliseconds (rules section 10.8). */
-const RESET_LIFE = 24 * 60 * 60_000;
+const RESET_LIFE = DAY;
 /**
  * Maximum number of valid code pairs of one user. A new pair above the maximum invalidates the oldest pair. More than
  * one pair is valid, so that an attacker's request does not invalidate the codes that the user is about to enter.
@@ -27,7 +28,7 @@ const WAITING = 10;
  * Maximum number of requests, from all networks, that send mails to a user per window (in milliseconds). Further
  * requests get the same response, but send no mails. The user can use the codes of earlier mails.
  */
-const MAILS = { most: 5, window: 60 * 60_000 };
+const MAILS = { most: 5, window: HOUR };
 
 /**
  * Returns the digest under which a reset code is stored. The digest includes the address that received the code, so the

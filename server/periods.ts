@@ -1,5 +1,7 @@
+import { MINUTE } from "@gatehouse-access/sdk/times";
+
 /** Maximum difference between the clocks of instances, in milliseconds. */
-const SKEW = 60_000;
+const SKEW = MINUTE;
 
 /**
  * Returns the latest possible end, in milliseconds since 1970, of a period that has already begun and has the given
@@ -14,5 +16,5 @@ export const latestEnd = (now: number, length: number): number => now + length +
  * @param end in milliseconds since 1970, like `now`
  * @param length in milliseconds
  */
-export const hasEnded = (end: number, now: number, length: number): boolean =>
+export const hasPeriodEnded = (end: number, now: number, length: number): boolean =>
   end <= now || end > latestEnd(now, length);
