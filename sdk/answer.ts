@@ -19,7 +19,6 @@ import {
   LockoutGuardError,
   maskSecrets,
   NotFoundError,
-  type Outcome,
   PaymentError,
   PermissionError,
   PreconditionFailedError,
@@ -27,6 +26,7 @@ import {
   RateLimitError,
   RequestError,
   type RequestErrorDetails,
+  type RequestOutcome,
   ServerError,
   TransportError,
   type TransportFailure,
@@ -138,7 +138,7 @@ const PLAIN_HTTP = /HTTP request (was sent )?to (an )?HTTPS (port|server)/i;
 const requestOf = ({ operation: { id, method }, path, attempts }: AnswerContext) =>
   ({ operation: id, method, path, attempts }) as const;
 
-function detailsOf(context: AnswerContext, answer: RawAnswer, outcome: Outcome) {
+function detailsOf(context: AnswerContext, answer: RawAnswer, outcome: RequestOutcome) {
   const requestId = answer.headers["x-request-id"];
   return {
     ...requestOf(context),

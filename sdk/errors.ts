@@ -112,7 +112,7 @@ export class ConfigurationError extends GatehouseError {
  * - `unknown`: the request may have taken effect; read the object before you repeat the request
  * - `done`: the request took effect, but its response cannot be read
  */
-export type Outcome = "none" | "unknown" | "done";
+export type RequestOutcome = "none" | "unknown" | "done";
 
 /** The facts about the sender of a response that users need to find a proxy. They prove nothing. */
 export interface AnswerSource {
@@ -144,7 +144,7 @@ export interface RequestErrorDetails {
   readonly isFromService?: boolean;
   /** The facts about the sender of the response; absent if no response arrived. */
   readonly source?: AnswerSource;
-  readonly outcome: Outcome;
+  readonly outcome: RequestOutcome;
   /** Number of attempts; 0 if the request failed before the first attempt. */
   readonly attempts: number;
 }
@@ -162,7 +162,7 @@ export class RequestError extends GatehouseError implements RequestErrorDetails 
   readonly serverMessage?: string;
   readonly isFromService: boolean;
   readonly source?: AnswerSource;
-  readonly outcome: Outcome;
+  readonly outcome: RequestOutcome;
   readonly attempts: number;
 
   constructor(
@@ -207,7 +207,7 @@ const repeatsCause = (detail: string, serverMessage: string) =>
   detail.replace(/ \(\d+\)$/, "").toLowerCase() === serverMessage.toLowerCase().replace(/\.$/, "");
 
 /** Returns the text of an error, with a warning if the request may have taken effect. */
-function requestText(facts: ErrorFacts, outcome: Outcome): string {
+function requestText(facts: ErrorFacts, outcome: RequestOutcome): string {
   const text = errorText(facts);
   if (outcome !== "unknown") return text;
   const unclear = "The request may have taken effect. Read the object before you repeat it.";

@@ -7,6 +7,7 @@ import type { OwnResource } from "../estate/coverage.ts";
 import type { NamespaceState } from "../kinds/namespaceState.ts";
 import type { Connection } from "../service/connection.ts";
 import { printable } from "../words.ts";
+import { type ActionOf, BLOCKED, type CommandOutput, type Io } from "./commandOutput.ts";
 import {
   addConfigurationFlags,
   addTerraformFlag,
@@ -19,7 +20,6 @@ import {
 } from "./flags.ts";
 import { addHelp } from "./help.ts";
 import { namespaceTexts, resourcesOutside } from "./otherNamespaces.ts";
-import { type ActionOf, BLOCKED, type Io, type Outcome } from "./outcome.ts";
 import { planOrConfiguration } from "./planFiles.ts";
 import { configuredResources, resourcesOf, withConnection } from "./service.ts";
 
@@ -95,7 +95,7 @@ export function addAccessCommand(program: Command, action: ActionOf): void {
   });
 }
 
-async function access(io: Io, { json, csv, ...flags }: Flags): Promise<Outcome> {
+async function access(io: Io, { json, csv, ...flags }: Flags): Promise<CommandOutput> {
   const { accessAnswer } = await import("../access/answer.ts");
   const { accessInquiry } = await import("../access/inquiry.ts");
   const { readNamespace } = await import("../estate/readNamespace.ts");
@@ -151,7 +151,7 @@ async function report(
   { folder, allowIncomplete, stack: name, engine }: Omit<Flags, "json" | "csv">,
   file: string,
   inquiry: AccessInquiry,
-): Promise<Outcome> {
+): Promise<CommandOutput> {
   const { accessEvidence } = await import("../access/evidence.ts");
   const { EVIDENCE_FORMATS } = await import("../access/evidenceReport.ts");
   const { readExceptions } = await import("../estate/coverage.ts");

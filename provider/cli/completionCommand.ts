@@ -1,6 +1,6 @@
 import { Argument, type Command, type Option } from "commander";
+import type { ActionOf } from "./commandOutput.ts";
 import { addHelp } from "./help.ts";
-import type { ActionOf } from "./outcome.ts";
 
 const SHELLS = ["bash", "zsh", "fish"] as const;
 type Shell = (typeof SHELLS)[number];

@@ -2,9 +2,9 @@ import type { Command } from "commander";
 import { EngineError } from "../engine/index.ts";
 import type { NamespaceCoverage, OwnResource, UnmanagedObject } from "../estate/coverage.ts";
 import { printable } from "../words.ts";
+import { type ActionOf, BLOCKED, type CommandOutput, type Io } from "./commandOutput.ts";
 import { addStackFlags, JSON_RESULT, type StackFlags } from "./flags.ts";
 import { addHelp } from "./help.ts";
-import { type ActionOf, BLOCKED, type Io, type Outcome } from "./outcome.ts";
 import { colors } from "./render.ts";
 import {
   addWithStackFlag,
@@ -41,7 +41,7 @@ export function addCoverageCommand(program: Command, action: ActionOf): void {
   });
 }
 
-async function coverage(io: Io, folder: string, flags: Flags): Promise<Outcome> {
+async function coverage(io: Io, folder: string, flags: Flags): Promise<CommandOutput> {
   const { stack, io: onService, ...opened } = await openOnService(io, readerOptions(io, folder, flags));
   const service = requireService(opened.service);
   const { connection, tenant } = service;
@@ -83,7 +83,7 @@ async function coverage(io: Io, folder: string, flags: Flags): Promise<Outcome> 
     const isUnmanaged = result.unmanaged.some(({ exception }) => exception === undefined);
     // Lists that could not be read may contain unmanaged objects.
     const isBlocked = flags.failOnUnmanaged && (isUnmanaged || result.unknown.length > 0);
-    return { result, text: () => textOf(io, result), exitCode: isBlocked ? BLOCKED : 0 };
+    return { result, text: () => coverageText(io, result), exitCode: isBlocked ? BLOCKED : 0 };
   } finally {
     await connection.client.close();
   }
@@ -101,7 +101,7 @@ function missingNamespace(resources: readonly OwnResource[]): EngineError {
   );
 }
 
-async function textOf({ stdout, env }: Io, coverage: NamespaceCoverage): Promise<string> {
+async function coverageText({ stdout, env }: Io, coverage: NamespaceCoverage): Promise<string> {
   const { sectionLines } = await import("../review/report/text.ts");
   const { expiredSentence } = await import("../estate/expired.ts");
   const c = colors(stdout, env);

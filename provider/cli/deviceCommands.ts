@@ -5,6 +5,7 @@ import type { Connection } from "../service/connection.ts";
 import type { Device } from "../service/listings.ts";
 import type { DeviceLookup } from "../service/lookups.ts";
 import { byText, counted, firstOf, printable, printableLines, tableLines } from "../words.ts";
+import type { ActionOf, CommandOutput, Io } from "./commandOutput.ts";
 import {
   addConfigurationFlags,
   type ConfigurationFlags,
@@ -13,7 +14,6 @@ import {
   JSON_RESULT,
 } from "./flags.ts";
 import { addHelp } from "./help.ts";
-import type { ActionOf, Io, Outcome } from "./outcome.ts";
 import { ask, canPrompt } from "./prompt.ts";
 import { withConnection } from "./service.ts";
 import { parseGateway } from "./sshConfigCommand.ts";
@@ -105,7 +105,7 @@ async function devicesIn(connection: Connection, lookup: DeviceLookup): Promise<
   return devices.toSorted((left, right) => byText(left.name, right.name));
 }
 
-async function enroll(io: Io, flags: Flags): Promise<Outcome> {
+async function enroll(io: Io, flags: Flags): Promise<CommandOutput> {
   if (!canPrompt(io)) {
     throw new EngineError(
       "confirmation_required",
@@ -143,7 +143,7 @@ async function replacedDevice(connection: Connection, device: Device): Promise<D
   return replacedBy(connection, device);
 }
 
-async function accept(io: Io, name: string, flags: AcceptFlags): Promise<Outcome> {
+async function accept(io: Io, name: string, flags: AcceptFlags): Promise<CommandOutput> {
   return connected(io, flags, async (connection) => {
     const device = await selected(connection, name);
     if (device.status === "accepted") {
@@ -168,7 +168,7 @@ async function accept(io: Io, name: string, flags: AcceptFlags): Promise<Outcome
   });
 }
 
-async function list(io: Io, flags: ListFlags): Promise<Outcome> {
+async function list(io: Io, flags: ListFlags): Promise<CommandOutput> {
   return connected(io, flags, async (connection) => {
     const devices = await devicesIn(connection, flags.status === undefined ? {} : { status: flags.status });
     const listed = devices.map(
@@ -229,7 +229,7 @@ async function selected(connection: Connection, text: string): Promise<Device> {
   throw new EngineError("usage", `The namespace has no device ${text}. ${known}`);
 }
 
-async function accepted(connection: Connection, { uid, tenantId }: Device): Promise<Outcome> {
+async function accepted(connection: Connection, { uid, tenantId }: Device): Promise<CommandOutput> {
   const client = connection.client.forTenant(tenantId);
   const { ssh } = (await client.getInfo({})).endpoints;
   await client.acceptDevice({ params: { uid } });

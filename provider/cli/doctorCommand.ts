@@ -1,10 +1,10 @@
 import { errorText } from "@gatehouse-access/sdk/errors";
 import type { Command } from "commander";
 import { printable, tableLines } from "../words.ts";
+import { type ActionOf, BLOCKED, type CommandOutput, type Io } from "./commandOutput.ts";
 import type { Check, CheckState, Diagnosis } from "./doctorReport.ts";
 import { addConfigurationFlags, type ConfigurationFlags, FOLDER, JSON_RESULT } from "./flags.ts";
 import { addHelp } from "./help.ts";
-import { type ActionOf, BLOCKED, type Io, type Outcome } from "./outcome.ts";
 import { colors } from "./render.ts";
 
 const NOTES = `
@@ -27,16 +27,16 @@ export function addDoctorCommand(program: Command, action: ActionOf): void {
   });
 }
 
-async function doctor(io: Io, folder: string, flags: ConfigurationFlags): Promise<Outcome<Diagnosis>> {
+async function doctor(io: Io, folder: string, flags: ConfigurationFlags): Promise<CommandOutput<Diagnosis>> {
   const { diagnose } = await import("./doctorChecks.ts");
   const checks = await diagnose(io.env, folder, flags);
   const result: Diagnosis = { version: 1, ok: checks.every(({ state }) => state !== "failed"), checks };
-  return { result, text: () => textOf(io, checks), exitCode: result.ok ? 0 : BLOCKED };
+  return { result, text: () => checksText(io, checks), exitCode: result.ok ? 0 : BLOCKED };
 }
 
 const COLORS = { ok: "green", warning: "yellow", failed: "red", "not checked": "dim" } as const;
 
-function textOf({ stdout, env }: Io, checks: readonly Check[]): string {
+function checksText({ stdout, env }: Io, checks: readonly Check[]): string {
   const c = colors(stdout, env);
   const rows = checks.flatMap(({ name, state, found, remedy, details = [] }) => [
     [state, name, printable(errorText({ code: "", detail: found, remedy }))],

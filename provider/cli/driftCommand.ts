@@ -7,6 +7,7 @@ import type { OwnResource } from "../estate/coverage.ts";
 import type { TestedNamespace } from "../review/testedNamespace.ts";
 import type { Connection } from "../service/connection.ts";
 import { urnName } from "../urn.ts";
+import { type ActionOf, BLOCKED, type CommandOutput, type Io, type Output } from "./commandOutput.ts";
 import {
   addStackFlags,
   addTargetFlags,
@@ -19,7 +20,6 @@ import {
   YES,
 } from "./flags.ts";
 import { addHelp } from "./help.ts";
-import { type ActionOf, BLOCKED, type Io, type Outcome, type Output } from "./outcome.ts";
 import { readTerraform } from "./planFiles.ts";
 import { addNoTestsFlag, hasPolicyTests, runPolicyTests, TESTING } from "./policyTests.ts";
 import { colors, writeAccessMap } from "./render.ts";
@@ -107,14 +107,14 @@ export function addDriftCommand(program: Command, action: ActionOf): void {
   });
 }
 
-async function drift(io: Io, folder: string, flags: Flags): Promise<Outcome> {
+async function drift(io: Io, folder: string, flags: Flags): Promise<CommandOutput> {
   const notify = await notifierOf(io, folder, flags);
-  const outcomeOf = (run: NotedRun, policyTests: Outcome["policyTests"]): Outcome => {
+  const outputOf = (run: NotedRun, policyTests: CommandOutput["policyTests"]): CommandOutput => {
     const { report } = run.found;
     const isBlocked = isDrift(report) || (report.notEvaluated.length > 0 && !flags.allowIncomplete);
     return {
       result: withoutValues(report),
-      text: () => textOf(io, report),
+      text: () => driftText(io, report),
       exitCode: isBlocked ? BLOCKED : 0,
       policyTests,
       async afterPrint(tests) {
@@ -154,14 +154,14 @@ async function drift(io: Io, folder: string, flags: Flags): Promise<Outcome> {
     const { found, own } = await withConnection(io, settings, find, "terraform");
     const tested = { own: async () => own };
     const policyTests = () => runPolicyTests(io, folder, flags, settings, tested, "terraform");
-    return outcomeOf({ found }, (await hasPolicyTests(folder, flags)) ? policyTests : undefined);
+    return outputOf({ found }, (await hasPolicyTests(folder, flags)) ? policyTests : undefined);
   }
   return withStack(io, folder, { ...flags, isWriting: flags.repair }, async (running) => {
     const hasTests = await hasPolicyTests(folder, flags);
     const own = (connection: Connection) => resourcesOf(running.stack, connection);
     const policyTests = async () =>
       runPolicyTests(running.io, folder, flags, await running.stack.config(), { own });
-    return outcomeOf(await stackDrift(running, folder, flags), hasTests ? policyTests : undefined);
+    return outputOf(await stackDrift(running, folder, flags), hasTests ? policyTests : undefined);
   });
 }
 
@@ -262,7 +262,7 @@ async function repair(
   const { printable } = await import("../words.ts");
   const { objectText } = await import("../estate/liveObjects.ts");
   const c = colors(progress, io.env);
-  progress.write(`${await textOf(io, report)}\n`);
+  progress.write(`${await driftText(io, report)}\n`);
   const objects = flags.unmanaged === "fail" ? unmanaged : [];
   const { project, stack: name } = report;
   const closed = meanings.filter(
@@ -315,7 +315,7 @@ async function repair(
   return true;
 }
 
-async function textOf(io: Io, report: DriftReport): Promise<string> {
+async function driftText(io: Io, report: DriftReport): Promise<string> {
   const { driftText } = await import("../drift/report/reports.ts");
   return driftText(colors(io.stdout, io.env), report);
 }

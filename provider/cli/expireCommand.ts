@@ -3,6 +3,7 @@ import type { ExpireReport, ExpireSearch, FoundExpired } from "../drift/expire.t
 import type { Stack } from "../engine/index.ts";
 import type { Connection } from "../service/connection.ts";
 import { counted, printable } from "../words.ts";
+import { type ActionOf, BLOCKED, type CommandOutput, type Io } from "./commandOutput.ts";
 import {
   addStackFlags,
   addTerraformFlag,
@@ -12,7 +13,6 @@ import {
   type TerraformFlags,
 } from "./flags.ts";
 import { addHelp } from "./help.ts";
-import { type ActionOf, BLOCKED, type Io, type Outcome } from "./outcome.ts";
 import { readTerraform } from "./planFiles.ts";
 import { ask, canPrompt } from "./prompt.ts";
 import { colors } from "./render.ts";
@@ -58,7 +58,7 @@ export function addExpireCommand(program: Command, action: ActionOf): void {
   });
 }
 
-async function expire(io: Io, folder: string, flags: Flags): Promise<Outcome> {
+async function expire(io: Io, folder: string, flags: Flags): Promise<CommandOutput> {
   if (flags.terraform !== undefined) {
     const terraform = await readTerraform(io, folder, flags.terraform);
     const run = (connection: Connection) => expireOn(io, folder, flags, terraform, connection);
@@ -83,7 +83,7 @@ async function expireOn(
   flags: Flags,
   { plan: { project, stack }, resources, notEvaluated }: StateToExpire,
   connection: Connection,
-): Promise<Outcome<ExpireReport>> {
+): Promise<CommandOutput<ExpireReport>> {
   const { findExpired, removeExpired } = await import("../drift/expire.ts");
   const { objectText } = await import("../estate/liveObjects.ts");
   const others = await otherResources(io, folder, flags, connection);
@@ -99,18 +99,18 @@ async function expireOn(
   const result: ExpireReport = { version: 1, project, stack, service: connection.client.url, ...lists };
   const isIncomplete = lists.notEvaluated.length > 0 && !flags.allowIncomplete;
   const isBlocked = isIncomplete || lists.objects.some(isLeft);
-  return { result, text: () => textOf(io, lists), exitCode: isBlocked ? BLOCKED : 0 };
+  return { result, text: () => expiredText(io, lists), exitCode: isBlocked ? BLOCKED : 0 };
 }
 
 const isLeft = ({ status }: ExpireReport["objects"][number]) => status !== "removed";
 
 async function isConfirmed(io: Io, { json }: Flags, found: FoundExpired): Promise<boolean> {
   if (json || !canPrompt(io)) return false;
-  io.stdout.write(`${await textOf(io, found)}\n`);
+  io.stdout.write(`${await expiredText(io, found)}\n`);
   return ask(io, `Remove ${counted(found.due.length, "object")}?`);
 }
 
-async function textOf(
+async function expiredText(
   { stdout, env }: Io,
   { objects, notEvaluated }: Pick<ExpireReport, "objects" | "notEvaluated">,
 ): Promise<string> {

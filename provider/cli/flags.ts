@@ -7,7 +7,7 @@ import {
   type StackOptions,
   type TargetOptions,
 } from "../engine/index.ts";
-import type { Io } from "./outcome.ts";
+import type { Io } from "./commandOutput.ts";
 
 /** The flags that select a stack for commands that only read the configuration of the stack. */
 export interface ConfigurationFlags {

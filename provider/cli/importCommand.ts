@@ -19,8 +19,8 @@ import { IMPORTED_KINDS } from "../resources/importedKinds.ts";
 import type { Connection } from "../service/connection.ts";
 import type { Namespace } from "../service/listings.ts";
 import { counted, printable } from "../words.ts";
+import type { ActionOf, CommandOutput, Io } from "./commandOutput.ts";
 import { addHelp } from "./help.ts";
-import type { ActionOf, Io, Outcome } from "./outcome.ts";
 import { colors, progressLine, resultText } from "./render.ts";
 import { withConnection } from "./service.ts";
 import { writeOutput } from "./writeOutput.ts";
@@ -118,7 +118,7 @@ interface ImportFlags extends Flags {
   readonly tenant: string;
 }
 
-async function importing(io: Io, flags: Flags): Promise<Outcome> {
+async function importing(io: Io, flags: Flags): Promise<CommandOutput> {
   const { out, format, adopt } = flags;
   if (format === "terraform") rejectPulumiFlags(flags);
   const plugin = flags.plugin || format === "yaml";

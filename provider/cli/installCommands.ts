@@ -2,8 +2,8 @@ import { fileFailure } from "@gatehouse-access/sdk/errors";
 import { type Command, Option } from "commander";
 import { EngineError } from "../engine/index.ts";
 import { CHOICES, type Choice, SOURCE } from "../terraform/source.ts";
+import type { ActionOf, CommandOutput, Io } from "./commandOutput.ts";
 import { addHelp } from "./help.ts";
-import type { ActionOf, Io, Outcome } from "./outcome.ts";
 
 const PLUGIN_NOTES = `
 The command installs the plugin into PULUMI_HOME. The default is .pulumi in the home
@@ -69,7 +69,7 @@ export function addInstallCommands(program: Command, action: ActionOf): void {
   });
 }
 
-async function installPlugin({ env }: Io): Promise<Outcome> {
+async function installPlugin({ env }: Io): Promise<CommandOutput> {
   const { installPlugin } = await import("../providers/plugin/installPlugin.ts");
   try {
     const { version, file } = await installPlugin(env);
@@ -81,7 +81,7 @@ Next, in the folder of a program: pulumi package add gatehouse`;
   }
 }
 
-async function installProvider({ env }: Io, { mirror, for: choice }: Flags): Promise<Outcome> {
+async function installProvider({ env }: Io, { mirror, for: choice }: Flags): Promise<CommandOutput> {
   const { installProvider, mirrorText, clisFor } = await import("../terraform/installProvider.ts");
   const programs = clisFor(env, choice);
   try {

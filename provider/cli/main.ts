@@ -2,16 +2,16 @@ import { reportUsage } from "@gatehouse-access/sdk/errors";
 import { Command, CommanderError, Help, Option } from "commander";
 import { EngineError, fileError } from "../engine/index.ts";
 import { packageVersion } from "../packageFile.ts";
-import { addHelp } from "./help.ts";
 import {
   type ActionOf,
+  type CommandOutput,
   type Io,
-  type Outcome,
   outputFailure,
   printError,
-  printOutcome,
+  printOutput,
   surviveLostReaders,
-} from "./outcome.ts";
+} from "./commandOutput.ts";
+import { addHelp } from "./help.ts";
 
 const HELP_WIDTH = 80;
 
@@ -97,14 +97,14 @@ export async function main(args: readonly string[], process: Io): Promise<number
   const action: ActionOf = (command) =>
     async function (...words) {
       const json = this.opts().json === true;
-      let outcome: Outcome | undefined;
+      let output: CommandOutput | undefined;
       try {
-        outcome = await command(io, ...words);
-        code = await printOutcome(io, outcome, json);
+        output = await command(io, ...words);
+        code = await printOutput(io, output, json);
       } catch (error) {
         // Prints the error as JSON only if standard output has no result yet, so that the output is a single JSON
         // document.
-        code = printError(io, error, json && !(outcome?.result ?? outcome?.parts));
+        code = printError(io, error, json && !(output?.result ?? output?.parts));
       }
     };
   // For `help` and an unknown command, commander would print the help of the program. The word `help` is therefore

@@ -8,8 +8,8 @@ import type { TerraformPlan } from "../plan/terraform/readTerraformPlan.ts";
 import type { ReviewedPlan } from "../review/reviewPlan.ts";
 import type { Connection } from "../service/connection.ts";
 import { printable } from "../words.ts";
+import type { Io } from "./commandOutput.ts";
 import { type ConfigurationFlags, configurationOf, type TerraformFlags } from "./flags.ts";
-import type { Io } from "./outcome.ts";
 import { withConnection } from "./service.ts";
 
 /**

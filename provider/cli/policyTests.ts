@@ -23,6 +23,7 @@ import {
   ruleText,
   untilText,
 } from "../words.ts";
+import { type ActionOf, BLOCKED, type CommandOutput, type Io } from "./commandOutput.ts";
 import {
   addConfigurationFlags,
   addTerraformFlag,
@@ -33,7 +34,6 @@ import {
   type TerraformFlags,
 } from "./flags.ts";
 import { addHelp } from "./help.ts";
-import { type ActionOf, BLOCKED, type Io, type Outcome } from "./outcome.ts";
 import { planOrConfiguration } from "./planFiles.ts";
 import { type Colors, colors } from "./render.ts";
 import { configuredResources, withConnection } from "./service.ts";
@@ -60,7 +60,7 @@ export function addTestCommand(program: Command, action: ActionOf): void {
   });
 }
 
-async function test(io: Io, folder: string, flags: Flags): Promise<Outcome> {
+async function test(io: Io, folder: string, flags: Flags): Promise<CommandOutput> {
   if (!(await hasPolicyTests(folder))) {
     throw new EngineError(
       "policy_tests",
@@ -126,7 +126,7 @@ export async function runPolicyTests(
   configuration: ReadonlyMap<string, string>,
   { planned, own }: TestedState,
   frontEnd?: FrontEnd,
-): Promise<Outcome<TestedNamespace>> {
+): Promise<CommandOutput<TestedNamespace>> {
   // Imported here because programs without policy tests do not need this module, and the import would slow down their
   // commands.
   const { testLive, testPlan } = await import("../review/testedNamespace.ts");

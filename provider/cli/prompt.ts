@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { createInterface, type Interface } from "node:readline";
 import { setTimeout as delay } from "node:timers/promises";
-import type { Io } from "./outcome.ts";
+import type { Io } from "./commandOutput.ts";
 
 /** Returns true if the command can prompt the user: the standard input and output are terminals. */
 export const canPrompt = ({ stdin, stdout }: Io): boolean => stdin.isTTY === true && stdout.isTTY === true;

@@ -3,6 +3,7 @@ import { EngineError } from "../engine/index.ts";
 import type { PlannedWork } from "../plan/terraform/plannedWork.ts";
 import type { Allowed } from "../review/report/sections.ts";
 import type { ReviewedPlan, ReviewOptions } from "../review/reviewPlan.ts";
+import { type ActionOf, BLOCKED, type CommandOutput, type Io, type Output } from "./commandOutput.ts";
 import {
   addStackFlags,
   addTerraformFlag,
@@ -17,7 +18,6 @@ import {
   withExpiryFlag,
 } from "./flags.ts";
 import { addHelp } from "./help.ts";
-import { type ActionOf, BLOCKED, type Io, type Outcome, type Output } from "./outcome.ts";
 import { readTerraform, requireSameWork, saveReviewed } from "./planFiles.ts";
 import { colors, writeAccessMap } from "./render.ts";
 import type { RevisionPlans } from "./revisionPlans.ts";
@@ -119,7 +119,7 @@ export function addReviewCommand(program: Command, action: ActionOf): void {
   });
 }
 
-async function review(given: Io, folder: string, flags: Flags): Promise<Outcome> {
+async function review(given: Io, folder: string, flags: Flags): Promise<CommandOutput> {
   const io = withExpiryFlag(given, flags);
   if (flags.sameAs !== undefined && flags.terraform === undefined) {
     throw new EngineError("usage", "--same-as needs --terraform. For a Pulumi program, use up --plan.");

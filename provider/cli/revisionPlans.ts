@@ -10,8 +10,8 @@ import {
   type Stack,
 } from "../engine/index.ts";
 import type { Baseline } from "../review/reviewPlan.ts";
+import type { Io } from "./commandOutput.ts";
 import type { StackFlags } from "./flags.ts";
-import type { Io } from "./outcome.ts";
 import { openForReview, readerOptions } from "./service.ts";
 
 export interface RevisionFlags extends StackFlags {

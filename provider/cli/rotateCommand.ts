@@ -3,9 +3,9 @@ import { EngineError, type Result, type Stack, summarize, urnName } from "../eng
 import type { OwnResource } from "../estate/coverage.ts";
 import type { Connection } from "../service/connection.ts";
 import { printable } from "../words.ts";
+import { type ActionOf, type CommandOutput, type Io, runOutput } from "./commandOutput.ts";
 import { addRunFlags, FOLDER, JSON_RESULT, YES } from "./flags.ts";
 import { addHelp } from "./help.ts";
-import { type ActionOf, type Io, type Outcome, runOutcome } from "./outcome.ts";
 import { applyProgram } from "./runCommands.ts";
 import { requireResources, requireService } from "./service.ts";
 import { type RunFlags, withStack } from "./withStack.ts";
@@ -46,7 +46,7 @@ export function addRotateCommand(program: Command, action: ActionOf): void {
   });
 }
 
-function rotate(io: Io, names: readonly string[], flags: Flags): Promise<Outcome> {
+function rotate(io: Io, names: readonly string[], flags: Flags): Promise<CommandOutput> {
   return withStack(io, flags.folder, { ...flags, isWriting: true }, async (running) => {
     const { stack, service } = running;
     const { connection } = requireService(service);
@@ -98,7 +98,7 @@ async function dueKeys(keys: readonly OwnResource[], connection: Connection) {
   return { due, isOutdated };
 }
 
-function nothingDue(io: Io, { engine, project, stack }: Stack): Outcome {
+function nothingDue(io: Io, { engine, project, stack }: Stack): CommandOutput {
   const result: Result = {
     engine,
     command: "up",
@@ -113,5 +113,5 @@ function nothingDue(io: Io, { engine, project, stack }: Stack): Outcome {
     durationMs: 0,
     diagnostics: [{ severity: "info", message: "No API key is due." }],
   };
-  return { ...runOutcome(io, result), text: () => "No API key is due. Nothing was changed." };
+  return { ...runOutput(io, result), text: () => "No API key is due. Nothing was changed." };
 }

@@ -10,6 +10,7 @@ import {
   type Step,
 } from "../engine/index.ts";
 import { printable } from "../words.ts";
+import { type ActionOf, type CommandOutput, type Io, type Output, runOutput } from "./commandOutput.ts";
 import {
   addReplaceFlag,
   addStackFlags,
@@ -27,7 +28,6 @@ import {
   YES,
 } from "./flags.ts";
 import { addHelp } from "./help.ts";
-import { type ActionOf, type Io, type Outcome, type Output, runOutcome } from "./outcome.ts";
 import { upAsReviewed } from "./planFiles.ts";
 import { addNoTestsFlag, hasPolicyTests, runPolicyTests, TESTING } from "./policyTests.ts";
 import { resourcesOf, type Service } from "./service.ts";
@@ -132,7 +132,7 @@ const updateOptions = (flags: Flags): PreviewOptions => ({
   replace: flags.replace ?? [],
 });
 
-function preview(io: Io, folder: string, flags: Flags): Promise<Outcome> {
+function preview(io: Io, folder: string, flags: Flags): Promise<CommandOutput> {
   return withStack(withExpiryFlag(io, flags), folder, flags, async ({ io: onService, stack, preflight }) => {
     const hasTests = await hasPolicyTests(folder, flags);
     const { create = false } = flags;
@@ -140,17 +140,16 @@ function preview(io: Io, folder: string, flags: Flags): Promise<Outcome> {
     await preflight(plan);
     const policyTests = async () =>
       runPolicyTests(onService, folder, flags, await stack.config(), { planned: { plan } });
-    return { ...runOutcome(io, plan), policyTests: hasTests ? policyTests : undefined };
+    return { ...runOutput(io, plan), policyTests: hasTests ? policyTests : undefined };
   });
 }
 
-function up(io: Io, folder: string, flags: Flags): Promise<Outcome> {
+function up(io: Io, folder: string, flags: Flags): Promise<CommandOutput> {
   const { plan: planFile, skipPreview = false } = flags;
   const isWriting = planFile === undefined;
   const withFlags = withClaimedFlag(withExpiryFlag(io, flags), flags);
   return withStack(withFlags, folder, { ...flags, isWriting }, async (running) => {
-    if (planFile !== undefined)
-      return runOutcome(io, await upAsReviewed(running.io, planFile, running.stack));
+    if (planFile !== undefined) return runOutput(io, await upAsReviewed(running.io, planFile, running.stack));
     return applyProgram(io, running, updateOptions(flags), skipPreview);
   });
 }
@@ -161,7 +160,7 @@ export async function applyProgram(
   { stack, service, preflight, prompt, progress }: Running,
   options: PreviewOptions,
   skipPreview = false,
-): Promise<Outcome> {
+): Promise<CommandOutput> {
   const planned = service?.planned;
   const whole = <R extends Result>(result: R): R => (planned ? withNamespace(result, planned.name) : result);
   let isConfirmed = skipPreview;
@@ -183,7 +182,7 @@ export async function applyProgram(
   try {
     const result = await stack.up({ ...options, ...how });
     if (service && hasChanges(result)) await reportForgotten(progress, stack, service);
-    return runOutcome(io, isCreated ? whole(result) : result);
+    return runOutput(io, isCreated ? whole(result) : result);
   } finally {
     // The namespace is stored even if the run failed, since a failed run may also have created objects in the
     // namespace.
@@ -219,15 +218,15 @@ function withNamespace<R extends Result>(result: R, name: string): R {
   return { ...result, steps: [step, ...result.steps], summary };
 }
 
-function refresh(io: Io, folder: string, flags: Flags): Promise<Outcome> {
+function refresh(io: Io, folder: string, flags: Flags): Promise<CommandOutput> {
   const { clearPendingCreates = false } = flags;
   return withStack(io, folder, { ...flags, isWriting: true }, async ({ stack, prompt }) => {
     const options = { ...targetsOf(flags), clearPendingCreates, ...prompt("Update the state?") };
-    return runOutcome(io, await stack.refresh(options));
+    return runOutput(io, await stack.refresh(options));
   });
 }
 
-function destroy(io: Io, folder: string, flags: Flags): Promise<Outcome> {
+function destroy(io: Io, folder: string, flags: Flags): Promise<CommandOutput> {
   return withStack(
     withClaimedFlag(io, flags),
     folder,
@@ -235,7 +234,7 @@ function destroy(io: Io, folder: string, flags: Flags): Promise<Outcome> {
     async ({ stack, prompt }) => {
       const { refresh = false } = flags;
       const options = { ...targetsOf(flags), refresh, ...prompt("Delete these resources?") };
-      return runOutcome(io, await stack.destroy(options));
+      return runOutput(io, await stack.destroy(options));
     },
   );
 }

@@ -11,8 +11,8 @@ import {
 import type { OwnResource } from "../estate/coverage.ts";
 import type { Connection, FrontEnd, Home } from "../service/connection.ts";
 import { printable } from "../words.ts";
+import type { Io } from "./commandOutput.ts";
 import { type ConfigurationFlags, collect, type StackFlags, stackOptionsOf } from "./flags.ts";
-import type { Io } from "./outcome.ts";
 import { colors, progressLine } from "./render.ts";
 
 /**

@@ -4,9 +4,9 @@ import type { Command } from "commander";
 import { EngineError } from "../engine/index.ts";
 import type { Connection } from "../service/connection.ts";
 import { byText, counted, printable } from "../words.ts";
+import { type ActionOf, BLOCKED, type CommandOutput, type Io } from "./commandOutput.ts";
 import { addConfigurationFlags, type ConfigurationFlags, collect, configurationOf, FOLDER } from "./flags.ts";
 import { addHelp } from "./help.ts";
-import { type ActionOf, BLOCKED, type Io, type Outcome } from "./outcome.ts";
 import { withConnection } from "./service.ts";
 
 interface Flags extends ConfigurationFlags {
@@ -72,7 +72,7 @@ export function addSshConfigCommand(program: Command, action: ActionOf): void {
   });
 }
 
-async function sshConfig(io: Io, flags: Flags): Promise<Outcome> {
+async function sshConfig(io: Io, flags: Flags): Promise<CommandOutput> {
   const login = readLogin(flags.login);
   const given = flags.gateway === undefined ? undefined : readGateway(flags.gateway);
   const configuration = await configurationOf(io, flags.folder, flags);

@@ -5,6 +5,7 @@ import type { OwnResource } from "../estate/coverage.ts";
 import type { Connection } from "../service/connection.ts";
 import type { ComparedSessions, LoginDifference, Verification } from "../verify/verification.ts";
 import { counted, instantText, printable } from "../words.ts";
+import { type ActionOf, BLOCKED, type CommandOutput, type Io } from "./commandOutput.ts";
 import {
   addConfigurationFlags,
   addTerraformFlag,
@@ -17,7 +18,6 @@ import {
 } from "./flags.ts";
 import { addHelp } from "./help.ts";
 import { namespaceTexts, resourcesOutside, terraformResources } from "./otherNamespaces.ts";
-import { type ActionOf, BLOCKED, type Io, type Outcome } from "./outcome.ts";
 import { planOrConfiguration } from "./planFiles.ts";
 import { colors } from "./render.ts";
 import { configuredResources, withConnection } from "./service.ts";
@@ -64,7 +64,7 @@ export function addVerifyCommand(program: Command, action: ActionOf): void {
   });
 }
 
-async function verify(io: Io, folder: string, flags: Flags): Promise<Outcome<Verification>> {
+async function verify(io: Io, folder: string, flags: Flags): Promise<CommandOutput<Verification>> {
   const since = flags.since === undefined ? undefined : queryTime(flags.since, refuseTime);
   const { terraform, configuration } = await planOrConfiguration(io, folder, flags);
   const { verifyNamespace } = await import("../verify/verifyNamespace.ts");
@@ -89,7 +89,7 @@ async function verify(io: Io, folder: string, flags: Flags): Promise<Outcome<Ver
   );
   const isIncomplete = result.notEvaluated.length > 0 && !flags.allowIncomplete;
   const isBlocked = result.differences.length > 0 || isIncomplete;
-  return { result, text: () => textOf(io, result), exitCode: isBlocked ? BLOCKED : 0 };
+  return { result, text: () => verificationText(io, result), exitCode: isBlocked ? BLOCKED : 0 };
 }
 
 /**
@@ -119,7 +119,7 @@ async function notCompared(
 
 const refuseTime = (detail: string) => new EngineError("usage", detail, { field: ["--since"] });
 
-async function textOf({ stdout, env }: Io, verification: Verification): Promise<string> {
+async function verificationText({ stdout, env }: Io, verification: Verification): Promise<string> {
   const { sectionLines } = await import("../review/report/text.ts");
   const c = colors(stdout, env);
   const { name, service, since, compared, unauthenticated, differences, notEvaluated, notes } = verification;

@@ -7,8 +7,8 @@ import {
   UpdateFailedError,
 } from "../engine/index.ts";
 import { printable } from "../words.ts";
+import { type CommandOutput, type Io, type Output, printError } from "./commandOutput.ts";
 import { type StackFlags, stackOptionsOf } from "./flags.ts";
-import { type Io, type Outcome, type Output, printError } from "./outcome.ts";
 import { ask, canPrompt } from "./prompt.ts";
 import { type Colors, colors, progressLine, resultText } from "./render.ts";
 import {
@@ -61,8 +61,8 @@ export async function withStack(
   io: Io,
   folder: string,
   flags: RunFlags & { readonly isWriting?: boolean | undefined },
-  work: (running: Running) => Promise<Outcome>,
-): Promise<Outcome> {
+  work: (running: Running) => Promise<CommandOutput>,
+): Promise<CommandOutput> {
   const { stdout, stderr, env } = io;
   const prompts = !flags.yes && !flags.json && canPrompt(io);
   if (flags.isWriting && !flags.yes && !prompts) throw confirmationRequired(flags);

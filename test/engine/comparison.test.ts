@@ -8,7 +8,7 @@ import { afterAll, describe, expect, test, vi } from "vitest";
 import { ENGINE_DIFFERENCES } from "../../provider/engine/engineDifferences.ts";
 import { findOnPath } from "../../provider/engine/index.ts";
 import { observe } from "./comparison/observe.ts";
-import type { Outcome, Scenario } from "./comparison/scenario.ts";
+import type { Scenario, StepResult } from "./comparison/scenario.ts";
 import { scenarios } from "./comparison/scenarios.ts";
 
 // Every run starts its own processes, which is slow on a busy machine.
@@ -16,7 +16,7 @@ vi.setConfig({ testTimeout: 600_000 });
 
 const FILE = new URL("comparison/recorded.json", import.meta.url);
 const recording = Boolean(process.env.GATEHOUSE_RECORD);
-const recorded = JSON.parse(readFileSync(FILE, "utf8")) as Record<string, Outcome[]>;
+const recorded = JSON.parse(readFileSync(FILE, "utf8")) as Record<string, StepResult[]>;
 const cli = findOnPath("pulumi", process.env);
 const reason = cli ? "" : " (skipped: there is no pulumi on the PATH)";
 
@@ -25,7 +25,7 @@ const named = scenarios.map((scenario): [string, Scenario] => [scenario.name, sc
 /** The scenario for short runs, with the most kinds of steps. All other scenarios together take minutes. */
 const SHORT = ["deletion before replacement by the provider, interrupted"];
 
-function expected({ name, steps }: Scenario): Outcome[] {
+function expected({ name, steps }: Scenario): StepResult[] {
   const outcomes = recorded[name];
   if (!outcomes) throw new Error(`nothing is recorded for "${name}": see the head of this file`);
   return outcomes.map((outcome, at) => steps[at]?.differs?.outcome(outcome) ?? outcome);

@@ -4,7 +4,7 @@ import { createVitest, type TestModule, type Vitest } from "vitest/node";
 import { type Mutant, mutated, ROOT } from "./mutant.ts";
 
 /** The result of the tests of one mutant. */
-export interface Outcome {
+export interface MutantResult {
   /**
    * `killed`: a test failed. `survived`: all tests passed. `broken`: the run is no proof, since no test ran or the
    * mutated module was not loaded.
@@ -52,7 +52,7 @@ export class MutantRunner {
   }
 
   /** Runs the tests of a mutant. */
-  async outcome(mutant: Mutant): Promise<Outcome> {
+  async outcome(mutant: Mutant): Promise<MutantResult> {
     const path = join(ROOT, mutant.file);
     const started = performance.now();
     Object.assign(this.#mutation, { mutant, isLoaded: false });
@@ -111,7 +111,7 @@ const failedTests = (module: TestModule): string[] =>
 const errorOf = (module: TestModule): string =>
   module.errors()[0]?.message ?? "a hook of the test file failed";
 
-function resultOf(modules: readonly TestModule[], isLoaded: boolean): Pick<Outcome, "state" | "detail"> {
+function resultOf(modules: readonly TestModule[], isLoaded: boolean): Pick<MutantResult, "state" | "detail"> {
   if (!isLoaded) return { state: "broken", detail: "the tests do not load the mutated file" };
   const [failed, ...more] = modules.flatMap(failedTests);
   if (failed !== undefined) {

@@ -1,7 +1,7 @@
 // `npm run mutants` proves the guards: it breaks one guard at a time, and a test of this guard must fail. The exit code
 // is 1 if a test fails without a mutant, if a mutant survives, or if a mutant cannot be applied.
 import { parseArgs } from "node:util";
-import { MutantRunner, type Outcome } from "./MutantRunner.ts";
+import { type MutantResult, MutantRunner } from "./MutantRunner.ts";
 import { type Mutant, mutated, readSource } from "./mutant.ts";
 import { mutants } from "./mutants.ts";
 
@@ -67,18 +67,18 @@ async function failuresWithoutMutant(
 async function outcomesOf(
   runners: readonly MutantRunner[],
   chosen: readonly Numbered[],
-): Promise<Map<number, Outcome>> {
-  const outcomes = new Map<number, Outcome>();
+): Promise<Map<number, MutantResult>> {
+  const results = new Map<number, MutantResult>();
   const waiting = [...chosen];
   const work = async (runner: MutantRunner) => {
     for (let mutant = waiting.shift(); mutant; mutant = waiting.shift()) {
-      outcomes.set(mutant.number, await runner.outcome(mutant));
-      process.stderr.write(`\r${outcomes.size} of ${chosen.length} mutants …`);
+      results.set(mutant.number, await runner.outcome(mutant));
+      process.stderr.write(`\r${results.size} of ${chosen.length} mutants …`);
     }
   };
   await Promise.all(runners.map(work));
   process.stderr.write("\n");
-  return outcomes;
+  return results;
 }
 
 const { chosen, verbose } = readOptions();
@@ -92,14 +92,14 @@ try {
     console.error(`Tests fail without a mutant:\n${failures.map((failure) => `  ${failure}`).join("\n")}`);
     process.exitCode = 1;
   } else {
-    const outcomes = await outcomesOf(runners, chosen);
+    const results = await outcomesOf(runners, chosen);
     for (const { number, file, guard } of chosen) {
-      const { state, seconds, detail } = outcomes.get(number) as Outcome;
+      const { state, seconds, detail } = results.get(number) as MutantResult;
       console.log(`${state.padEnd(8)} ${seconds.toFixed(1).padStart(5)} s  ${number}. ${guard} (${file})`);
       if (verbose || state !== "killed") console.log(`                  ${detail}`);
     }
-    const all = [...outcomes.values()];
-    const count = (state: Outcome["state"]) => all.filter((outcome) => outcome.state === state).length;
+    const all = [...results.values()];
+    const count = (state: MutantResult["state"]) => all.filter((outcome) => outcome.state === state).length;
     const slowest = Math.max(...all.map(({ seconds }) => seconds)).toFixed(1);
     const total = ((performance.now() - started) / 1000).toFixed(0);
     console.log(

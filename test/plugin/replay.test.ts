@@ -11,13 +11,17 @@ import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { SECRET, SIGNATURE, UNKNOWNS } from "../../provider/engineMarks.ts";
 import { environmentWithout } from "../support/command.ts";
 import { type Fleet, startFleet } from "../support/fleet.ts";
-import { failureOf, type Message, type Outcome } from "../support/pluginClient.ts";
+import { failureOf, type Message, type PluginResponse } from "../support/pluginClient.ts";
 import { run } from "./support/cli.ts";
 import { startPlugin } from "./support/pluginProcess.ts";
 import { type Named, type Scenario, scenarios } from "./support/scenarios.ts";
 
 /** A recorded call of the engine to a plugin process, with its response or error. */
-type Exchange = { readonly process: number; readonly method: string; readonly request: Message } & Outcome;
+type Exchange = {
+  readonly process: number;
+  readonly method: string;
+  readonly request: Message;
+} & PluginResponse;
 
 /** A recorded step: a Pulumi CLI command with the calls that it caused, or an out-of-band change. */
 type Step =
@@ -157,7 +161,7 @@ async function replay(scenario: Scenario, { steps }: Recording): Promise<void> {
       plugins.set(process, plugin);
       const outcome = await plugin.client
         .call(method, values.live(request))
-        .then((response): Outcome => ({ response }), failureOf);
+        .then((response): PluginResponse => ({ response }), failureOf);
       values.learn(recorded, outcome);
       expect(outcome, `pulumi ${step.command.join(" ")}, exchange ${at + 1}, ${method}`).toEqual(
         values.live(recorded),

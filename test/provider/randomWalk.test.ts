@@ -64,7 +64,7 @@ class WalkStack {
 }
 
 /** The expected result of one step of a run. */
-interface Outcome {
+interface PredictedStep {
   readonly shown: Shown;
   /** Codes of the errors, one of which must occur. Empty if the step must succeed. */
   readonly errors: readonly string[];
@@ -118,8 +118,8 @@ const equalIn = (fields: readonly string[], one: Fields, two: Fields) =>
   fields.every((field) => isDeepStrictEqual(one[field], two[field]));
 
 /** Predicts a run from the model and from the objects right before the run. */
-function predict(stack: WalkStack, live: Snapshot): Outcome[] {
-  const outcomes: Outcome[] = [];
+function predict(stack: WalkStack, live: Snapshot): PredictedStep[] {
+  const outcomes: PredictedStep[] = [];
   for (const [name, { args }] of stack.program) {
     const slot = slotOf(name);
     const { kind } = slot;
@@ -198,7 +198,7 @@ function predict(stack: WalkStack, live: Snapshot): Outcome[] {
   return outcomes;
 }
 
-const stepsOf = (outcomes: readonly Outcome[]) =>
+const stepsOf = (outcomes: readonly PredictedStep[]) =>
   outcomes.map(({ shown: { op, name } }) => `${op} ${name}`).sort();
 
 /** The id on the service of the object in a state of the harness. */
@@ -251,7 +251,7 @@ async function requireManualOnly(): Promise<void> {
   }
 }
 
-async function preview(stack: WalkStack): Promise<Outcome[]> {
+async function preview(stack: WalkStack): Promise<PredictedStep[]> {
   const live = await service.snapshot();
   const outcomes = predict(stack, live);
   expect(await stack.harness.preview(stack.resources)).toEqual(stepsOf(outcomes));
@@ -322,7 +322,7 @@ function forgetDeleted(live: Snapshot): void {
 /** Checks that each entry of the audit trail belongs to a resource that the preview showed and that did not fail. */
 function checkEntries(
   stack: WalkStack,
-  outcomes: readonly Outcome[],
+  outcomes: readonly PredictedStep[],
   before: Snapshot,
   entries: Awaited<ReturnType<WalkService["newEntries"]>>,
 ): void {
@@ -349,7 +349,7 @@ function checkEntries(
 }
 
 /** Checks that the run failed exactly for the resources for which the model predicts an error. */
-function checkErrors(outcomes: readonly Outcome[], failures: readonly unknown[]): void {
+function checkErrors(outcomes: readonly PredictedStep[], failures: readonly unknown[]): void {
   const expected = outcomes.filter(({ errors }) => errors.length > 0);
   const texts = failures.map(String);
   const open = [...texts];
@@ -367,7 +367,7 @@ function checkErrors(outcomes: readonly Outcome[], failures: readonly unknown[])
 /** Checks the objects after a run against the model, and updates the model. */
 async function checkObjects(
   stack: WalkStack,
-  outcomes: readonly Outcome[],
+  outcomes: readonly PredictedStep[],
   before: Snapshot,
   after: Snapshot,
 ): Promise<void> {

@@ -12,7 +12,7 @@ import structProto from "google-protobuf/google/protobuf/struct_pb.js";
 export type Message = Readonly<Record<string, any>>;
 
 /** The plugin's response to a call, or its error. */
-export type Outcome =
+export type PluginResponse =
   | { readonly response: Message }
   | { readonly error: { readonly code: string; readonly message: string; readonly initFailed?: Message } };
 
@@ -119,7 +119,7 @@ const nested = (field: string, value: Message): object =>
 /**
  * Returns the outcome of a call that failed. Its field `initFailed` contains an object that was created incompletely.
  */
-export function failureOf(error: unknown): Extract<Outcome, { error: unknown }> {
+export function failureOf(error: unknown): Extract<PluginResponse, { error: unknown }> {
   const { code, details, metadata } = error as grpc.ServiceError;
   const [bytes] = metadata?.get("grpc-status-details-bin") ?? [];
   const [detail] = Buffer.isBuffer(bytes)

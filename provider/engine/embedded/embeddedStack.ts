@@ -32,9 +32,9 @@ import {
   conclude,
   deletePass,
   deployPass,
-  type Outcome,
   openPass,
   type Pass,
+  type PassResult,
   type RunSettings,
   refreshPass,
   requireTargets,
@@ -108,7 +108,7 @@ export class EmbeddedStack implements Stack {
     const settings = await this.#settings("up", options, ifMissing);
     const deploy =
       (of: RunSettings, plan?: HeldPlan) =>
-      (pass: Pass): Promise<Outcome> =>
+      (pass: Pass): Promise<PassResult> =>
         deployPass(of, pass, false, { ...deploying, held: plan });
     const heldPlan = (plan: Plan) => (held ? new HeldPlan(plan) : undefined);
     const environment = async () => ({ ...settings.env, ...(await prepare?.()) });
@@ -206,7 +206,7 @@ function dryRun(settings: RunSettings, options: PreviewOptions): Promise<{ plan:
 /** Runs a pass that changes neither the state nor objects, such as a preview, and returns its plan. */
 async function planned(
   settings: RunSettings,
-  work: (pass: Pass) => Promise<Outcome>,
+  work: (pass: Pass) => Promise<PassResult>,
 ): Promise<{ plan: Plan; pass: Pass }> {
   const pass = await openPass(settings);
   return { plan: conclude(settings, pass, await work(pass), true), pass };
@@ -214,7 +214,7 @@ async function planned(
 
 const refreshing =
   (settings: RunSettings, options: RefreshRunOptions) =>
-  async (pass: Pass): Promise<Outcome> => {
+  async (pass: Pass): Promise<PassResult> => {
     requireTargets(pass, options);
     if (options.clearPendingCreates) pass.snapshot.settle(() => true);
     const steps = await refreshPass(settings, pass, options);
@@ -223,7 +223,7 @@ const refreshing =
 
 const destroying =
   (settings: RunSettings, options: DestroyOptions, dryRun: boolean) =>
-  async (pass: Pass): Promise<Outcome> => {
+  async (pass: Pass): Promise<PassResult> => {
     requireTargets(pass, options);
     if (options.refresh && !dryRun) await refreshPass(settings, pass, options);
     if (!pass.stop.reason) await deletePass(settings, pass, dryRun, options);
@@ -240,7 +240,7 @@ const destroying =
 async function lockedRun(
   settings: RunSettings,
   kind: HistoryEntry["kind"],
-  prepare: () => Promise<((pass: Pass) => Promise<Outcome>) | Result>,
+  prepare: () => Promise<((pass: Pass) => Promise<PassResult>) | Result>,
 ): Promise<Result> {
   const { backend, emit } = settings;
   const lock = await takeLock(backend.lockFolder);
@@ -257,18 +257,18 @@ async function lockedRun(
       pass.stop.stop("failed");
     });
     const startTime = seconds();
-    let outcome: Outcome | undefined;
+    let passResult: PassResult | undefined;
     try {
-      outcome = await work(pass);
+      passResult = await work(pass);
     } finally {
       await pass.stop.settled();
       await save(settings, pass, journal);
-      const ok = outcome !== undefined && !pass.stop.reason && outcome.programFailed === undefined;
-      const counts = Object.entries(summarize(outcome?.steps ?? [])).filter(([, count]) => count > 0);
+      const ok = passResult !== undefined && !pass.stop.reason && passResult.programFailed === undefined;
+      const counts = Object.entries(summarize(passResult?.steps ?? [])).filter(([, count]) => count > 0);
       const result = ok ? "succeeded" : "failed";
       await record(settings, pass, { kind, startTime, result, resourceChanges: Object.fromEntries(counts) });
     }
-    return conclude(settings, pass, journalFailure ? { ...outcome, failed: journalFailure } : outcome);
+    return conclude(settings, pass, journalFailure ? { ...passResult, failed: journalFailure } : passResult);
   } finally {
     await lock.release();
   }

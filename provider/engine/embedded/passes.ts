@@ -76,7 +76,7 @@ export interface Pass {
   readonly base: string;
 }
 
-export interface Outcome {
+export interface PassResult {
   readonly steps: readonly Step[];
   readonly outputs: Props;
   readonly programFailed?: string;
@@ -134,12 +134,12 @@ export function stackOutputs(snapshot: Snapshot): Props {
 }
 
 /** @throws CancelledError, ProgramError or UpdateFailedError, each with the result, if the run failed */
-export function conclude(settings: RunSettings, pass: Pass, outcome: Outcome, planned = false): Result {
+export function conclude(settings: RunSettings, pass: Pass, passResult: PassResult, planned = false): Result {
   const { command, project, stack, createdStack, started } = settings;
   const { log, stop } = pass;
-  const { programFailed } = outcome;
-  const steps = reportedSteps(outcome.steps);
-  const failed = outcome.failed ?? failedSteps(steps);
+  const { programFailed } = passResult;
+  const steps = reportedSteps(passResult.steps);
+  const failed = passResult.failed ?? failedSteps(steps);
   const result: Result = {
     engine: "embedded",
     command,
@@ -150,7 +150,7 @@ export function conclude(settings: RunSettings, pass: Pass, outcome: Outcome, pl
     createdStack,
     steps,
     summary: summarize(steps),
-    outputs: shownProps(outcome.outputs),
+    outputs: shownProps(passResult.outputs),
     diagnostics: log.diagnostics,
     ...leftObjects(log.diagnostics),
     durationMs: Date.now() - started,
@@ -173,7 +173,7 @@ export async function deployPass(
   pass: Pass,
   dryRun: boolean,
   options: PreviewOptions & { readonly held?: HeldPlan | undefined },
-): Promise<Outcome> {
+): Promise<PassResult> {
   const { log, stop } = pass;
   const steps = options.refresh ? await refreshPass(settings, pass, options) : [];
   if (!options.refresh) await settlePass(settings, pass, options);

@@ -54,7 +54,7 @@ interface Job {
 }
 
 /** Resolves or rejects a job's promise after its transaction has been committed. */
-type Outcome = () => void;
+type Settlement = () => void;
 
 /**
  * Maximum number of jobs in one transaction. On SQLite, statements of other requests wait until the transaction ends.
@@ -134,44 +134,45 @@ export class GroupCommit {
  * Runs all jobs and commits.
  * @throws DriverAdapterError, Error the transaction failed, and the database contains no change of any job
  */
-async function runAll(transaction: SharedTransaction, jobs: readonly Job[]): Promise<Outcome[]> {
+async function runAll(transaction: SharedTransaction, jobs: readonly Job[]): Promise<Settlement[]> {
   try {
-    const outcomes = jobs.length === 1 ? await runOnly(transaction, jobs) : await runEach(transaction, jobs);
+    const settlements =
+      jobs.length === 1 ? await runOnly(transaction, jobs) : await runEach(transaction, jobs);
     await transaction.commit();
-    return outcomes;
+    return settlements;
   } catch (error) {
     return transaction.rollback(error);
   }
 }
 
 /** Runs jobs without savepoints. If a job fails, the whole transaction is undone. */
-async function runOnly({ sql }: SharedTransaction, jobs: readonly Job[]): Promise<Outcome[]> {
-  const outcomes: Outcome[] = [];
+async function runOnly({ sql }: SharedTransaction, jobs: readonly Job[]): Promise<Settlement[]> {
+  const settlements: Settlement[] = [];
   for (const { work, resolve } of jobs) {
     const value = await work(sql);
-    outcomes.push(() => resolve(value as never));
+    settlements.push(() => resolve(value as never));
   }
-  return outcomes;
+  return settlements;
 }
 
 /** Runs jobs with savepoints. If a job fails, only the changes of that job are undone. */
-async function runEach(transaction: SharedTransaction, jobs: readonly Job[]): Promise<Outcome[]> {
-  const outcomes: Outcome[] = [];
+async function runEach(transaction: SharedTransaction, jobs: readonly Job[]): Promise<Settlement[]> {
+  const settlements: Settlement[] = [];
   transaction.send("SAVEPOINT job");
   for (const { work, resolve, reject } of jobs) {
     try {
       const value = await work(transaction.sql);
-      outcomes.push(() => resolve(value as never));
+      settlements.push(() => resolve(value as never));
       transaction.send("RELEASE SAVEPOINT job; SAVEPOINT job");
     } catch (error) {
       // After a serialization conflict, PostgreSQL cannot commit any part of the transaction.
       if (isWriteConflict(error)) throw error;
-      outcomes.push(() => reject(error));
+      settlements.push(() => reject(error));
       transaction.send("ROLLBACK TO SAVEPOINT job");
       // If the rollback fails, the database has undone the whole transaction, as SQLite does when the disk is full.
       await transaction.settle();
     }
   }
   await transaction.settle();
-  return outcomes;
+  return settlements;
 }

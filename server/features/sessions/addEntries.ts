@@ -73,7 +73,7 @@ export interface RecordingGap {
 }
 
 /** The entries that an addition did not store. */
-interface Outcome {
+interface NotStored {
   /** Number of events that were discarded because the session has {@link BOUNDED_EVENTS_MAX} bounded events. */
   readonly droppedEvents: number;
   /** The reason why output was not recorded; undefined if all output was recorded. */
@@ -117,7 +117,7 @@ export async function addEntries(
   key: SessionKey,
   entries: readonly SessionEntry[],
   after?: number,
-): Promise<Outcome | undefined> {
+): Promise<NotStored | undefined> {
   const session = await find(services, tx, key);
   if (session === undefined) return undefined;
   const stored = after === undefined ? 0 : Math.max(0, Number(session.entriesWritten) - after);

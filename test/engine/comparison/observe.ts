@@ -4,14 +4,14 @@ import { EngineError, type EngineName } from "../../../provider/engine/index.ts"
 import { openCrypter, StateCodec, type StoredResource } from "../../../provider/engine/state/crypter.ts";
 import { type ResourceState, references } from "../../../provider/engine/state/resourceState.ts";
 import { type CloudRecord, type ProgramPlan, Workspace } from "../workspace.ts";
-import type { Outcome, Scenario, ScenarioStep } from "./scenario.ts";
+import type { Scenario, ScenarioStep, StepResult } from "./scenario.ts";
 
 /** Runs a scenario with one engine in a new folder. */
-export async function observe(scenario: Scenario, engine: EngineName): Promise<Outcome[]> {
+export async function observe(scenario: Scenario, engine: EngineName): Promise<StepResult[]> {
   const ws = new Workspace();
   ws.env.CLOUD_COUNTS = "1";
   try {
-    const outcomes: Outcome[] = [];
+    const outcomes: StepResult[] = [];
     let before: ProgramPlan = {};
     let plan: ProgramPlan = {};
     for (const step of scenario.steps) {
@@ -40,7 +40,7 @@ async function run(
   ws: Workspace,
   engine: EngineName,
   step: ScenarioStep,
-): Promise<Pick<Outcome, "ok" | "summary">> {
+): Promise<Pick<StepResult, "ok" | "summary">> {
   const stack = await ws.open({ engine });
   try {
     const result = step.up

@@ -3,7 +3,7 @@ import type { DestroyOptions, RefreshRunOptions, UpOptions } from "../../../prov
 import type { ProgramPlan, Thing, Workspace } from "../workspace.ts";
 
 /** The outcome of one scenario step, without values that may differ between the two engines. */
-export type Outcome = {
+export type StepResult = {
   step: string;
   ok: boolean;
   /** The number of resources for each operation (create, update, …). Undefined if the step failed. */
@@ -33,7 +33,7 @@ export type ScenarioStep = {
    * An intended difference between the two engines: the id of the section that documents it, and a function that
    * computes the embedded engine's expected outcome from the CLI's outcome.
    */
-  differs?: { why: EngineDifferenceId; outcome: (cli: Outcome) => Outcome };
+  differs?: { why: EngineDifferenceId; outcome: (cli: StepResult) => StepResult };
 };
 
 export type Scenario = { name: string; steps: ScenarioStep[] };

@@ -27,7 +27,7 @@ export const hasTofu = isOnPath("tofu");
 export const TOFU_LABEL = hasTofu ? "OpenTofu" : "OpenTofu (skipped: there is no tofu on the PATH)";
 
 /** The outcome of a command. */
-export interface Outcome {
+export interface TerraformResult {
   readonly code: number | null;
   /** Standard output and standard error, in the order in which the lines arrive. */
   readonly output: string;
@@ -106,7 +106,7 @@ export class RootModule {
   }
 
   /** Runs a command until it ends. */
-  async run(...args: readonly string[]): Promise<Outcome> {
+  async run(...args: readonly string[]): Promise<TerraformResult> {
     return this.start(...args).ended;
   }
 
@@ -130,7 +130,9 @@ export class RootModule {
       stream.setEncoding("utf8").on("data", (text: string) => {
         output += text;
       });
-    const ended = once(child, "close").then(([code]): Outcome => ({ code: code as number | null, output }));
+    const ended = once(child, "close").then(
+      ([code]): TerraformResult => ({ code: code as number | null, output }),
+    );
     return { child, ended, output: () => output };
   }
 

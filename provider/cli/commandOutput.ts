@@ -23,8 +23,8 @@ export type Output = NodeJS.WritableStream & { readonly isTTY?: boolean; readonl
 /** The exit code of a command that completed and has blocking findings. */
 export const BLOCKED = 2;
 
-/** The result of a command. {@link printOutcome} prints it. */
-export interface Outcome<R extends object = object> {
+/** The output of a command. {@link printOutput} prints it. */
+export interface CommandOutput<R extends object = object> {
   readonly result?: R;
   readonly text?: () => string | Promise<string>;
   /** A large output in chunks, printed instead of `result` and `text`. Each chunk is generated when it is printed. */
@@ -32,37 +32,41 @@ export interface Outcome<R extends object = object> {
   /** Exit code of the command. @default 0 */
   readonly exitCode?: number;
   /** Runs the policy tests of the project. If the tests fail, the exit code of the tests replaces {@link exitCode}. */
-  readonly policyTests?: (() => Promise<Outcome<TestedNamespace>>) | undefined;
+  readonly policyTests?: (() => Promise<CommandOutput<TestedNamespace>>) | undefined;
   readonly afterPrint?: (tests: TestedNamespace | undefined) => Promise<void>;
 }
 
 /** Converts a command to the function that commander calls with its arguments and flags. */
 export type ActionOf = <Words extends unknown[]>(
-  command: (io: Io, ...words: Words) => Promise<Outcome>,
+  command: (io: Io, ...words: Words) => Promise<CommandOutput>,
 ) => (this: Command, ...words: Words) => Promise<void>;
 
-/** The outcome of a run. An object that another stack has declared, and that stayed on the service, is a finding. */
-export const runOutcome = (io: Io, result: Result): Outcome => ({
+/** The output of a run. An object that another stack has declared, and that stayed on the service, is a finding. */
+export const runOutput = (io: Io, result: Result): CommandOutput => ({
   result: withoutValues(result),
-  text: () => textOf(io, result),
+  text: () => runText(io, result),
   ...(result.left && { exitCode: BLOCKED }),
 });
 
-const textOf = ({ stdout, env }: Io, result: Result): string =>
+const runText = ({ stdout, env }: Io, result: Result): string =>
   resultText(colors(stdout, env), withoutValues(result));
 
 /**
  * Prints the result, then the policy tests. With `--json`, prints both as one object. If the policy tests cannot run,
  * the result is still printed.
  * @returns the exit code
- * @throws the errors of the policy tests and of {@link Outcome.afterPrint}
+ * @throws the errors of the policy tests and of {@link CommandOutput.afterPrint}
  */
-export async function printOutcome({ stdout, env }: Io, outcome: Outcome, json: boolean): Promise<number> {
-  const { result, text, parts, exitCode = 0, policyTests, afterPrint } = outcome;
+export async function printOutput(
+  { stdout, env }: Io,
+  output: CommandOutput,
+  json: boolean,
+): Promise<number> {
+  const { result, text, parts, exitCode = 0, policyTests, afterPrint } = output;
   const print = (printed: string) => stdout.write(`${printed}\n`);
   if (parts) await printParts(stdout, parts);
   if (text && !json) print(await text());
-  let tests: Outcome<TestedNamespace> | undefined;
+  let tests: CommandOutput<TestedNamespace> | undefined;
   try {
     tests = await policyTests?.();
   } finally {
@@ -99,7 +103,7 @@ export function printError(io: Io, error: unknown, json: boolean): number {
       error: { ...error.toJSON(), ...facts },
     };
     io.stdout.write(`${JSON.stringify(shown, null, 2)}\n`);
-  } else if (result && result.steps.length > 0) io.stdout.write(`${textOf(io, result)}\n`);
+  } else if (result && result.steps.length > 0) io.stdout.write(`${runText(io, result)}\n`);
   // The message of a failed request contains untrusted text from the service. This message is printed on one line, so
   // that the text cannot imitate other lines of output.
   const message = (error instanceof EngineError ? printableLines : printable)(printedError(error));
