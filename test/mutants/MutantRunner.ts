@@ -58,7 +58,7 @@ export class MutantRunner {
     Object.assign(this.#mutation, { mutant, isLoaded: false });
     this.#vitest.invalidateFile(path);
     try {
-      const modules = await this.#run(mutant.tests, [mutant.name ?? ""]);
+      const modules = await this.#run([mutant.test], [mutant.name ?? ""]);
       return {
         seconds: (performance.now() - started) / 1000,
         ...resultOf(modules, this.#mutation.isLoaded),

@@ -3,7 +3,7 @@ import { join } from "node:path";
 
 export const ROOT = join(import.meta.dirname, "../..");
 
-/** A change that breaks one guard. At least one of the tests must fail with this change. */
+/** A change that breaks one guard. At least one test must fail with this change. */
 export interface Mutant {
   /** The behavior of the guard, as a sentence. */
   readonly guard: string;
@@ -12,10 +12,10 @@ export interface Mutant {
   /** A text that occurs exactly once in the file. */
   readonly find: string;
   readonly replace: string;
-  /** Paths of test files that import the sources. */
-  readonly tests: readonly string[];
-  /** A part of the names of the tests to run. @default all tests of the files */
-  readonly name?: string;
+  /** Path of a test file that imports the sources. */
+  readonly test: string;
+  /** A part of the names of the tests to run. @default all tests of the file */
+  readonly name?: string | undefined;
 }
 
 /**
@@ -34,8 +34,29 @@ export function mutated({ file, find, replace }: Mutant, text: string): string {
 
 export const readSource = (file: string): string => readFileSync(join(ROOT, file), "utf8");
 
-type Change = Pick<Mutant, "guard" | "find" | "replace" | "name">;
+/** A change of a source in the notation of `git diff --word-diff`: `[-removed-]` and `{+added+}`, with the text around. */
+const MARKED = /\[-(.*?)-\]|\{\+(.*?)\+\}/gs;
 
-/** Returns the mutants of one file that the same test files kill. */
-export const mutantsOf = (file: string, tests: readonly string[], changes: readonly Change[]): Mutant[] =>
-  changes.map((change) => ({ file, tests, ...change }));
+type WordDiff = string;
+
+/**
+ * Returns the mutants of a table: the changes by source file, by test, and by guard. The test is the path of a test
+ * file. A part of the names of the tests to run can follow: `test/a.test.ts > rejects`.
+ */
+export function mutantsOf(
+  table: Readonly<Record<string, Readonly<Record<string, Readonly<Record<string, WordDiff>>>>>>,
+): Mutant[] {
+  return Object.entries(table).flatMap(([file, byTest]) =>
+    Object.entries(byTest).flatMap(([test, changes]) => {
+      const [path = "", name] = test.split(" > ");
+      return Object.entries(changes).map(([guard, change]) => ({
+        guard,
+        file,
+        find: change.replaceAll(MARKED, "$1"),
+        replace: change.replaceAll(MARKED, "$2"),
+        test: path,
+        name,
+      }));
+    }),
+  );
+}

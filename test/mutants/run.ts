@@ -46,8 +46,8 @@ async function failuresWithoutMutant(
   runners: readonly MutantRunner[],
   chosen: readonly Mutant[],
 ): Promise<string[]> {
-  const whole = new Set(chosen.flatMap(({ tests, name }) => (name === undefined ? tests : [])));
-  const files = [...new Set(chosen.flatMap(({ tests }) => tests))].sort();
+  const whole = new Set(chosen.flatMap(({ test, name }) => (name === undefined ? test : [])));
+  const files = [...new Set(chosen.map(({ test }) => test))].sort();
   const names = [...new Set(chosen.flatMap(({ name }) => name ?? []))];
   console.error(`Running the tests of ${files.length} files without a mutant …`);
   const shares = runners.map(async (runner, share) => {
