@@ -1,3 +1,4 @@
+import type { Values } from "./values.ts";
 // Special keys, signatures and texts that providers and Pulumi engines exchange inside property values and messages.
 // They mark, for example, secrets and unknown values. Pulumi's engines define the signatures. This package defines the
 // other keys and the adoption message. Engines store these keys in state files, so the keys must not change.
@@ -63,8 +64,6 @@ export const OPEN_INPUTS = "__openInputs";
  * differs from the resource, the object has moved, and an update claims the object. Diffs of values ignore this output.
  */
 export const DECLARER = "__declarer";
-
-type Values = Readonly<Record<string, unknown>>;
 
 const OF_DYNAMIC: readonly string[] = [PROVIDER_KEY, LOGICAL_ID, STATE_ID, OPEN_INPUTS, DECLARER];
 

@@ -52,7 +52,7 @@ export const said = (
   });
 
 /** Returns a message as text, by default with Pulumi's terms. */
-export const textOf = (message: Message, words: Words = pulumiWords): string =>
+export const messageText = (message: Message, words: Words = pulumiWords): string =>
   message.map((part) => (typeof part === "string" ? part : "own" in part ? part.own : words(part))).join("");
 
 /**
@@ -100,6 +100,6 @@ export class ResourceError extends GatehouseError {
 const written = ({ field, value, detail, remedy }: ResourceFault, words: Words) => ({
   field,
   value,
-  detail: textOf(detail, words),
-  remedy: remedy && textOf(remedy, words),
+  detail: messageText(detail, words),
+  remedy: remedy && messageText(remedy, words),
 });

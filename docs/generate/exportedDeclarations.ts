@@ -61,7 +61,7 @@ function documented(overloads: readonly Declaration[]): Documented {
   const [comment] = ts.getJSDocCommentsAndTags(node).filter(ts.isJSDoc);
   const name = nameOf(node);
   const tags = (tag: string) =>
-    (comment?.tags ?? []).filter(({ tagName }) => tagName.text === tag).map((found) => textOf(found));
+    (comment?.tags ?? []).filter(({ tagName }) => tagName.text === tag).map((found) => commentText(found));
   const isInterface = ts.isInterfaceDeclaration(node);
   const signatures = overloads.map(signatureOf);
   return {
@@ -70,9 +70,9 @@ function documented(overloads: readonly Declaration[]): Documented {
     signature: (overloads.length > 1 ? signatures.slice(0, -1) : signatures).join("\n"),
     type: ts.isPropertySignature(node) ? (node.type?.getText() ?? "") : "",
     optional: ts.isPropertySignature(node) && node.questionToken !== undefined,
-    text: comment ? textOf(comment) : "",
+    text: comment ? commentText(comment) : "",
     parameters: (comment?.tags ?? []).flatMap((tag) =>
-      ts.isJSDocParameterTag(tag) ? [[tag.name.getText(), textOf(tag)] as const] : [],
+      ts.isJSDocParameterTag(tag) ? [[tag.name.getText(), commentText(tag)] as const] : [],
     ),
     errors: tags("throws"),
     fallback: tags("default")[0],
@@ -84,7 +84,7 @@ function documented(overloads: readonly Declaration[]): Documented {
   };
 }
 
-const textOf = ({ comment }: ts.JSDoc | ts.JSDocTag): string =>
+const commentText = ({ comment }: ts.JSDoc | ts.JSDocTag): string =>
   (ts.getTextOfJSDocComment(comment) ?? "").replaceAll(/\{@link ([\w.]+)\}/g, "`$1`").trim();
 
 function signatureOf(node: Declaration): string {

@@ -10,13 +10,13 @@ import {
   type RefusalOf,
 } from "../import/accessPolicies.ts";
 import { readRules } from "../kinds/firewallRule.ts";
-import type { Values } from "../kinds/object.ts";
 import type { ResourceDefinition } from "../resources/definition.ts";
 import { definitionsByName } from "../resources/index.ts";
 import { sshFingerprintOf } from "../resources/publicKey.ts";
 import type { Connection } from "../service/connection.ts";
 import { isUnreadable, type Namespace } from "../service/listings.ts";
 import type { SshIdentity } from "../service/newerListings.ts";
+import type { Values } from "../values.ts";
 
 /** The declarations that move a namespace to identity mode. */
 export interface Move {

@@ -52,7 +52,7 @@ export async function readProject(folder: string): Promise<Project> {
   if (typeof yaml.name !== "string") throw new ProjectError(`${file} has no name.`);
   const runtime = typeof yaml.runtime === "string" ? { name: yaml.runtime } : asMap(yaml.runtime);
   const options = asMap(asMap(runtime).options);
-  const main = resolve(root, textOf(yaml.main) ?? ".");
+  const main = resolve(root, textIn(yaml.main) ?? ".");
   const mainIsFolder = !existsSync(main) || statSync(main).isDirectory();
   return {
     name: yaml.name,
@@ -63,16 +63,16 @@ export async function readProject(folder: string): Promise<Project> {
     runtime: String(runtime.name ?? ""),
     runtimeOptions: {
       typescript: options.typescript !== false,
-      nodeargs: textOf(options.nodeargs) ?? "",
-      tsconfig: textOf(options.tsconfig),
+      nodeargs: textIn(options.nodeargs) ?? "",
+      tsconfig: textIn(options.tsconfig),
     },
-    backendUrl: textOf(asMap(yaml.backend).url) || undefined,
-    configFolder: resolve(root, textOf(yaml.stackConfigDir) ?? "."),
+    backendUrl: textIn(asMap(yaml.backend).url) || undefined,
+    configFolder: resolve(root, textIn(yaml.stackConfigDir) ?? "."),
     config: asMap(yaml.config),
   };
 }
 
-const textOf = (value: unknown) => (typeof value === "string" ? value : undefined);
+const textIn = (value: unknown) => (typeof value === "string" ? value : undefined);
 
 /** @throws UnsupportedError if the program's runtime is not Node.js */
 export function requireNodeRuntime(project: Project): void {
@@ -160,7 +160,7 @@ export async function readStackFile(project: Project, stack: string): Promise<St
   if (typeof provider === "string" && !["", "default", "passphrase"].includes(provider)) {
     throw new UnsupportedError([unsupportedUse("secrets-provider", `${path} (${provider.split(":")[0]})`)]);
   }
-  return { path, exists: true, encryptionSalt: textOf(yaml.encryptionsalt), config: asMap(yaml.config) };
+  return { path, exists: true, encryptionSalt: textIn(yaml.encryptionsalt), config: asMap(yaml.config) };
 }
 
 export async function writeSalt(file: StackFile, saltText: string): Promise<void> {
@@ -198,7 +198,7 @@ export function resolveConfig(
       isMap(declared) && ("type" in declared || "default" in declared || "value" in declared);
     const value = isDeclaration ? (declared.value ?? declared.default) : declared;
     if (value !== undefined) {
-      values.set(full, asText(value, crypter));
+      values.set(full, configValue(value, crypter));
     } else if (isDeclaration && !Object.keys(file.config).some((own) => fullKey(project, own) === full)) {
       throw new ProjectError(
         `The stack has no value for the configuration ${full} (declared in ${project.file}).`,
@@ -206,7 +206,7 @@ export function resolveConfig(
     }
   }
   for (const [key, value] of Object.entries(file.config))
-    values.set(fullKey(project, key), asText(value, crypter));
+    values.set(fullKey(project, key), configValue(value, crypter));
   const raw = Object.fromEntries(Object.entries(file.config).map(([key, v]) => [fullKey(project, key), v]));
   return { values, raw };
 }
@@ -221,7 +221,7 @@ export function configProps({ values }: StackConfig): Props {
 const fullKey = ({ name }: Project, key: string): string =>
   (key.includes(":") ? key : `${name}:${key}`).replace(/^([^:]+):config:/, "$1:");
 
-function asText(value: unknown, crypter: Pick<Crypter, "decrypt">): ConfigValue {
+function configValue(value: unknown, crypter: Pick<Crypter, "decrypt">): ConfigValue {
   if (isSecured(value)) return { text: crypter.decrypt(value.secure), secret: true };
   if (typeof value !== "object" || value === null) return { text: String(value ?? ""), secret: false };
   let hidden = false;

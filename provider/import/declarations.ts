@@ -1,8 +1,7 @@
+import type { Values } from "../values.ts";
 import { namesIn, rangesIn } from "./helperCalls.ts";
 import { type HelperCall, inline, jsonLine, quoted } from "./literal.ts";
 import { type KindOfProgram, type NamedObject, type ProgramFile, uniqueNames } from "./model.ts";
-
-type Values = Readonly<Record<string, unknown>>;
 
 /** Replaces a pattern by a call of a helper if the call returns exactly this pattern. */
 export const withHelpers = (inputs: Values): Values =>

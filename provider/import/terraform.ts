@@ -3,6 +3,7 @@ import { packageVersion } from "../packageFile.ts";
 import { type Attribute, attributesOf } from "../terraform/attributes.ts";
 import { SOURCE } from "../terraform/source.ts";
 import { terraformName, toTerraform, typeNameOf } from "../terraform/types.ts";
+import type { Values } from "../values.ts";
 import {
   type Declaration,
   declarationOf,
@@ -23,8 +24,6 @@ import {
   withNamespaceLast,
   withSubject,
 } from "./model.ts";
-
-type Values = Readonly<Record<string, unknown>>;
 
 const NOTES: Readonly<Record<string, readonly string[]>> = {
   ApiKey: [

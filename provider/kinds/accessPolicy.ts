@@ -1,9 +1,10 @@
 import type { AccessPolicy, PolicySubject } from "@gatehouse-access/sdk/policy";
 import { definitionsByName } from "../resources/index.ts";
 import { idWithin, sameInputs } from "../resources/values.ts";
+import type { Values } from "../values.ts";
 import type { Draft } from "./draft.ts";
 import { type Kind, listedBy, type PlannedChange } from "./kind.ts";
-import type { LiveObject, Values } from "./object.ts";
+import type { LiveObject } from "./object.ts";
 import { hiddenValues, invalidInput, isHidden, outputOf, type PlannedStep } from "./plannedStep.ts";
 
 const definition = definitionsByName.AccessPolicy;

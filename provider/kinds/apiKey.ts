@@ -6,13 +6,14 @@ import { overlapDays } from "../resources/apiKey.ts";
 import { definitionsByName } from "../resources/index.ts";
 import { type ApiKey, apiKeyIdentity } from "../service/listings.ts";
 import type { Style } from "../style.ts";
+import type { Values } from "../values.ts";
 import { byTexts } from "../words.ts";
 import { changeList } from "./changes.ts";
 import { endText } from "./changeTexts.ts";
 import type { Draft } from "./draft.ts";
 import { type Kind, listedBy } from "./kind.ts";
 import type { HasObjects } from "./namespaceObjects.ts";
-import type { LiveObject, Objects, Values } from "./object.ts";
+import type { LiveObject, Objects } from "./object.ts";
 import { hasOwnCredential, isHidden, nameIn, outputOf, type PlannedStep } from "./plannedStep.ts";
 import { gainedRole } from "./roles.ts";
 

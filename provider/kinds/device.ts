@@ -3,10 +3,11 @@ import type { ResourceValues } from "../engine/index.ts";
 import { definitionsByName } from "../resources/index.ts";
 import { idWithin } from "../resources/values.ts";
 import { type Device, deviceKey, devicesByKey } from "../service/listings.ts";
+import type { Values } from "../values.ts";
 import type { Draft } from "./draft.ts";
 import { type Kind, listedBy } from "./kind.ts";
 import type { HasObjects } from "./namespaceObjects.ts";
-import type { LiveObject, Objects, Values } from "./object.ts";
+import type { LiveObject, Objects } from "./object.ts";
 import { isHidden, outputOf, type PlannedStep, UnpredictableError } from "./plannedStep.ts";
 
 const definition = definitionsByName.Device;

@@ -1,10 +1,10 @@
 import { claimOfTag } from "../resources/deviceTagAttachment.ts";
 import { definitionsByName } from "../resources/index.ts";
 import { idWithin } from "../resources/values.ts";
+import type { Values } from "../values.ts";
 import { changeDevice, existingDevice, selectedDevice } from "./device.ts";
 import type { Draft } from "./draft.ts";
 import type { Kind } from "./kind.ts";
-import type { Values } from "./object.ts";
 import { outputOf } from "./plannedStep.ts";
 
 const definition = definitionsByName.DeviceTags;

@@ -1,7 +1,8 @@
 import type { Role } from "@gatehouse-access/sdk/contract";
 import { definitionsByName, type KindName } from "../resources/index.ts";
+import type { Values } from "../values.ts";
 import type { NamespaceObjects, PlanSides } from "./namespaceObjects.ts";
-import type { LiveObject, Objects, Values } from "./object.ts";
+import type { LiveObject, Objects } from "./object.ts";
 import { UnpredictableError } from "./plannedStep.ts";
 
 type Definition = Pick<LiveObject["definition"], "name">;

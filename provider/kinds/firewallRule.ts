@@ -3,10 +3,11 @@ import type { AccessRule } from "@gatehouse-access/sdk/policy";
 import { definitionsByName } from "../resources/index.ts";
 import { idWithin, sameInputs } from "../resources/values.ts";
 import type { Connection } from "../service/connection.ts";
+import type { Values } from "../values.ts";
 import type { Draft } from "./draft.ts";
 import { type Kind, listedBy, policyEnd } from "./kind.ts";
 import type { HasObjects } from "./namespaceObjects.ts";
-import type { LiveObject, Values } from "./object.ts";
+import type { LiveObject } from "./object.ts";
 import { outputOf, type PlannedStep } from "./plannedStep.ts";
 
 const definition = definitionsByName.FirewallRule;

@@ -3,12 +3,12 @@ import { definitionsByName } from "../resources/index.ts";
 import { hasEnded, NEVER } from "../resources/validity.ts";
 import { canonical, idWithin } from "../resources/values.ts";
 import { PLAIN, type Style } from "../style.ts";
+import type { Values } from "../values.ts";
 import { byTexts } from "../words.ts";
 import { changeList } from "./changes.ts";
 import type { Draft } from "./draft.ts";
 import { type Kind, listedBy, type PlannedChange } from "./kind.ts";
 import type { NamespaceObjects } from "./namespaceObjects.ts";
-import type { Values } from "./object.ts";
 import { outputOf, type PlannedStep } from "./plannedStep.ts";
 
 const definition = definitionsByName.InstallKey;

@@ -15,10 +15,11 @@ import type { ResourceValues } from "../engine/index.ts";
 import type { Listed, ResourceDefinition } from "../resources/definition.ts";
 import type { Connection } from "../service/connection.ts";
 import type { OperationId } from "../service/operations.ts";
+import type { Values } from "../values.ts";
 import type { ChangeList } from "./changes.ts";
 import type { Draft } from "./draft.ts";
 import type { DecidingFacts, ObjectsOf, Unread } from "./namespaceObjects.ts";
-import type { LiveObject, Objects, Values } from "./object.ts";
+import type { LiveObject, Objects } from "./object.ts";
 import type { PlannedStep } from "./plannedStep.ts";
 import type { HeldRole } from "./roles.ts";
 
@@ -241,7 +242,7 @@ export interface Imported {
   /**
    * The Pulumi options of each resource of the kind. With the option `protect`, `destroy` does not delete the resource.
    */
-  readonly options?: Readonly<Record<string, unknown>>;
+  readonly options?: Values;
 }
 
 /** Returns how objects are read that the definition lists. */

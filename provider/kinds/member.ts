@@ -15,13 +15,14 @@ import type { Connection } from "../service/connection.ts";
 import { readInvitations } from "../service/invitations.ts";
 import { type Member, usersOf } from "../service/newerListings.ts";
 import type { Style } from "../style.ts";
+import type { Values } from "../values.ts";
 import { byTexts, counted, untilText } from "../words.ts";
 import { changeList } from "./changes.ts";
 import { changedEnd, listedNames } from "./changeTexts.ts";
 import type { Draft } from "./draft.ts";
 import { type Kind, listedBy, policyEnd, type ReadObjects } from "./kind.ts";
 import type { DecidingFacts, HasObjects } from "./namespaceObjects.ts";
-import type { LiveObject, Objects, Values } from "./object.ts";
+import type { LiveObject, Objects } from "./object.ts";
 import { outputOf } from "./plannedStep.ts";
 import { gainedRole } from "./roles.ts";
 

@@ -3,7 +3,7 @@ import type { ResourceValues, Step } from "../engine/index.ts";
 import type { InputField, ResourceDefinition } from "../resources/definition.ts";
 import { canonical } from "../resources/values.ts";
 import { holds, type Shown } from "../shownValue.ts";
-import type { Values } from "./object.ts";
+import type { Values } from "../values.ts";
 
 /** A step of a plan in one namespace. A move to another namespace becomes two steps, one in each namespace. */
 export interface PlannedStep {

@@ -4,11 +4,11 @@ import type { ResourceValues } from "../engine/index.ts";
 import { definitionsByName } from "../resources/index.ts";
 import { sshFingerprintOf } from "../resources/publicKey.ts";
 import { idWithin } from "../resources/values.ts";
+import type { Values } from "../values.ts";
 import type { Draft } from "./draft.ts";
 import { type Kind, listedBy, policyEnd } from "./kind.ts";
 import { userIdOf } from "./member.ts";
 import type { DecidingFacts } from "./namespaceObjects.ts";
-import type { Values } from "./object.ts";
 import { outputOf, UnpredictableError } from "./plannedStep.ts";
 
 const definition = definitionsByName.PublicKey;

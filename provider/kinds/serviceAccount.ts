@@ -6,10 +6,11 @@ import { definitionsByName } from "../resources/index.ts";
 import { NEVER } from "../resources/validity.ts";
 import { idWithin } from "../resources/values.ts";
 import { isServiceAccount } from "../service/listings.ts";
+import type { Values } from "../values.ts";
 import { byTexts } from "../words.ts";
 import type { Draft } from "./draft.ts";
 import { type Kind, listedBy } from "./kind.ts";
-import type { LiveObject, Objects, Values } from "./object.ts";
+import type { LiveObject, Objects } from "./object.ts";
 import { isHidden, outputOf, type PlannedStep } from "./plannedStep.ts";
 
 const definition = definitionsByName.ServiceAccount;

@@ -11,11 +11,10 @@ import {
 import { isSameStack, lastChangeIfReadable } from "../service/auditTrail.ts";
 import type { Connection } from "../service/connection.ts";
 import { isUnclear } from "../service/listings.ts";
+import type { Values } from "../values.ts";
 import { valueJson } from "../words.ts";
 import { diff, type InputChange } from "./diff.ts";
 import { objectId, tenantOf } from "./outOfBand.ts";
-
-type Values = Readonly<Record<string, unknown>>;
 
 export interface Creation {
   readonly definition: ResourceDefinition;

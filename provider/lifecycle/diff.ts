@@ -2,6 +2,7 @@ import { UNKNOWN } from "../engineMarks.ts";
 import type { Message } from "../resourceError.ts";
 import type { InputField, ResourceDefinition } from "../resources/definition.ts";
 import { canonical, hasUnknown, sameValue } from "../resources/values.ts";
+import type { Values } from "../values.ts";
 
 /** An input whose value differs between the state and the program. */
 export interface InputChange {
@@ -20,8 +21,8 @@ export interface InputChange {
  */
 export function diff(
   definition: ResourceDefinition,
-  state: Readonly<Record<string, unknown>>,
-  inputs: Readonly<Record<string, unknown>>,
+  state: Values,
+  inputs: Values,
   now: Date = new Date(),
 ): InputChange[] {
   const stale = new Map(definition.stale?.(state, inputs, now).map((stale) => [stale.field, stale] as const));
@@ -46,8 +47,8 @@ export function diff(
  */
 export function settled(
   { inputs: fields }: Pick<ResourceDefinition, "inputs">,
-  state: Readonly<Record<string, unknown>>,
-  inputs: Readonly<Record<string, unknown>>,
+  state: Values,
+  inputs: Values,
 ): Record<string, unknown> {
   const entries = Object.entries(inputs).map(([name, value]) => {
     const field = fields[name];
@@ -57,20 +58,13 @@ export function settled(
   return Object.fromEntries(entries);
 }
 
-function differs(
-  name: string,
-  field: InputField,
-  state: Readonly<Record<string, unknown>>,
-  value: unknown,
-): boolean {
+function differs(name: string, field: InputField, state: Values, value: unknown): boolean {
   if (hasUnknown(value)) return true;
   const after = canonical(field, value);
   // An omitted input without a default keeps the value that the service chose.
   if (after === undefined) return false;
   return !sameValue(field, state[name], after) && !(field.sameAs?.(state, after) ?? false);
 }
-
-type Values = Readonly<Record<string, unknown>>;
 
 /** Returns the planned state after a create. All outputs are unknown. */
 export function plannedCreate(definition: ResourceDefinition, inputs: Values): Record<string, unknown> {

@@ -13,10 +13,10 @@ import type { z } from "zod";
 import { adoptionText, leftText } from "../engineMarks.ts";
 import {
   type Message,
+  messageText,
   ResourceError,
   type ResourceFault,
   said,
-  textOf,
   type Words,
 } from "../resourceError.ts";
 import {
@@ -33,14 +33,13 @@ import { declarationText, isSameStack } from "../service/auditTrail.ts";
 import type { Connection } from "../service/connection.ts";
 import { hasCapability, lackFault, lackNotice } from "../service/server.ts";
 import { urnName } from "../urn.ts";
+import type { Values } from "../values.ts";
 import { agoText } from "../words.ts";
 import { DuplicateDeclarationError } from "./claims.ts";
 import { createOrAdopt } from "./createOrAdopt.ts";
 import { diff, type InputChange, lastingOutputs, settled } from "./diff.ts";
 import { changeConflict, objectId, tenantOf, updateUnchanged } from "./outOfBand.ts";
 import { type Creator, markedResource, type RunRecord } from "./runRecord.ts";
-
-type Values = Readonly<Record<string, unknown>>;
 
 /** A message to the user who runs the program. */
 export interface Notice {
@@ -51,7 +50,7 @@ export interface Notice {
 
 /** Returns a notice as text. @param words the terms of the front end, by default Pulumi's */
 export function noticeText({ about, text }: Notice, words?: Words): string {
-  const written = typeof text === "string" ? text : textOf(text, words);
+  const written = typeof text === "string" ? text : messageText(text, words);
   return about ? `${about.type} "${about.name}": ${written}` : written;
 }
 
@@ -728,7 +727,7 @@ export interface Checked {
  * Checks a program's inputs without sending a request, so that a preview rejects inputs that the service would
  * reject. Unknown values are checked once they are known.
  */
-export function check(definition: ResourceDefinition, given: Readonly<Record<string, unknown>>): Checked {
+export function check(definition: ResourceDefinition, given: Values): Checked {
   const failures = [...unknownNames(definition, given)];
   for (const [name, field] of Object.entries(definition.inputs)) {
     failures.push(...checkField(name, field, given[name]));
@@ -744,10 +743,10 @@ export function check(definition: ResourceDefinition, given: Readonly<Record<str
   };
 }
 
-const defined = (values: Readonly<Record<string, unknown>>) =>
+const defined = (values: Values) =>
   Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined));
 
-function unknownNames(definition: ResourceDefinition, given: Readonly<Record<string, unknown>>): Failure[] {
+function unknownNames(definition: ResourceDefinition, given: Values): Failure[] {
   const allowed = Object.keys(definition.inputs);
   return Object.keys(given)
     .filter((name) => !allowed.includes(name) && given[name] !== undefined)

@@ -4,10 +4,9 @@ import type { Existing, InputField, ResourceDefinition } from "../resources/defi
 import { idWithin, sameValue } from "../resources/values.ts";
 import { actorText, lastChangeIfReadable } from "../service/auditTrail.ts";
 import type { Connection } from "../service/connection.ts";
+import type { Values } from "../values.ts";
 import { valueJson } from "../words.ts";
 import { diff } from "./diff.ts";
-
-type Values = Readonly<Record<string, unknown>>;
 
 /** A declared input whose live value differs from the state and from the declaration. */
 export interface OutOfBandChange {

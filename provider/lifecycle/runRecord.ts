@@ -2,9 +2,8 @@ import { createHash, randomUUID } from "node:crypto";
 import type { Declaration } from "@gatehouse-access/sdk";
 import type { Existing, Origin, ResourceDefinition } from "../resources/definition.ts";
 import { UrnPatterns, urnName, urnScope } from "../urn.ts";
+import type { Values } from "../values.ts";
 import { Claims } from "./claims.ts";
-
-type Values = Readonly<Record<string, unknown>>;
 
 /** The separator between the name of a resource and the mark in a declaration. */
 const MARK = "#";

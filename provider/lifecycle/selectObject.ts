@@ -2,8 +2,7 @@ import { tenantId } from "@gatehouse-access/sdk/contract";
 import { ResourceError, said } from "../resourceError.ts";
 import type { Existing, ResourceDefinition } from "../resources/definition.ts";
 import type { Connection } from "../service/connection.ts";
-
-type Values = Readonly<Record<string, unknown>>;
+import type { Values } from "../values.ts";
 
 /** The maximum number of objects that an error lists. */
 const NAMED = 5;

@@ -51,12 +51,12 @@ export function copiedFindings(
 ): ReadonlySet<Finding> {
   if (!changesMode(before, after)) return new Set();
   const idOf = ({ kind, id }: Finding["object"]) => JSON.stringify([kind, id]);
-  const textOf = ({ rule, severity, field }: Finding) => JSON.stringify([rule, severity, field]);
+  const findingKey = ({ rule, severity, field }: Finding) => JSON.stringify([rule, severity, field]);
   const known = Map.groupBy(findingsBefore, ({ object }) => idOf(object));
   const old = decidingObjects(before).map((object) => ({
     ...object,
     key: filterKey(object.filter),
-    findings: new Set(known.get(idOf({ ...object, name: "" }))?.map(textOf)),
+    findings: new Set(known.get(idOf({ ...object, name: "" }))?.map(findingKey)),
   }));
   const now = new Map(decidingObjects(after).map((object) => [idOf({ ...object, name: "" }), object]));
   const pairs = subjectPairs(before.policy, after.policy, after.time);
@@ -74,7 +74,9 @@ export function copiedFindings(
     const isDenial = object.effect === "deny";
     const same = old.filter(
       ({ effect, key, findings }) =>
-        (effect === "deny") === isDenial && key === filterKey(object.filter) && findings.has(textOf(finding)),
+        (effect === "deny") === isDenial &&
+        key === filterKey(object.filter) &&
+        findings.has(findingKey(finding)),
     );
     if (isDenial || same.length === 0) return same.length > 0;
     const affected = pairs.filter(({ is }) => is && object.appliesTo(is));

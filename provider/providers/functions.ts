@@ -14,8 +14,7 @@ import {
   publicKeysOf,
   tagsOf,
 } from "../service/lookups.ts";
-
-type Values = Readonly<Record<string, unknown>>;
+import type { Values } from "../values.ts";
 
 /** A function of the plugin. It reads from the service and changes nothing. */
 export interface PluginFunction {

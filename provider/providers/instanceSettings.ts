@@ -14,8 +14,7 @@ import {
   settings,
   type Waiting,
 } from "../service/newConnection.ts";
-
-type Values = Readonly<Record<string, unknown>>;
+import type { Values } from "../values.ts";
 
 /** Inputs of a provider instance that Pulumi's engine sets and reads itself. They are not settings of this provider. */
 const OF_ENGINE: readonly string[] = ["version", "pluginDownloadURL", "__internal"];
@@ -41,13 +40,13 @@ export interface Instance {
  * the wrong service. An unknown input does not count as omitted.
  */
 export function settingsOf({ isDefault, inputs }: Instance, env: NodeJS.ProcessEnv): Record<string, string> {
-  const textOf = (name: string) => {
+  const settingText = (name: string) => {
     const value = inputs[name];
     return typeof value === "string" && !hasUnknown(value) ? value : undefined;
   };
-  if (isDefault) return settings((key) => textOf(key.slice("gatehouse:".length)), env);
+  if (isDefault) return settings((key) => settingText(key.slice("gatehouse:".length)), env);
   const ownSettings = all.flatMap(([name, { variable }]) => {
-    const text = textOf(name);
+    const text = settingText(name);
     return text ? [[variable, text] as const] : [];
   });
   const unknownSettings = all.filter(([name]) => hasUnknown(inputs[name]));

@@ -13,6 +13,7 @@ import { z } from "zod";
 import { type Message, ResourceError, type ResourceFault, said } from "../resourceError.ts";
 import type { Connection } from "../service/connection.ts";
 import type { NeededCapability } from "../service/server.ts";
+import type { Values } from "../values.ts";
 
 /** An input of a resource: a value that a program declares. */
 export interface InputField<S extends z.ZodType = z.ZodType, Required extends boolean = boolean> {
@@ -42,15 +43,13 @@ export interface InputField<S extends z.ZodType = z.ZodType, Required extends bo
   /** Returns the canonical form of a value. Two values with the same canonical form are equal. */
   readonly canonical?: (value: z.output<S>) => z.output<S>;
   /** Returns true if the value refers to the same object as the state, although the two texts differ. */
-  readonly sameAs?: (state: Readonly<Record<string, unknown>>, value: z.output<S>) => boolean;
+  readonly sameAs?: (state: Values, value: z.output<S>) => boolean;
   /**
    * True for a secret: it is encrypted in the state and never printed. The service does not return it. Terraform stores
    * states in plaintext, so there the input is write-only and has a version number.
    */
   readonly secret: boolean;
 }
-
-type Values = Readonly<Record<string, unknown>>;
 
 /** An output of a resource: a value that the service sets. */
 export interface OutputField<S extends z.ZodType = z.ZodType> {
@@ -138,7 +137,7 @@ export interface ServiceObject {
 }
 
 /** An object of a namespace, with the inputs and outputs that a program's resource for this object would have. */
-export interface Listed<S = Readonly<Record<string, unknown>>> {
+export interface Listed<S = Values> {
   readonly id: string;
   /**
    * The display name of the object, such as a key's name or a member's e-mail address. Any text is possible, including
@@ -196,11 +195,11 @@ export interface Origin {
    */
   readonly isNamed: boolean;
   /** The replaced object, with its values in the state. */
-  readonly replaced: Existing<Readonly<Record<string, unknown>>> | undefined;
+  readonly replaced: Existing<Values> | undefined;
   /** The values of outputs that the program chose. See {@link OutputField.choice}. */
-  readonly chosen: Readonly<Record<string, unknown>>;
+  readonly chosen: Values;
   /** The inputs of the replaced object, if the engine did not pass the object itself. */
-  readonly unseen: Readonly<Record<string, unknown>> | undefined;
+  readonly unseen: Values | undefined;
   /**
    * Claims the object with this id for this resource, so that no deletion in this run removes the object.
    * @throws DuplicateDeclarationError if another resource of this program has claimed the object
@@ -475,12 +474,12 @@ const adoptInput = optional(z.union([z.boolean(), z.literal("overwrite")]), {
 export class UnfinishedError extends Error {
   override readonly name = "UnfinishedError";
   readonly id: string;
-  readonly state: Readonly<Record<string, unknown>>;
+  readonly state: Values;
   readonly reason: string;
   /** True if the object existed before the run and was adopted. */
   readonly existedBefore: boolean;
 
-  constructor(id: string, state: Readonly<Record<string, unknown>>, cause: unknown, existedBefore = false) {
+  constructor(id: string, state: Values, cause: unknown, existedBefore = false) {
     super("created, but incomplete", { cause });
     this.existedBefore = existedBefore;
     this.reason = printedError(cause);

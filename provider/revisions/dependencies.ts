@@ -98,16 +98,16 @@ export function dependencyDifferences({ root, program }: Repository, checkout: s
   const differs = (file: string, read: (path: string) => unknown) =>
     !isDeepStrictEqual(read(join(root, file)), read(join(checkout, file)));
   return foldersUp(program).flatMap((folder) => [
-    ...LOCKS.map((name) => join(folder, name)).filter((file) => differs(file, textOf)),
+    ...LOCKS.map((name) => join(folder, name)).filter((file) => differs(file, fileText)),
     ...[join(folder, "package.json")].filter((file) => differs(file, dependenciesOf)),
   ]);
 }
 
-const textOf = (path: string): string | undefined =>
+const fileText = (path: string): string | undefined =>
   existsSync(path) ? readFileSync(path, "utf8") : undefined;
 
 function dependenciesOf(path: string): unknown {
-  const text = textOf(path);
+  const text = fileText(path);
   if (text === undefined) return undefined;
   let whole: unknown;
   try {

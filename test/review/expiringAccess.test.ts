@@ -39,7 +39,7 @@ const inDays = (days: number) => {
   const minutes = Math.floor((Date.now() + days * DAY_MS) / 60_000);
   return new Date(minutes * 60_000).toISOString();
 };
-const textOf = (time: string) => `${time.slice(0, 16).replace("T", " ")} UTC`;
+const displayed = (time: string) => `${time.slice(0, 16).replace("T", " ")} UTC`;
 
 const [SOON, LATER, PAST] = [inDays(3), inDays(40), inDays(-3)];
 
@@ -241,19 +241,21 @@ describe("a review", () => {
         }),
       );
     const ending = await create(LATER);
-    expect(sentences(ending)).toBe(`key c gains login root on lab-03, web-01, web-02 until ${textOf(LATER)}`);
+    expect(sentences(ending)).toBe(
+      `key c gains login root on lab-03, web-01, web-02 until ${displayed(LATER)}`,
+    );
     expect(ending.access?.[0]).toMatchObject({ change: "gained", until: LATER, untilBefore: null });
     expect((await create("")).access?.[0]).toMatchObject({ change: "gained", until: null });
   });
 
   test("counts prolonged access as gained, and shows both ends", async () => {
     const review = await reviewOf(enforcing, keyWith({ expiresAt: LATER }));
-    const sentence = `key a: login root on web-01, web-02 until ${textOf(LATER)} (before: until ${textOf(SOON)})`;
+    const sentence = `key a: login root on web-01, web-02 until ${displayed(LATER)} (before: until ${displayed(SOON)})`;
     expect(sentences(review)).toBe(sentence);
     expect(reviewText(pc.createColors(false), whole(review), NOTHING)).toContain(`~ ${sentence}`);
     expect(reviewMarkdown(whole(review), NOTHING)).toMatch(/^## OK: .*1 key gains access/m);
     const endless = await reviewOf(enforcing, keyWith({ expiresAt: "" }));
-    expect(sentences(endless)).toContain(`without an end (before: until ${textOf(SOON)})`);
+    expect(sentences(endless)).toContain(`without an end (before: until ${displayed(SOON)})`);
     expect(reviewMarkdown(whole(endless), NOTHING)).toContain("1 key gains access");
   });
 
@@ -323,7 +325,7 @@ describe("a review", () => {
     expect(sentences(ended)).toMatch(/^key b loses/);
     const limited = await reviewOf(enforcing, memberStep({ expiresAt: LATER }));
     expect(limited.members.map((change) => memberSentence(change, PLAIN))).toEqual([
-      `bob@example.com (observer), membership until ${textOf(LATER)} (before: without an end)`,
+      `bob@example.com (observer), membership until ${displayed(LATER)} (before: without an end)`,
     ]);
     expect(sentences(limited)).toMatch(/^key b: every login on .* \(before: without an end\)$/);
   });
@@ -362,7 +364,7 @@ describe("gatehouse access", () => {
   test("shows the end of access in all formats", () => {
     const lines = answer(enforcing, { login: ["root"] }).text.split("\n");
     expect(lines.find((line) => line.startsWith("KEY "))).toMatch(/BY RULE +UNTIL$/);
-    expect(lines.find((line) => line.startsWith("a ("))).toMatch(new RegExp(`${textOf(SOON)}$`));
+    expect(lines.find((line) => line.startsWith("a ("))).toMatch(new RegExp(`${displayed(SOON)}$`));
     expect(lines.find((line) => line.startsWith("b ("))).toMatch(/no end$/);
     const { grants } = JSON.parse(answer(enforcing, {}, "json").text);
     expect(new Set(grants.map(({ until }: { until: string | null }) => until))).toEqual(
@@ -378,7 +380,7 @@ describe("gatehouse access", () => {
 
   test("--at evaluates the access at another time", () => {
     const at = LATER.replace(/:00\.000Z$/, "Z");
-    expect(answer(enforcing, { login: ["root"], at }).text).toContain(`Access at ${textOf(LATER)}`);
+    expect(answer(enforcing, { login: ["root"], at }).text).toContain(`Access at ${displayed(LATER)}`);
     expect(answer(enforcing, { login: ["root"], at }).text).toMatch(
       /Keys without access to these devices: a \(/,
     );
@@ -429,9 +431,9 @@ describe("gatehouse access", () => {
   test("--explain reports expired keys and rules", () => {
     const key = explained({ key: ["a"], at: LATER });
     expect(key.refused).toBe(true);
-    expect(key.text).toContain(`Because the key a expired at ${textOf(SOON)}.`);
-    expect(key.text).toContain(`Time of the login: ${textOf(LATER)}`);
-    expect(explained({ key: ["a"] }).text).toContain(`${keyA.fingerprint}, until ${textOf(SOON)}`);
+    expect(key.text).toContain(`Because the key a expired at ${displayed(SOON)}.`);
+    expect(key.text).toContain(`Time of the login: ${displayed(LATER)}`);
+    expect(explained({ key: ["a"] }).text).toContain(`${keyA.fingerprint}, until ${displayed(SOON)}`);
     const rules: AccessRule[] = [rule("1", { expiresAt: SOON })];
     const denied = explained({ key: ["b"] }, { ...enforcing, policy: { ...enforcing.policy, rules } });
     expect(denied.text).toContain(`decides. Conditions: `);
@@ -441,7 +443,7 @@ describe("gatehouse access", () => {
     );
     expect(open.refused).toBe(false);
     expect(open.text).toContain("does not match: expired (everything else matches)");
-    expect(open.text).toContain(`until ${textOf(SOON)}`);
+    expect(open.text).toContain(`until ${displayed(SOON)}`);
   });
 
   test("--explain reports a key of a type that the service refuses", () => {
@@ -462,7 +464,7 @@ describe("gatehouse access", () => {
       [{ ...member("bob", "observer"), status: "pending" as const }],
     ],
     [
-      `bob@example.com, whose membership ended at ${textOf(PAST)}`,
+      `bob@example.com, whose membership ended at ${displayed(PAST)}`,
       [{ ...member("bob", "observer"), accessExpiresAt: PAST }],
     ],
   ])("--explain reports a key that belongs to %s", (text, members) => {
@@ -572,14 +574,14 @@ describe("the access map", () => {
 
   test("has the end of each access, and the times at which access changes", () => {
     const { edges, times } = mapOf(policy(LATER), policy(LATER));
-    expect(times.slice(1)).toEqual([textOf(LATER)]);
-    expect(edges).toMatchObject([{ change: "kept", until: textOf(LATER), times: [0] }]);
+    expect(times.slice(1)).toEqual([displayed(LATER)]);
+    expect(edges).toMatchObject([{ change: "kept", until: displayed(LATER), times: [0] }]);
     expect(mapOf(policy(undefined), policy(undefined)).times).toHaveLength(1);
   });
 
   test("shows access that begins when a rule that denies expires", () => {
     const { edges, times } = mapOf(policy(LATER, [denying]), policy(LATER, [denying]));
-    expect(times.slice(1)).toEqual([textOf(SOON), textOf(LATER)]);
+    expect(times.slice(1)).toEqual([displayed(SOON), displayed(LATER)]);
     expect(edges).toMatchObject([{ change: "kept", times: [1] }]);
   });
 
@@ -588,7 +590,7 @@ describe("the access map", () => {
     expect(lost?.change).toBe("lost");
     const { edges, texts } = mapOf(policy(SOON), policy(LATER));
     const altered = edges.find((edge) => edge.times?.includes(0));
-    expect(texts[altered?.cause ?? -1]?.text).toBe(`before the change: until ${textOf(SOON)}`);
+    expect(texts[altered?.cause ?? -1]?.text).toBe(`before the change: until ${displayed(SOON)}`);
     expect(edges.find((edge) => edge.times?.includes(1))?.change).toBe("gained");
   });
 

@@ -105,7 +105,7 @@ export async function startSparseService(
     if (operation.id === "getPublicKeys") searchParams.delete("filter");
     try {
       const path = searchParams.size > 0 ? `${pathname}?${searchParams}` : pathname;
-      const sent = await textOf(incoming);
+      const sent = await bodyText(incoming);
       if (operation.id === "deleteDeviceTag" && !sent.includes('"tag"')) {
         outgoing.writeHead(400).end();
         return;
@@ -146,10 +146,10 @@ async function passOn(
     .on("error", reject)
     .end(body);
   const answer = await promise;
-  return { status: answer.statusCode ?? 502, headers: answer.headers, body: await textOf(answer) };
+  return { status: answer.statusCode ?? 502, headers: answer.headers, body: await bodyText(answer) };
 }
 
-async function textOf(message: IncomingMessage): Promise<string> {
+async function bodyText(message: IncomingMessage): Promise<string> {
   const chunks: Buffer[] = [];
   for await (const chunk of message) chunks.push(chunk as Buffer);
   return Buffer.concat(chunks).toString("utf8");

@@ -6,7 +6,6 @@ import { Draft } from "../../kinds/draft.ts";
 import { kindOf } from "../../kinds/index.ts";
 import { STAGES } from "../../kinds/kind.ts";
 import type { NamespaceState } from "../../kinds/namespaceState.ts";
-import type { Values } from "../../kinds/object.ts";
 import {
   declaredEnd,
   hiddenValues,
@@ -21,6 +20,7 @@ import { Claims, DuplicateDeclarationError } from "../../lifecycle/claims.ts";
 import { definitionsByName } from "../../resources/index.ts";
 import { hasEnded } from "../../resources/validity.ts";
 import { idWithin } from "../../resources/values.ts";
+import type { Values } from "../../values.ts";
 import { stepsOf } from "../steps.ts";
 import {
   contradictions,

@@ -105,7 +105,7 @@ function fieldDifferences(
       in: place,
       object,
       field,
-      message: `${object}: ${field} was ${textOf(was)} and is now ${textOf(is)} ${PLACES[place]}`,
+      message: `${object}: ${field} was ${boundedValue(was)} and is now ${boundedValue(is)} ${PLACES[place]}`,
     }));
 }
 
@@ -113,7 +113,7 @@ const DEVICES_MAX = 5;
 
 const VALUE_MAX = 120;
 
-function textOf(value: unknown): string {
+function boundedValue(value: unknown): string {
   if (value === undefined) return "not set";
   const text = valueJson(value);
   return text.length > VALUE_MAX ? `${text.slice(0, VALUE_MAX).toWellFormed()}…` : text;

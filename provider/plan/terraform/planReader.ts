@@ -26,6 +26,7 @@ import {
   valuesOf,
 } from "../../terraform/types.ts";
 import type { Workspace } from "../../terraform/workspace.ts";
+import type { Values } from "../../values.ts";
 import {
   type ConfiguredResource,
   configuredResources,
@@ -63,8 +64,6 @@ export interface PlanOrigin extends ConfigurationFacts {
    */
   readonly isProjectNamed?: boolean;
 }
-
-type Values = Readonly<Record<string, unknown>>;
 
 /** The inputs and outputs of a resource, by property. */
 export interface RowValues {

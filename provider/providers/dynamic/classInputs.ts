@@ -1,8 +1,9 @@
 import { randomUUID } from "node:crypto";
 import * as pulumi from "@pulumi/pulumi";
 import { LOGICAL_ID, providerText, STATE_ID } from "../../engineMarks.ts";
+import type { Values } from "../../values.ts";
 
-type Args = Readonly<Record<string, unknown>>;
+type Args = Values;
 
 /**
  * Returns the inputs that every Pulumi class of this package adds to the program's inputs: the URN of the resource and
@@ -98,7 +99,7 @@ const restOfProgram = () => new Promise<void>((resolve) => setImmediate(resolve)
 
 const isText = (value: unknown): value is string => typeof value === "string";
 
-const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
+const isRecord = (value: unknown): value is Values =>
   typeof value === "object" &&
   value !== null &&
   !pulumi.Output.isInstance(value) &&
@@ -126,7 +127,7 @@ class StateIdentity extends pulumi.CustomResource {
 const identityOfRun = perRun("stateIdentity", () => withoutDependency(new StateIdentity().id));
 
 /** Returns the input {@link STATE_ID} with the id of the resource's state. Diffs ignore this input. */
-function stateIdentity(): Readonly<Record<string, unknown>> {
+function stateIdentity(): Values {
   const id = identityOfRun();
   return id ? { [STATE_ID]: id } : {};
 }
@@ -145,8 +146,6 @@ function withoutDependency(output: pulumi.Output<string>): pulumi.Output<unknown
   const value = Promise.all([promise.call(output, true), isKnown]);
   return pulumi.output(value.then(([text, known]) => (known ? text : pulumi.unknown)));
 }
-
-type Values = Record<string, unknown>;
 
 /** The dynamic provider of `StateIdentity`. It creates a random id and never changes the id. */
 export const stateIdentityProvider: pulumi.dynamic.ResourceProvider = {

@@ -16,8 +16,7 @@ import type { Creator } from "../../lifecycle/runRecord.ts";
 import { type ResourceDefinition, secretsOf, UnfinishedError } from "../../resources/definition.ts";
 import { hasUnknown } from "../../resources/values.ts";
 import type { Lookup } from "../../service/newConnection.ts";
-
-type Values = Record<string, unknown>;
+import type { Values } from "../../values.ts";
 
 /** The data that the dynamic providers of one run share. */
 export interface DynamicRuntime extends Runtime {

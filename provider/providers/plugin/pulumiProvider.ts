@@ -15,6 +15,7 @@ import { definitions } from "../../resources/index.ts";
 import type { Connection } from "../../service/connection.ts";
 import { SETTINGS, type Setting } from "../../service/newConnection.ts";
 import { isDefaultInstance, OWN_PLUGIN, urnName, urnType } from "../../urn.ts";
+import type { Values } from "../../values.ts";
 import { callFunction, functions } from "../functions.ts";
 import {
   checkInstance,
@@ -36,8 +37,6 @@ import {
   secretTexts,
   structOf,
 } from "./values.ts";
-
-type Values = Readonly<Record<string, unknown>>;
 
 /** Names of settings that are encrypted in states, even if a program sets them in plaintext. */
 const SECRET_SETTINGS = Object.entries(SETTINGS as Readonly<Record<string, Setting>>).flatMap(

@@ -16,6 +16,7 @@ import {
 import { OUTPUT, SIGNATURE, UNKNOWN, UNKNOWNS } from "../../engineMarks.ts";
 import type { InputChange } from "../../lifecycle/diff.ts";
 import { hasUnknown } from "../../resources/values.ts";
+import type { Values } from "../../values.ts";
 
 type Struct = structProto.Struct;
 
@@ -47,7 +48,7 @@ export const plainValues = (props: Props): Record<string, unknown> => plainProps
  * Replaces each list that contains an unknown item with the mark for unknown values, because the order and the
  * duplicates of such a list cannot be determined yet.
  */
-export function knownLists(values: Readonly<Record<string, unknown>>): Record<string, unknown> {
+export function knownLists(values: Values): Record<string, unknown> {
   const known = (value: unknown): unknown => {
     if (Array.isArray(value)) return hasUnknown(value) ? UNKNOWN : value;
     return typeof value === "object" && value !== null ? knownLists({ ...value }) : value;
@@ -79,11 +80,7 @@ export function secretTexts(props: Props): string[] {
  * @param like properties whose secrets are also secret in the message
  * @param secrets names of values that are always secret
  */
-export function structOf(
-  values: Readonly<Record<string, unknown>>,
-  like: Props = {},
-  secrets: readonly string[] = [],
-): Struct {
+export function structOf(values: Values, like: Props = {}, secrets: readonly string[] = []): Struct {
   const defined = Object.entries(values).filter(([, value]) => value !== undefined) as [string, Value][];
   const marked = defined.map(([name, value]) => [name, secrets.includes(name) ? secret(value) : value]);
   const props = markSecrets(Object.fromEntries(marked), like);
@@ -146,8 +143,6 @@ function differences(path: string, before: unknown, after: unknown): Difference[
 
 const member = (path: string, key: string) =>
   /^[A-Za-z_]\w*$/.test(key) ? `${path}.${key}` : `${path}["${key.replaceAll('"', '\\"')}"]`;
-
-type Values = Readonly<Record<string, unknown>>;
 
 /**
  * Returns the inputs, but takes the values at ignored paths from the state. At these paths, the engine passes the

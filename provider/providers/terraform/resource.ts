@@ -17,10 +17,9 @@ import {
   typeNameOf,
   valuesOf,
 } from "../../terraform/types.ts";
+import type { Values } from "../../values.ts";
 import { type Diagnostic, errorAt, failureDiagnostic } from "./diagnostics.ts";
 import { newInstance, type PrivateData } from "./privateData.ts";
-
-type Values = Readonly<Record<string, unknown>>;
 
 /**
  * The value in the state for an omitted instruction, such as `adopt`. A plan must not contain a change if only an

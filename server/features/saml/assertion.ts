@@ -1,6 +1,6 @@
 import { MINUTE } from "@gatehouse-access/sdk/times";
 import { SamlError } from "./SamlError.ts";
-import { ASSERTION, children, isNamed, onlyChild, parseXml, textOf } from "./xml.ts";
+import { ASSERTION, children, elementText, isNamed, onlyChild, parseXml } from "./xml.ts";
 
 const BEARER = "urn:oasis:names:tc:SAML:2.0:cm:bearer";
 const TRANSIENT = "urn:oasis:names:tc:SAML:2.0:nameid-format:transient";
@@ -40,7 +40,7 @@ export function readAssertion(xml: string, expected: Expected): Assertion {
     throw new SamlError("the signed element is not an assertion");
   const id = assertion.getAttribute("ID");
   if (!id || assertion.getAttribute("Version") !== "2.0") throw new SamlError("ID or Version: invalid");
-  if (textOf(onlyChild(assertion, "Issuer")) !== expected.issuer)
+  if (elementText(onlyChild(assertion, "Issuer")) !== expected.issuer)
     throw new SamlError("Issuer: is not the configured identity provider");
   const subject = onlyChild(assertion, "Subject");
   if (!children(subject, ASSERTION, "SubjectConfirmation").some((item) => confirms(item, expected)))
@@ -70,7 +70,7 @@ function checkConditions(conditions: Element, { audience, now }: Expected): void
     throw new SamlError("Conditions: the assertion is not valid yet, or has expired");
   const restrictions = children(conditions, ASSERTION, "AudienceRestriction");
   const includes = (restriction: Element) =>
-    children(restriction, ASSERTION, "Audience").some((item) => textOf(item) === audience);
+    children(restriction, ASSERTION, "Audience").some((item) => elementText(item) === audience);
   if (restrictions.length === 0 || !restrictions.every(includes))
     throw new SamlError("AudienceRestriction: does not contain this service");
 }
@@ -95,7 +95,7 @@ function nameOf(subject: Element): string {
   const name = onlyChild(subject, "NameID");
   // A transient NameID differs at each login, so it cannot identify a user at the next login.
   if (name.getAttribute("Format") === TRANSIENT) throw new SamlError("NameID: must not be transient");
-  const text = textOf(name);
+  const text = elementText(name);
   if (text.length > NAME_LENGTH) throw new SamlError(`NameID: must have at most ${NAME_LENGTH} characters`);
   return text;
 }

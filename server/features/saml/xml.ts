@@ -61,7 +61,7 @@ export function onlyChild(parent: Element, name: string): Element {
  * Returns the text of an element that contains only text.
  * @throws SamlError the element has child elements, or no text
  */
-export function textOf(element: Element): string {
+export function elementText(element: Element): string {
   const text = element.textContent?.trim();
   if (!text || childElements(element).length > 0) throw new SamlError(`${element.localName}: must be a text`);
   return text;

@@ -31,7 +31,7 @@ export function printable(text: string, maxLength: number): string {
 const quoted = (text: string): string => `"${printable(text, TEXT_SHOWN).replaceAll(/["\\]/g, "'")}"`;
 
 /** Returns the first text of a claim; undefined if the claim has none. */
-function textOf(claims: TokenClaims, name: string): string | undefined {
+function textClaim(claims: TokenClaims, name: string): string | undefined {
   for (const text of claims.texts(name)) if (text !== "") return text;
   return undefined;
 }
@@ -40,7 +40,7 @@ function textOf(claims: TokenClaims, name: string): string | undefined {
 function jobName(claims: TokenClaims, issuer: string): string | undefined {
   const pipeline = Object.hasOwn(PIPELINES, issuer) ? PIPELINES[issuer] : undefined;
   if (pipeline === undefined) return undefined;
-  const [project, ref, id] = [pipeline.project, "ref", pipeline.job].map((name) => textOf(claims, name));
+  const [project, ref, id] = [pipeline.project, "ref", pipeline.job].map((name) => textClaim(claims, name));
   if (project === undefined || ref === undefined || id === undefined) return undefined;
   const place = quoted(`${project}@${ref.replace(/^refs\/heads\//, "")}`);
   return `${pipeline.provider} ${place}, ${pipeline.word} ${quoted(id)}`;
@@ -55,7 +55,7 @@ export function actorOf(
   { name, issuer }: Pick<TrustedWorkload, "name" | "issuer">,
   claims: TokenClaims,
 ): string {
-  const subject = quoted(textOf(claims, "sub") ?? "");
+  const subject = quoted(textClaim(claims, "sub") ?? "");
   const job = jobName(claims, issuer) ?? `${printable(printableIssuer(issuer), ISSUER_SHOWN)} ${subject}`;
   return `${name}: ${job}`;
 }

@@ -6,7 +6,7 @@ import { membersOf } from "../../../provider/kinds/member.ts";
 import { settingsOf } from "../../../provider/kinds/namespace.ts";
 import type { Unread } from "../../../provider/kinds/namespaceObjects.ts";
 import { byKey, NamespaceState } from "../../../provider/kinds/namespaceState.ts";
-import type { LiveObject, Objects, Values } from "../../../provider/kinds/object.ts";
+import type { LiveObject, Objects } from "../../../provider/kinds/object.ts";
 import { type Workload, workloadsOf } from "../../../provider/kinds/trustedWorkload.ts";
 import { applyPlan } from "../../../provider/plan/planned/appliedPlan.ts";
 import { definitionsByName, type KindName } from "../../../provider/resources/index.ts";
@@ -14,6 +14,7 @@ import type { NamespaceSettings } from "../../../provider/resources/namespace.ts
 import { idWithin } from "../../../provider/resources/values.ts";
 import type { ApiKey, Device } from "../../../provider/service/listings.ts";
 import type { Member } from "../../../provider/service/newerListings.ts";
+import type { Values } from "../../../provider/values.ts";
 import type {
   AccessKey,
   AccessPolicy,

@@ -16,18 +16,18 @@ afterAll(() => service.stop());
 const command = (...args: string[]) => ["announcement", ...args];
 const shown = async (): Promise<{ uuid: string; title: string }[]> =>
   (await call(service, "GET /api/announcements")).body;
-const textOf = async (uuid: string) => (await call(service, `GET /api/announcements/${uuid}`)).body.content;
+const content = async (uuid: string) => (await call(service, `GET /api/announcements/${uuid}`)).body.content;
 
 test("creates an announcement from stdin or a file, lists it, and deletes it", async () => {
   const first = await service.admin(command("create", "--title", "Window"), "# Plan\n\nShort outage.\n");
   const uuid = /^Published the announcement (\S+)\.\n$/.exec(first.stdout)?.[1] ?? "";
-  expect(await textOf(uuid)).toBe("# Plan\n\nShort outage.\n");
+  expect(await content(uuid)).toBe("# Plan\n\nShort outage.\n");
 
   const file = join(testFolder(), "news.md");
   writeFileSync(file, "More *news*");
   const second = await service.admin(command("create", "--title", "More", "--file", file, "--json"));
   const created = JSON.parse(second.stdout) as { uuid: string };
-  expect(await textOf(created.uuid)).toBe("More *news*");
+  expect(await content(created.uuid)).toBe("More *news*");
   expect((await shown()).map(({ title }) => title)).toEqual(["More", "Window"]);
 
   const listed = await service.admin(command("list"));
