@@ -20,6 +20,7 @@ import {
   PermissionError,
   ValidationError,
 } from "./errors.ts";
+import { PromiseCache } from "./promises.ts";
 import type { Timing } from "./retry.ts";
 
 /** The headers that authenticate a request. */
@@ -69,34 +70,16 @@ export interface Authorizer {
   secrets(): string[];
 }
 
-/**
- * Returns the pending or resolved promise in `kept` for `key`. If there is none, calls the function and keeps its
- * promise. Removes a promise that rejects, so that the next call tries again.
- */
-function keptUnlessFailed<T>(
-  kept: Map<string, Promise<T>>,
-  key: string,
-  start: () => Promise<T>,
-): Promise<T> {
-  const known = kept.get(key);
-  if (known) return known;
-  const started = start().catch((error) => {
-    kept.delete(key);
-    throw error;
-  });
-  kept.set(key, started);
-  return started;
-}
-
 /** Authorizes requests with an API key, after a check that the key belongs to the namespace of the call. */
 export class ApiKeyAuthorizer implements Authorizer {
   readonly #key: string;
   readonly #authorization: Authorization;
-  #own: Promise<string | undefined> | undefined;
+  /** The namespace of each key; contains only the key of this authorizer. */
+  readonly #own = new PromiseCache<string, string | undefined>();
   #known: string | undefined;
   /** True if the server refused to list namespaces for the API key, as newer servers do. */
   #listRefused = false;
-  readonly #checked = new Map<string, Promise<boolean>>();
+  readonly #checked = new PromiseCache<string, boolean>();
 
   constructor(credential: ApiKeyCredential) {
     this.#key = credential.key.reveal();
@@ -128,11 +111,7 @@ export class ApiKeyAuthorizer implements Authorizer {
 
   /** Returns the key's namespace; undefined if the server does not reveal it to the key. */
   #ownTenant(host: AuthorizerHost): Promise<string | undefined> {
-    this.#own ??= this.#findOwn(host).catch((error) => {
-      this.#own = undefined;
-      throw error;
-    });
-    return this.#own;
+    return this.#own.get(this.#key, () => this.#findOwn(host));
   }
 
   // Without this check, a call with a key of another namespace could change the wrong namespace.
@@ -175,7 +154,7 @@ export class ApiKeyAuthorizer implements Authorizer {
   }
 
   #isOwn(host: AuthorizerHost, tenant: string): Promise<boolean> {
-    return keptUnlessFailed(this.#checked, tenant, () => this.#seesMembers(host, tenant));
+    return this.#checked.get(tenant, () => this.#seesMembers(host, tenant));
   }
 
   /**
@@ -215,7 +194,7 @@ export class UserSession implements Authorizer {
   #base: Promise<string> | undefined;
   #home: string | undefined;
   #refusal: unknown;
-  readonly #byTenant = new Map<string, Promise<string>>();
+  readonly #byTenant = new PromiseCache<string, string>();
   /** The current tokens: those that this session received with the last login and by exchange since then. */
   readonly #live = new Set<string>();
   /** The tokens in {@link #live} with which the server has accepted a request. */
@@ -335,7 +314,7 @@ export class UserSession implements Authorizer {
 
   #tokenFor(host: AuthorizerHost, base: string, tenant = this.#home): Promise<string> {
     if (tenant === undefined || readClaims(base)?.tenant === tenant) return Promise.resolve(base);
-    return keptUnlessFailed(this.#byTenant, tenant, () => this.#exchange(host, base, tenant));
+    return this.#byTenant.get(tenant, () => this.#exchange(host, base, tenant));
   }
 
   async #exchange(host: AuthorizerHost, base: string, tenant: string): Promise<string> {

@@ -24,6 +24,7 @@ import {
   RequestError,
   TransportError,
 } from "./errors.ts";
+import { sharedWhilePending } from "./promises.ts";
 import { isLoopbackHost } from "./transport.ts";
 
 /** The session of a workload in one namespace, with the times of this machine's clock in milliseconds since 1970. */
@@ -48,7 +49,7 @@ class WorkloadSession {
   readonly #tenant: string;
   readonly #source: OidcSource;
   #session: Session | undefined;
-  #pending: Promise<Session> | undefined;
+  readonly #renew = sharedWhilePending((host: AuthorizerHost) => this.#renewed(host, this.#session));
   /** The last exchanged token, and the text with which the server accepts this token again. */
   #exchanged: { readonly token: string; readonly nonce: string } | undefined;
   #refusal: AuthenticationError | undefined;
@@ -64,10 +65,7 @@ class WorkloadSession {
   /** Returns the current session. Concurrent calls share one renewal. */
   current(host: AuthorizerHost): Promise<Session> {
     if (this.#session && host.timing.now() < this.#session.renewAt) return Promise.resolve(this.#session);
-    this.#pending ??= this.#renewed(host, this.#session).finally(() => {
-      this.#pending = undefined;
-    });
-    return this.#pending;
+    return this.#renew(host);
   }
 
   has(token: string): boolean {

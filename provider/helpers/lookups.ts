@@ -1,9 +1,9 @@
 import * as pulumi from "@pulumi/pulumi";
-import { perRun } from "../providers/dynamic/classInputs.ts";
 import type { Connection } from "../service/connection.ts";
 import type { ApiKey, Device, FirewallRule, Namespace, PublicKey } from "../service/listings.ts";
 import type * as lookups from "../service/lookups.ts";
 import type { DeviceLookup, LookupOptions, NamespaceLookup } from "../service/lookups.ts";
+import { perRun } from "./perRun.ts";
 
 export type { DeviceLookup, LookupOptions, NamespaceLookup };
 

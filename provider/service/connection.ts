@@ -5,6 +5,7 @@ import {
   isNotFound,
   isUnreachable,
 } from "@gatehouse-access/sdk";
+import { PromiseCache } from "@gatehouse-access/sdk/promises";
 import { UNKNOWN } from "../engineMarks.ts";
 import { ResourceError, type ResourceFault, said } from "../resourceError.ts";
 import { type Invitation, invitationListing } from "./invitations.ts";
@@ -132,11 +133,11 @@ const SET_NAMESPACE: Readonly<Record<FrontEnd, string>> = {
  */
 interface Shared {
   readonly namespaces: Listing<Namespace>;
-  readonly tenants: Map<string, Promise<TenantClient>>;
+  readonly tenants: PromiseCache<string, TenantClient>;
   readonly options: ConnectionOptions;
   home: Promise<string> | undefined;
   /** The facts about the server, by namespace. */
-  readonly servers: Map<string | undefined, Promise<Server>>;
+  readonly servers: PromiseCache<string | undefined, Server>;
   isVersionReported: boolean;
 }
 
@@ -153,10 +154,10 @@ export class Connection {
     this.client = client;
     this.#shared = shared ?? {
       namespaces: namespaceListing(client),
-      tenants: new Map(),
+      tenants: new PromiseCache(),
       options,
       home: undefined,
-      servers: new Map(),
+      servers: new PromiseCache(),
       isVersionReported: false,
     };
   }
@@ -222,14 +223,9 @@ export class Connection {
    */
   async tenant(tenant: string | undefined): Promise<TenantClient> {
     const name = tenant ?? (await this.home());
-    let opened = this.#shared.tenants.get(name);
-    if (!opened) {
-      opened = this.#open(name);
-      this.#shared.tenants.set(name, opened);
-      // A failure is not cached, because the run may create the namespace later.
-      opened.catch(() => this.#shared.tenants.delete(name));
-    }
-    return { ...(await opened), client: this.client.forTenant(name) };
+    // A failure is not cached, because the run may create the namespace later.
+    const opened = await this.#shared.tenants.get(name, () => this.#open(name));
+    return { ...opened, client: this.client.forTenant(name) };
   }
 
   /**
@@ -248,15 +244,8 @@ export class Connection {
    */
   async server(tenant?: string): Promise<Server> {
     const name = tenant ?? (await this.homeIfAny()).tenant;
-    const { servers } = this.#shared;
-    let server = servers.get(name);
-    if (!server) {
-      server = serverOf(name === undefined ? this.client : this.client.forTenant(name), name);
-      servers.set(name, server);
-      // The next call requests the facts again.
-      server.catch(() => servers.delete(name));
-    }
-    return server;
+    const client = name === undefined ? this.client : this.client.forTenant(name);
+    return this.#shared.servers.get(name, () => serverOf(client, name));
   }
 
   /**

@@ -8,6 +8,7 @@ import {
   type ResponseHeaders,
   where,
 } from "@gatehouse-access/sdk";
+import { PromiseCache } from "@gatehouse-access/sdk/promises";
 import { ResourceError, said } from "../resourceError.ts";
 import {
   completeList,
@@ -306,7 +307,7 @@ const WHOLE = 5 * PAGE_SIZE;
  */
 export class Listing<T> {
   readonly #source: Source<T>;
-  readonly #found = new Map<string, Promise<T | undefined>>();
+  readonly #found = new PromiseCache<string, T | undefined>();
   #waiting = new Map<string, PromiseWithResolvers<T | undefined>>();
   #all: Promise<ReadonlyMap<string, T | undefined>> | undefined;
   /** A started list, of which only the first page was read to get the list's length. */
@@ -330,11 +331,7 @@ export class Listing<T> {
   }
 
   #read(key: string): Promise<T | undefined> {
-    const known = this.#found.get(key);
-    if (known) return known;
-    const answer = this.#all ? this.#fromAll(this.#all, key) : this.#gather(key);
-    this.#remember(key, answer);
-    return answer;
+    return this.#found.get(key, () => (this.#all ? this.#fromAll(this.#all, key) : this.#gather(key)));
   }
 
   /** Returns all objects. */
@@ -448,13 +445,6 @@ export class Listing<T> {
   }
 
   // A failure is not cached, so that the next read tries again.
-  #remember(key: string, answer: Promise<T | undefined>): void {
-    this.#found.set(key, answer);
-    answer.catch(() => {
-      if (this.#found.get(key) === answer) this.#found.delete(key);
-    });
-  }
-
   #gather(key: string): Promise<T | undefined> {
     // Another caller may already wait for this lookup key. `forget` does not cancel reads that are being collected.
     const known = this.#waiting.get(key);

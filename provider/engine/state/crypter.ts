@@ -2,6 +2,7 @@ import { createCipheriv, createDecipheriv, pbkdf2, randomBytes } from "node:cryp
 import { readFile } from "node:fs/promises";
 import { promisify } from "node:util";
 import { fileFailureText } from "@gatehouse-access/sdk/errors";
+import { PromiseCache } from "@gatehouse-access/sdk/promises";
 import { SECRET, SIGNATURE } from "../../engineMarks.ts";
 import { BackendError, PassphraseError } from "../errors.ts";
 import { isObject, isSecret, mapProps, type Props, secret, type Value } from "../value.ts";
@@ -14,16 +15,11 @@ const TAG_LENGTH = 16;
 
 // Cache of derived keys. A process derives the key for each pair of passphrase and salt only once, since a derivation
 // takes almost a second.
-const derivedKeys = new Map<string, Promise<Buffer>>();
+const derivedKeys = new PromiseCache<string, Buffer>();
 
 function deriveKey(passphrase: string, salt: Buffer): Promise<Buffer> {
   const id = `${salt.toString("base64")}:${passphrase}`;
-  let key = derivedKeys.get(id);
-  if (!key) {
-    key = derive(passphrase, salt, ROUNDS, 32, "sha256");
-    derivedKeys.set(id, key);
-  }
-  return key;
+  return derivedKeys.get(id, () => derive(passphrase, salt, ROUNDS, 32, "sha256"));
 }
 
 /**

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import * as pulumi from "@pulumi/pulumi";
 import { LOGICAL_ID, providerText, STATE_ID } from "../../engineMarks.ts";
+import { perRun } from "../../helpers/perRun.ts";
 import type { Values } from "../../values.ts";
 
 type Args = Values;
@@ -155,23 +156,3 @@ export const stateIdentityProvider: pulumi.dynamic.ResourceProvider = {
   read: async (id: string, props: Values = {}) => ({ id, props }),
   delete: async () => {},
 };
-
-/**
- * Returns a function that returns the same value throughout one run of a program. A process may run several programs,
- * as the Automation API does. If a program loads several copies of this package, all copies share the value. The
- * function returns undefined outside of a run, as in unit tests with mocks.
- * @param name identifies the value in all copies of this package
- */
-export function perRun<T>(name: string, make: () => T): () => T | undefined {
-  const key = Symbol.for(`gatehouse.${name}`);
-  const holder = globalThis as unknown as Record<symbol, WeakMap<object, T> | undefined>;
-  holder[key] ??= new WeakMap();
-  const values = holder[key];
-  return () => {
-    const run = pulumi.runtime.getStackResource();
-    if (!run) return undefined;
-    const known = values.get(run) ?? make();
-    values.set(run, known);
-    return known;
-  };
-}

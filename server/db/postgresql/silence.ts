@@ -1,4 +1,5 @@
 import type { Socket } from "node:net";
+import { sharedWhilePending } from "@gatehouse-access/sdk/promises";
 import { Client, DatabaseError, type Pool, type PoolClient } from "pg";
 
 /** Timeouts, in milliseconds, for a database that sends no data. */
@@ -17,7 +18,7 @@ interface Bounds {
  */
 export function endSilence(pool: Pool, url: string, bounds: Bounds): void {
   const half = bounds.database / 2;
-  const check = together(() => checkAlive(url, half));
+  const check = sharedWhilePending(() => checkAlive(url, half));
   const inUse = new WeakSet<PoolClient>();
 
   const watch = (client: PoolClient) => {
@@ -63,15 +64,4 @@ async function checkAlive(url: string, timeout: number): Promise<Error | undefin
   } finally {
     client.connection.stream.destroy();
   }
-}
-
-/** Wraps a check so that concurrent calls share one check and its result. */
-function together<T>(check: () => Promise<T>): () => Promise<T> {
-  let pending: Promise<T> | undefined;
-  return () => {
-    pending ??= check().finally(() => {
-      pending = undefined;
-    });
-    return pending;
-  };
 }

@@ -1,6 +1,7 @@
 import { createPublicKey, createPrivateKey as keyOf, sign } from "node:crypto";
 import { promisify } from "node:util";
 import type { InternalOperations, PublicOperations } from "@gatehouse-access/sdk/contract";
+import { PromiseCache } from "@gatehouse-access/sdk/promises";
 import { MINUTE } from "@gatehouse-access/sdk/times";
 import { inTransaction, type Transaction } from "../../db/sql/transaction.ts";
 import { ForbiddenError, NotFoundError } from "../../errors.ts";
@@ -56,7 +57,8 @@ const NEVER = new Date("9999-12-31T00:00:00Z");
  */
 export class StoredAgentKey implements AgentKey {
   readonly #services: KeyServices;
-  #pem: Promise<string> | undefined;
+  /** The private key, by the end that its row has. */
+  readonly #pem = new PromiseCache<Date, string>();
 
   constructor(services: KeyServices) {
     this.#services = services;
@@ -64,14 +66,7 @@ export class StoredAgentKey implements AgentKey {
 
   /** Returns the private key in PEM form (PKCS#1). The first call on any instance creates the key. */
   pem(): Promise<string> {
-    if (this.#pem === undefined) {
-      const pem = this.#findOrCreate();
-      this.#pem = pem;
-      pem.catch(() => {
-        if (this.#pem === pem) this.#pem = undefined;
-      });
-    }
-    return this.#pem;
+    return this.#pem.get(NEVER, () => this.#findOrCreate());
   }
 
   /**
@@ -80,7 +75,7 @@ export class StoredAgentKey implements AgentKey {
    * receive the key with a later report.
    */
   async publicKey(): Promise<string | undefined> {
-    if (this.#pem === undefined && this.#services.settings.sshPort === undefined) return undefined;
+    if (!this.#pem.has(NEVER) && this.#services.settings.sshPort === undefined) return undefined;
     const pem = await this.pem().catch(() => undefined);
     return pem && sshBlobOf(createPublicKey(pem)).toString("base64");
   }

@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import type { Duplex } from "node:stream";
 import { internal, liveConnections } from "@gatehouse-access/sdk/contract";
+import { sharedWhilePending } from "@gatehouse-access/sdk/promises";
 import type { FastifyBaseLogger } from "fastify";
 import { WebSocket } from "ws";
 import { INSTANCE_LIFETIME, MIGRATION_LOCK } from "../../db/Database.ts";
@@ -77,7 +78,7 @@ export class Instances {
    * this instance must not run beside begins in the `INSTANCE_LIFETIME` after this time.
    */
   #confirmed: Moment | undefined;
-  #check: Promise<boolean> | undefined;
+  readonly #check = sharedWhilePending(() => this.#mayAdmit());
   #timer: NodeJS.Timeout | undefined;
   /** Times of the first and the last heartbeat of the present uninterrupted series, from `performance.now()`. */
   #heartbeats: { readonly first: number; readonly last: number } | undefined;
@@ -121,10 +122,7 @@ export class Instances {
    */
   async requireSchema(): Promise<void> {
     if (this.#superseded === undefined && this.#isConfirmed()) return;
-    this.#check ??= this.#mayAdmit().finally(() => {
-      this.#check = undefined;
-    });
-    if (await this.#check) return;
+    if (await this.#check()) return;
     const reason =
       this.#superseded === undefined
         ? "a newer version of the service may be migrating the database, try again later"
