@@ -21,7 +21,7 @@ const packages = {
   "@gatehouse-access/sdk/times": source("sdk/times.ts"),
   "@gatehouse-access/sdk/policy": source("sdk/policy/index.ts"),
   "@gatehouse-access/sdk": source("sdk/index.ts"),
-  "@gatehouse-access/provider/policy": source("provider/policyTests/written/index.ts"),
+  "@gatehouse-access/provider/policy": source("provider/policyTests/api/index.ts"),
   "@gatehouse-access/provider": source("provider/index.ts"),
 };
 
@@ -76,12 +76,12 @@ export default defineConfig({
       project("again-plugin", {
         include: throughPlugin,
         globalSetup: BUILD,
-        env: { TEST_FRONT_DOOR: "plugin" },
+        env: { TEST_FRONT_END: "plugin" },
       }),
       project("again-terraform", {
         include: throughTerraform,
         globalSetup: BUILD,
-        env: { TEST_FRONT_DOOR: "terraform" },
+        env: { TEST_FRONT_END: "terraform" },
       }),
     ],
   },

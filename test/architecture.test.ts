@@ -70,8 +70,8 @@ describe("the imports between packages and folders", () => {
     ["provider/review", from("@pulumi/pulumi")],
     // Policy test files import this folder. It must load fast, and must not depend on the test runner.
     [
-      "provider/policyTests/written",
-      (name) => from("provider/policyTests")(name) && !from("provider/policyTests/written")(name),
+      "provider/policyTests/api",
+      (name) => from("provider/policyTests")(name) && !from("provider/policyTests/api")(name),
     ],
     ["provider/revisions", from("@pulumi/pulumi")],
     ["sdk/contract", from("undici")],

@@ -14,7 +14,7 @@ import { table, typeName } from "./table.ts";
 
 /** Returns the functions and types of the policy-test API. */
 const declarations = (): Documented[] => [
-  ...["index", "types"].flatMap((file) => exportedDeclarations(`provider/policyTests/written/${file}.ts`)),
+  ...["index", "types"].flatMap((file) => exportedDeclarations(`provider/policyTests/api/${file}.ts`)),
   ...["decisions", "expiry", "identity", "namespacePolicy"].flatMap((file) =>
     exportedDeclarations(`sdk/policy/${file}.ts`),
   ),

@@ -14,10 +14,10 @@ import {
 import { DAY, HOUR, MINUTE } from "@gatehouse-access/sdk/times";
 import { z } from "zod";
 import { counted, firstOf } from "../words.ts";
+import type { MatcherName } from "./api/running.ts";
+import type { Decision } from "./api/types.ts";
 import { type QueriedAccess, queriedAccess, readNetworks, readQuery, within } from "./queriedAccess.ts";
 import type { EvaluatedCases, PolicyCounterexample } from "./results.ts";
-import type { MatcherName } from "./written/running.ts";
-import type { Decision } from "./written/types.ts";
 
 /** The result of a matcher. For an assertion with `.not`, the result is negated later. */
 interface Judgment {

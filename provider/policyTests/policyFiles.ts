@@ -3,8 +3,8 @@ import { registerHooks } from "node:module";
 import { extname, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { counted } from "../words.ts";
-import { TIME_LIMIT } from "./written/index.ts";
-import { type DeclaredTest, type DeclaredUntested, loading } from "./written/running.ts";
+import { TIME_LIMIT } from "./api/index.ts";
+import { type DeclaredTest, type DeclaredUntested, loading } from "./api/running.ts";
 
 /** Subdirectory of the project directory that may contain policy tests. */
 const FOLDER = "policy";
@@ -33,7 +33,7 @@ export async function policyTestFiles(folder: string): Promise<string[]> {
 }
 
 const PACKAGE = "@gatehouse-access/provider/policy";
-const OWN_COPY = new URL(`./written/index${extname(import.meta.url)}`, import.meta.url).href;
+const OWN_COPY = new URL(`./api/index${extname(import.meta.url)}`, import.meta.url).href;
 
 /** The declarations of a policy file. */
 export interface LoadedFile {

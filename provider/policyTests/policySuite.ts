@@ -1,7 +1,7 @@
 import { resolve } from "node:path";
+import type { DeclaredTest } from "./api/running.ts";
 import { type LoadedFile, lineIn, loadPolicyFile, policyTestFiles } from "./policyFiles.ts";
 import type { UntestedNamespace } from "./results.ts";
-import type { DeclaredTest } from "./written/running.ts";
 
 /** A loaded policy file. */
 export interface PolicyFile extends LoadedFile {

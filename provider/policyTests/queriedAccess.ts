@@ -12,7 +12,7 @@ import {
 } from "@gatehouse-access/sdk/policy";
 import { z } from "zod";
 import { globFits, globSamples } from "../access/matching.ts";
-import type { AccessQuery, DeviceQuery } from "./written/types.ts";
+import type { AccessQuery, DeviceQuery } from "./api/types.ts";
 
 /** A matcher's validated query, with parsed networks. */
 export interface ReadQuery extends Omit<AccessQuery, "from"> {

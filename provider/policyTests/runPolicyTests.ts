@@ -10,6 +10,8 @@ import type { NamespaceState } from "../kinds/namespaceState.ts";
 import { workloadsOf } from "../kinds/trustedWorkload.ts";
 import { definitionsByName, type KindName } from "../resources/index.ts";
 import type { Connection } from "../service/connection.ts";
+import { type CalledMatcher, type DeclaredTest, type MatcherName, running } from "./api/running.ts";
+import type { PolicySubjects, TimedAccess } from "./api/types.ts";
 import { matchers } from "./matchers.ts";
 import { endedWithin, lineIn, TimeLimitError } from "./policyFiles.ts";
 import type { PolicyFile, PolicySuite } from "./policySuite.ts";
@@ -20,8 +22,6 @@ import type {
   PolicyTestResult,
   PolicyWarning,
 } from "./results.ts";
-import { type CalledMatcher, type DeclaredTest, type MatcherName, running } from "./written/running.ts";
-import type { PolicySubjects, TimedAccess } from "./written/types.ts";
 
 /** The namespace that policy tests check, live or after a plan. */
 export interface PolicyTestFacts {

@@ -1,8 +1,8 @@
 import { tenantId } from "@gatehouse-access/sdk/contract";
 import { counted, firstOf } from "../words.ts";
+import { ALL_NAMESPACES, type DeclaredTest } from "./api/running.ts";
 import { declaredTests, declaredUntested, type PolicySuite } from "./policySuite.ts";
 import type { NamespaceName, UntestedNamespace } from "./results.ts";
-import { ALL_NAMESPACES, type DeclaredTest } from "./written/running.ts";
 
 /** A namespace that policy tests must check, unless a policy file declares the namespace as untested. */
 export interface RequiredNamespace extends NamespaceName {

@@ -1,7 +1,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { it, onTestFinished } from "vitest";
-import { letKeyExpire } from "../support/expiryStory.ts";
+import { letKeyExpire } from "../support/letKeyExpire.ts";
 import { openFolder, startAgent, startSshService, withoutSsh } from "../support/sshFleet.ts";
 
 const CLOCK = new URL("../support/movedClock.ts", import.meta.url).href;

@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { World } from "./world.ts";
+import type { FuzzedService } from "./objects.ts";
 
 /** Kinds of credentials that requests use: none, an owner's token, or an administrator's API key. */
 export const CREDENTIALS = ["none", "owner", "administrator-key"] as const;
@@ -16,13 +16,13 @@ const HEADERS: Readonly<Record<CredentialKind, string>> = {
 };
 
 /** Returns the secret for a kind of credential. */
-export function secretOf(kind: CredentialKind, world: World): string {
-  return { none: "", owner: world.ownerToken, "administrator-key": world.administratorKey }[kind];
+export function secretOf(kind: CredentialKind, fuzzed: FuzzedService): string {
+  return { none: "", owner: fuzzed.ownerToken, "administrator-key": fuzzed.administratorKey }[kind];
 }
 
 /** Writes the configuration of a run into a folder, and returns its path. */
-export function configure(folder: string, kind: CredentialKind, world: World): string {
-  const dictionaries = Object.entries(world.dictionaries).map(
+export function configure(folder: string, kind: CredentialKind, fuzzed: FuzzedService): string {
+  const dictionaries = Object.entries(fuzzed.dictionaries).map(
     // An array of JSON strings is also a valid TOML array.
     ([name, values]) => `[dictionaries.${name}]\nvalues = ${JSON.stringify(values)}\n`,
   );

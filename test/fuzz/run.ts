@@ -9,8 +9,8 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { startService } from "../support/service.ts";
 import { CREDENTIALS, type CredentialKind, configure, SECRET, secretOf } from "./configuration.ts";
+import { INTERNAL_TOKEN, prepareService } from "./objects.ts";
 import { installSchemathesis } from "./schemathesis.ts";
-import { createWorld, INTERNAL_TOKEN } from "./world.ts";
 
 const HELP = `npm run fuzz -- [--seed N] [--max-examples N] [--credential ${CREDENTIALS.join("|")}]
 
@@ -54,11 +54,11 @@ async function fuzz(command: string, kind: CredentialKind, options: Options): Pr
     },
   });
   try {
-    const world = await createWorld(service);
-    const config = configure(folder, kind, world);
+    const fuzzed = await prepareService(service);
+    const config = configure(folder, kind, fuzzed);
     const run = ["run", `${service.url}/openapi.json`, "--url", service.url, "--seed", options.seed];
     const child = spawn(command, ["--config-file", config, ...run, "--max-examples", options.maxExamples], {
-      env: { ...process.env, [SECRET]: secretOf(kind, world) },
+      env: { ...process.env, [SECRET]: secretOf(kind, fuzzed) },
       stdio: "inherit",
     });
     const [code] = (await once(child, "exit")) as [number | null];

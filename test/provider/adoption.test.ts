@@ -1,19 +1,19 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { firewallRule } from "../../provider/resources/firewallRule.ts";
 import { ownDefinitions } from "../support/ownDefinitions.ts";
-import { isTerraform } from "./support/frontDoor.ts";
+import { sharedFilledFleet } from "./support/filledFleet.ts";
+import { isTerraform } from "./support/frontEnds.ts";
 import { Harness } from "./support/harness.ts";
 import { sampleOf } from "./support/samples.ts";
-import { sharedWorld } from "./support/world.ts";
 
-const world = sharedWorld();
+const fleet = sharedFilledFleet();
 
 let first: Harness;
 let second: Harness;
 beforeEach(() => {
   // Two stacks with separate states.
-  first = new Harness(world.env, "first");
-  second = new Harness(world.env, "second");
+  first = new Harness(fleet.env, "first");
+  second = new Harness(fleet.env, "second");
 });
 afterEach(async () => {
   await second.up({});
@@ -36,7 +36,7 @@ describe.each(adoptable.map((definition) => ({ type: definition.name, definition
   "an existing $type",
   ({ type, definition }) => {
     const { base, changes } = sampleOf(definition);
-    const program = (args: Record<string, unknown>) => ({ it: { type, args: world.here(args) } });
+    const program = (args: Record<string, unknown>) => ({ it: { type, args: fleet.here(args) } });
     const other = [...changes].find(
       ([field]) => !definition.inputs[field]?.replaces && !["forceDestroy", "name"].includes(field),
     );
@@ -44,7 +44,7 @@ describe.each(adoptable.map((definition) => ({ type: definition.name, definition
     it.skipIf(WITHOUT_CONFLICTS.includes(type)).each(STACKS)(
       "of another state of stack %s stays unchanged, and the error contains the remedy",
       async (stack) => {
-        second = new Harness(world.env, stack);
+        second = new Harness(fleet.env, stack);
         await first.up(program(base));
         const [field, value] = other ?? [];
         const declared = field ? { ...base, [field]: value } : base;
@@ -60,7 +60,7 @@ describe.each(adoptable.map((definition) => ({ type: definition.name, definition
     it.each(STACKS)(
       "of another state of stack %s is adopted with adopt: true if it equals the declaration, and then needs no change",
       async (stack) => {
-        second = new Harness(world.env, stack);
+        second = new Harness(fleet.env, stack);
         await first.up(program(base));
         const before = first.state.get("it");
         expect(await second.up(program({ ...base, adopt: true }))).toEqual(["create it"]);
@@ -92,7 +92,7 @@ describe.each(adoptable.map((definition) => ({ type: definition.name, definition
       "is adopted by a renamed resource, and stays when the old resource is deleted",
       async () => {
         await first.up(program(base));
-        const renamed = { renamed: { type, args: world.here({ ...base, adopt: true }) } };
+        const renamed = { renamed: { type, args: fleet.here({ ...base, adopt: true }) } };
         expect(await first.up(renamed)).toEqual(["create renamed", "delete it"]);
         expect(await first.refresh()).toEqual([]);
         expect(await first.preview(renamed)).toEqual([]);
@@ -104,7 +104,7 @@ describe.each(adoptable.map((definition) => ({ type: definition.name, definition
 it("each of several equal existing rules is adopted by one resource", async () => {
   const { base } = sampleOf(firewallRule);
   const rules = (adopt: boolean) => {
-    const args = world.here({ ...base, ...(adopt && { adopt }) });
+    const args = fleet.here({ ...base, ...(adopt && { adopt }) });
     return Object.fromEntries(["a", "b", "c"].map((name) => [name, { type: "FirewallRule", args }]));
   };
   await first.up(rules(false));
@@ -129,7 +129,7 @@ describe("duplicate declarations in one program", () => {
   it.each(pairs)(
     "are rejected at preview for two $type resources of one object, with both names",
     async ({ type, args }) => {
-      const here = world.here(args);
+      const here = fleet.here(args);
       await expect(first.preview({ one: { type, args: here }, two: { type, args: here } })).rejects.toThrow(
         new RegExp(`${type}\\.\\w+: ${same(`${type} "two"`, `${type} "one"`)}`),
       );
@@ -138,7 +138,7 @@ describe("duplicate declarations in one program", () => {
   );
 
   it("are rejected for DeviceTags and DeviceTagAttachment on one device, with any selector of the device", async () => {
-    const [device = ""] = await world.client
+    const [device = ""] = await fleet.client
       .getDevices({ query: { perPage: 1 } })
       .then((all) => all.map((one) => one.name));
     const attachment = { type: "DeviceTagAttachment", args: { device, tag: "edge" } };
@@ -150,7 +150,7 @@ describe("duplicate declarations in one program", () => {
 
   it("are rejected before the second write if they select one device by name and by uid", async () => {
     const name = "tags-01";
-    const devices = await world.client.getDevices({ query: { perPage: 100 } });
+    const devices = await fleet.client.getDevices({ query: { perPage: 100 } });
     const { uid = "" } = devices.find((device) => device.name === name) ?? {};
     const program = {
       byName: { type: "DeviceTags", args: { device: name, tags: ["edge"] } },
@@ -170,7 +170,7 @@ describe("duplicate declarations in one program", () => {
 it("a rule of another state of the same stack is neither adopted, nor changed, nor deleted", async () => {
   const args = { action: "deny", sourceIp: ".*", username: "y", filter: { hostname: "z" } };
   const program = (priority: number) => ({ it: { type: "FirewallRule", args: { ...args, priority } } });
-  const laptop = new Harness(world.env, "first");
+  const laptop = new Harness(fleet.env, "first");
   await first.up(program(1));
   await laptop.up(program(2));
   expect(laptop.state.get("it")?.id).not.toBe(first.state.get("it")?.id);

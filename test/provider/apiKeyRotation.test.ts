@@ -4,7 +4,7 @@ import type { Origin } from "../../provider/resources/definition.ts";
 import type { Connection } from "../../provider/service/connection.ts";
 import { AuthenticationError, apiKeyCredential, createClient } from "../../sdk/index.ts";
 import { sharedFleet } from "../support/shared.ts";
-import { isTerraform } from "./support/frontDoor.ts";
+import { isTerraform } from "./support/frontEnds.ts";
 import { Harness, type Program } from "./support/harness.ts";
 
 const DAY = 86_400_000;

@@ -2,11 +2,11 @@ import fc from "fast-check";
 import { expect, it } from "vitest";
 import { canonicalInputs } from "../../provider/resources/values.ts";
 import { ownDefinitions } from "../support/ownDefinitions.ts";
+import { sharedFilledFleet } from "./support/filledFleet.ts";
 import { Harness, type Program } from "./support/harness.ts";
 import { programs } from "./support/programs.ts";
-import { sharedWorld } from "./support/world.ts";
 
-const world = sharedWorld();
+const fleet = sharedFilledFleet();
 
 type Values = Record<string, unknown>;
 
@@ -49,9 +49,9 @@ const program: fc.Arbitrary<Program> = fc
 async function converge(runs: number): Promise<void> {
   await fc.assert(
     fc.asyncProperty(fc.array(program, { minLength: 3, maxLength: 3 }), async (versions) => {
-      const harness = new Harness(world.env);
+      const harness = new Harness(fleet.env);
       try {
-        for (const version of versions.map((one) => world.here(one))) {
+        for (const version of versions.map((one) => fleet.here(one))) {
           const planned = await harness.preview(version);
           expect(await harness.up(version)).toEqual(planned);
           expect(await harness.preview(version)).toEqual([]);
@@ -65,7 +65,7 @@ async function converge(runs: number): Promise<void> {
     }),
     { numRuns: runs },
   );
-  const { client } = world;
+  const { client } = fleet;
   expect(await client.getPublicKeys()).toEqual([]);
   expect(await client.getFirewallRules()).toEqual([]);
   expect(await client.listApiKeys()).toEqual([]);

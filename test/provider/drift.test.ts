@@ -6,13 +6,13 @@ import type { Client } from "../../sdk/index.ts";
 import { isSparse } from "../projects.ts";
 import { ownDefinitions } from "../support/ownDefinitions.ts";
 import { typeOf } from "../terraform/support/configurations.ts";
-import { isTerraform } from "./support/frontDoor.ts";
+import { sharedFilledFleet } from "./support/filledFleet.ts";
+import { isTerraform } from "./support/frontEnds.ts";
 import { Harness } from "./support/harness.ts";
 import { outOfBandChanges } from "./support/outOfBand.ts";
 import { sampleOf } from "./support/samples.ts";
-import { sharedWorld } from "./support/world.ts";
 
-const world = sharedWorld();
+const fleet = sharedFilledFleet();
 
 /** Inputs that a user cannot change on an existing object: they identify it, or exist only in the program. */
 const FIXED = ["tenant", "email", "data", "device", "tag", "validDays", "keepers", "rotateBefore", "overlap"];
@@ -57,19 +57,19 @@ describe.each(cases)("$type changed out of band", ({ type, definition }) => {
   let program: Record<string, { type: string; args: Record<string, unknown> }>;
 
   beforeEach(async () => {
-    harness = new Harness(world.env);
-    program = { it: { type, args: world.here(base) } };
+    harness = new Harness(fleet.env);
+    program = { it: { type, args: fleet.here(base) } };
     await harness.up(program);
   });
   afterEach(async () => {
     await harness.refresh();
     await harness.up({});
     await harness.close();
-    if (type === "Device") await world.restoreDevices();
+    if (type === "Device") await fleet.restoreDevices();
   });
 
   const outputs = () => harness.state.get("it")?.outputs ?? {};
-  const client = () => world.client.forTenant(String(outputs().tenant));
+  const client = () => fleet.client.forTenant(String(outputs().tenant));
   const asDeclared = async () => {
     const live = await outOfBand.read(client(), outputs());
     const declared = canonicalInputs(definition.inputs, base);
@@ -134,7 +134,7 @@ describe.each(cases)("$type changed out of band", ({ type, definition }) => {
       await outOfBand.remove?.(client(), outputs());
       const [seen, planned] = type === "DeviceTags" ? ["update it", "update it"] : ["delete it", "create it"];
       expect(await harness.refresh()).toEqual([seen]);
-      if (type === "Device") await world.restoreDevices();
+      if (type === "Device") await fleet.restoreDevices();
       expect(await harness.preview(program)).toEqual([planned]);
       await harness.up(program);
       await asDeclared();

@@ -5,11 +5,11 @@ import { planProblems } from "../../provider/review/guards/planProblems.ts";
 import { Connection } from "../../provider/service/connection.ts";
 import { createClient, passwordCredential } from "../../sdk/index.ts";
 import { planOf, step } from "../review/support/planned.ts";
-import { withApp } from "../server/http/lab.ts";
+import { withApp } from "../server/http/appOfTest.ts";
 import { PASSWORD, type TestUser } from "../server/http/testApp.ts";
 import { startChangingProxy } from "../support/proxy.ts";
 import { type SparseService, startSparseService } from "../support/sparseService.ts";
-import { isTerraform } from "./support/frontDoor.ts";
+import { isTerraform } from "./support/frontEnds.ts";
 import { Harness, type Program } from "./support/harness.ts";
 import { sshKeyLine } from "./support/programs.ts";
 

@@ -4,7 +4,7 @@ import { type Listening, listening } from "../support/listening.ts";
 import { forward } from "../support/proxy.ts";
 import { sharedFleet } from "../support/shared.ts";
 import { startSparseService } from "../support/sparseService.ts";
-import { isTerraform } from "./support/frontDoor.ts";
+import { isTerraform } from "./support/frontEnds.ts";
 import { Harness, type Program } from "./support/harness.ts";
 import { sshKeyLine } from "./support/programs.ts";
 

@@ -1,7 +1,7 @@
 import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { member } from "../../provider/resources/member.ts";
 import type { Connection } from "../../provider/service/connection.ts";
-import { withSharedApp } from "../server/http/lab.ts";
+import { withSharedApp } from "../server/http/appOfTest.ts";
 import { PASSWORD, type TestUser } from "../server/http/testApp.ts";
 import { type LossyProxy, startLossyProxy } from "../support/proxy.ts";
 import { startSparseService } from "../support/sparseService.ts";

@@ -2,12 +2,12 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { isSparse } from "../projects.ts";
 import { ownDefinitions } from "../support/ownDefinitions.ts";
 import { requestsDuring } from "../support/requests.ts";
-import { isTerraform } from "./support/frontDoor.ts";
+import { sharedFilledFleet } from "./support/filledFleet.ts";
+import { isTerraform } from "./support/frontEnds.ts";
 import { Harness, type Program, type Steps } from "./support/harness.ts";
 import { sampleOf } from "./support/samples.ts";
-import { sharedWorld } from "./support/world.ts";
 
-const world = sharedWorld();
+const fleet = sharedFilledFleet();
 
 /**
  * The number of write requests for each step that does not send exactly one. The reference documentation has these
@@ -31,27 +31,27 @@ const cases = ownDefinitions.map((definition) => ({ type: definition.name, defin
 describe.each(cases)("$type", ({ type, definition }) => {
   const { base, changes } = sampleOf(definition);
   const writes = WRITES[type] ?? {};
-  const program = (args: Record<string, unknown>) => ({ it: { type, args: world.here(args) } });
+  const program = (args: Record<string, unknown>) => ({ it: { type, args: fleet.here(args) } });
   let harness: Harness;
 
   beforeEach(() => {
-    harness = new Harness(world.env);
+    harness = new Harness(fleet.env);
   });
   afterEach(async () => {
     await harness.up({});
     await harness.close();
-    if (type === "Device") await world.restoreDevices();
+    if (type === "Device") await fleet.restoreDevices();
   });
 
   /** Runs up. Checks its steps, and the number of write requests if the service supports combined updates. */
   const up = async (program: Program, expected: Steps, count: number) => {
-    const requests = await requestsDuring(world.service, async () => {
+    const requests = await requestsDuring(fleet.service, async () => {
       expect(await harness.up(program)).toEqual(expected);
     });
     if (!isSparse) expect(requests.filter(isWrite)).toHaveLength(count);
   };
   const expectNoSteps = async (run: () => Promise<Steps>) => {
-    const requests = await requestsDuring(world.service, async () => {
+    const requests = await requestsDuring(fleet.service, async () => {
       expect(await run()).toEqual([]);
     });
     if (!isSparse) expect(requests).toEqual([]);
@@ -78,7 +78,7 @@ describe.each(cases)("$type", ({ type, definition }) => {
     const tags = Array.isArray(base.tags) ? base.tags.length : 1;
     const deletes = type === "DeviceTags" ? tags : base.onDestroy === "keep" ? 0 : (writes.delete ?? 1);
     await up({}, ["delete it"], deletes);
-    if (type === "Device") await world.restoreDevices();
+    if (type === "Device") await fleet.restoreDevices();
     // A deletion must be complete: the service must accept a new object with the same unique fields.
     expect(await harness.up(program(base))).toEqual(["create it"]);
   });

@@ -1,7 +1,7 @@
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { findRow } from "../../server/db/sql/rows.ts";
 import { workloadSession } from "../../server/features/trustedWorkloads/session.ts";
-import { withSharedApp } from "../server/http/lab.ts";
+import { withSharedApp } from "../server/http/appOfTest.ts";
 import { PASSWORD, type TestUser } from "../server/http/testApp.ts";
 import { Harness, type Program } from "./support/harness.ts";
 

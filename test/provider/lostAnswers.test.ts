@@ -3,20 +3,20 @@ import type { ResourceDefinition } from "../../provider/resources/definition.ts"
 import { OWN_ONLY, ownDefinitions } from "../support/ownDefinitions.ts";
 import { type LossyProxy, startLossyProxy } from "../support/proxy.ts";
 import { type SparseService, startSparseService } from "../support/sparseService.ts";
-import { isTerraform } from "./support/frontDoor.ts";
+import { sharedFilledFleet } from "./support/filledFleet.ts";
+import { isTerraform } from "./support/frontEnds.ts";
 import { Harness } from "./support/harness.ts";
 import { outOfBandChanges } from "./support/outOfBand.ts";
 import { sampleOf } from "./support/samples.ts";
-import { sharedWorld } from "./support/world.ts";
 
-const world = sharedWorld();
+const fleet = sharedFilledFleet();
 let proxy: LossyProxy;
 /** The proxy in front of a service without idempotency keys. */
 let older: LossyProxy;
 let sparse: SparseService;
 beforeAll(async () => {
-  proxy = await startLossyProxy(world.service.url);
-  sparse = await startSparseService(world.service.url, { emptyErrors: true });
+  proxy = await startLossyProxy(fleet.service.url);
+  sparse = await startSparseService(fleet.service.url, { emptyErrors: true });
   older = await startLossyProxy(sparse.url);
 });
 afterAll(async () => {
@@ -30,7 +30,7 @@ const isWrite = (method: string, path: string) => method !== "GET" && !isLogin(p
 
 /** Returns the number of objects of each kind in the user's namespaces. */
 async function census(): Promise<Record<string, number>> {
-  const { client } = world;
+  const { client } = fleet;
   const query = { perPage: 100 };
   const [keys, rules, apiKeys, namespaces, devices] = await Promise.all([
     client.getPublicKeys({ query }),
@@ -69,19 +69,19 @@ const cases = ownDefinitions.map((definition) => ({ type: definition.name, defin
 
 describe.each(cases)("$type, if the response of a write is lost after the commit", ({ type, definition }) => {
   const { base, changes } = sampleOf(definition);
-  const program = (args: Record<string, unknown>) => ({ it: { type, args: world.here(args) } });
+  const program = (args: Record<string, unknown>) => ({ it: { type, args: fleet.here(args) } });
   const outOfBand = outOfBandChanges[type];
   let harness: Harness;
   let empty: Record<string, number>;
 
   beforeEach(async () => {
     empty = await census();
-    harness = new Harness({ ...world.env, GATEHOUSE_URL: proxy.url });
+    harness = new Harness({ ...fleet.env, GATEHOUSE_URL: proxy.url });
   });
   afterEach(async () => {
     await harness.up({});
     await harness.close();
-    if (type === "Device") await world.restoreDevices();
+    if (type === "Device") await fleet.restoreDevices();
     expect(await census()).toEqual(empty);
   });
 
@@ -96,12 +96,12 @@ describe.each(cases)("$type, if the response of a write is lost after the commit
   }
 
   it("a creation: the object exists once, and the resource manages the object", async () => {
-    const plain = new Harness(world.env);
+    const plain = new Harness(fleet.env);
     await plain.up(program(base));
     const once = await census();
     await plain.up({});
     await plain.close();
-    if (type === "Device") await world.restoreDevices();
+    if (type === "Device") await fleet.restoreDevices();
 
     const before = proxy.lost();
     proxy.loseAnswer(isWrite);
@@ -111,7 +111,7 @@ describe.each(cases)("$type, if the response of a write is lost after the commit
     proxy.loseAnswer(() => false);
     expect(await census()).toEqual(once);
     const { outputs = {} } = harness.state.get("it") ?? {};
-    expect(await outOfBand?.read(world.client.forTenant(String(outputs.tenant)), outputs)).toBeDefined();
+    expect(await outOfBand?.read(fleet.client.forTenant(String(outputs.tenant)), outputs)).toBeDefined();
     expect(await harness.refresh()).toEqual([]);
   });
 
@@ -121,7 +121,7 @@ describe.each(cases)("$type, if the response of a write is lost after the commit
       // Omits the settings of a Namespace. They need a second request, so the object that the first request creates would
       // differ from the declared one.
       const { settings: _settings, ...args } = base;
-      const other = new Harness({ ...world.env, GATEHOUSE_URL: older.url });
+      const other = new Harness({ ...fleet.env, GATEHOUSE_URL: older.url });
       older.loseAnswer(isWrite);
       expect(await other.up(program(args))).toEqual(["create it"]);
       expect(await other.refresh()).toEqual([]);
@@ -169,7 +169,7 @@ describe.each(cases)("$type, if the response of a write is lost after the commit
 describe("a creation whose response is lost, next to an equal object of another client", () => {
   let harness: Harness;
   beforeEach(() => {
-    harness = new Harness({ ...world.env, GATEHOUSE_URL: proxy.url });
+    harness = new Harness({ ...fleet.env, GATEHOUSE_URL: proxy.url });
   });
   afterEach(() => harness.close());
 
@@ -186,29 +186,29 @@ describe("a creation whose response is lost, next to an equal object of another 
         filter: { hostname: "z" },
         active: true,
       } as const;
-      const { id } = await world.client.createFirewallRule({ body });
+      const { id } = await fleet.client.createFirewallRule({ body });
       const program = { it: { type: "FirewallRule", args: body } };
       proxy.loseAnswer(isWrite);
       await harness.up(program);
       expect(harness.state.get("it")?.outputs.ruleId).not.toBe(id);
-      expect(await world.client.getFirewallRules()).toHaveLength(2);
+      expect(await fleet.client.getFirewallRules()).toHaveLength(2);
       await harness.up({});
-      expect((await world.client.getFirewallRules()).map((rule) => rule.id)).toEqual([id]);
-      await world.client.deleteFirewallRule({ params: { id } });
+      expect((await fleet.client.getFirewallRules()).map((rule) => rule.id)).toEqual([id]);
+      await fleet.client.deleteFirewallRule({ params: { id } });
     },
   );
 
   it("of a device tag: the provider does not adopt the tag, and the tag stays", async () => {
-    const uid = await world.enroll("tagged-manually");
-    await world.client.createDeviceTag({ params: { uid }, body: { tag: "hand" } });
+    const uid = await fleet.enroll("tagged-manually");
+    await fleet.client.createDeviceTag({ params: { uid }, body: { tag: "hand" } });
     const args = { device: "tagged-manually", tag: "hand" };
     proxy.loseAnswer(isWrite);
     await expect(harness.up({ it: { type: "DeviceTagAttachment", args } })).rejects.toThrow(
       /DeviceTagAttachment\.adopt: .* already exists/,
     );
     expect(harness.state.size).toBe(0);
-    expect((await world.client.getDevice({ params: { uid } })).tags).toEqual(["hand"]);
-    await world.client.deleteDevice({ params: { uid } });
+    expect((await fleet.client.getDevice({ params: { uid } })).tags).toEqual(["hand"]);
+    await fleet.client.deleteDevice({ params: { uid } });
   });
 });
 
@@ -216,13 +216,13 @@ describe("an ApiKey whose creation response is lost, in a process that then ends
   const key = (name?: string) => ({
     it: { type: "ApiKey", args: { validDays: 30, role: "observer", name } },
   });
-  const names = async () => (await world.client.listApiKeys()).map((key) => key.name);
+  const names = async () => (await fleet.client.listApiKeys()).map((key) => key.name);
   let harness: Harness;
   beforeEach(async () => {
-    harness = new Harness({ ...world.env, GATEHOUSE_URL: proxy.url });
+    harness = new Harness({ ...fleet.env, GATEHOUSE_URL: proxy.url });
   });
   afterEach(async () => {
-    for (const name of await names()) await world.client.deleteApiKey({ params: { key: name } });
+    for (const name of await names()) await fleet.client.deleteApiKey({ params: { key: name } });
     await harness.close();
   });
   const die = async (name?: string) => {

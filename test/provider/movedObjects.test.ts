@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { firewallRule } from "../support/policy.ts";
 import { sharedFleet } from "../support/shared.ts";
-import { isTerraform } from "./support/frontDoor.ts";
+import { isTerraform } from "./support/frontEnds.ts";
 import { Harness, type Program } from "./support/harness.ts";
 import { sshKeyLine } from "./support/programs.ts";
 

@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { terraformName } from "../../provider/terraform/types.ts";
 import { sharedFleet } from "../support/shared.ts";
 import { type SparseService, startSparseService } from "../support/sparseService.ts";
-import { isTerraform } from "./support/frontDoor.ts";
+import { isTerraform } from "./support/frontEnds.ts";
 import { Harness } from "./support/harness.ts";
 
 const DEFAULTS = {

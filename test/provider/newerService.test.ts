@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { type RecordedService, startRecordedService } from "../support/recordedService.ts";
-import { isTerraform } from "./support/frontDoor.ts";
+import { isTerraform } from "./support/frontEnds.ts";
 import { Harness, type Program } from "./support/harness.ts";
 
 // Recorded requests and responses of a service of version 0.27. Its API differs from the provider's specification.

@@ -5,7 +5,7 @@ import { type Client, createClient, passwordCredential } from "../../sdk/index.t
 import { agentCall, startFleet } from "../support/fleet.ts";
 import { type RecordedServer, recordServer, replayServer } from "../support/recordedServer.ts";
 import { startSparseService } from "../support/sparseService.ts";
-import { isTerraform } from "./support/frontDoor.ts";
+import { isTerraform } from "./support/frontEnds.ts";
 import { Harness, type Program } from "./support/harness.ts";
 import { outOfBandChanges } from "./support/outOfBand.ts";
 
@@ -14,7 +14,7 @@ import { outOfBandChanges } from "./support/outOfBand.ts";
 // GATEHOUSE_USERNAME, GATEHOUSE_PASSWORD and GATEHOUSE_TENANT to a new namespace, which decides by access policies if
 // the version has them. Record each front end separately, with a new namespace.
 const FOLDER = new URL("../fixtures/servers/", import.meta.url);
-const FRONT_DOOR = process.env.TEST_FRONT_DOOR ?? "dynamic";
+const FRONT_END = process.env.TEST_FRONT_END ?? "dynamic";
 const { RECORD, GATEHOUSE_URL = "", GATEHOUSE_USERNAME = "", GATEHOUSE_PASSWORD = "" } = process.env;
 const { GATEHOUSE_TENANT = "" } = process.env;
 const PASSWORD = GATEHOUSE_PASSWORD || "password";
@@ -228,7 +228,7 @@ async function startOwn(sparse: boolean): Promise<Started> {
   };
 }
 
-const fileOf = (version: string) => new URL(`${version}-${FRONT_DOOR}.jsonl`, FOLDER);
+const fileOf = (version: string) => new URL(`${version}-${FRONT_END}.jsonl`, FOLDER);
 
 async function startRecording(version: string): Promise<Started> {
   mkdirSync(FOLDER, { recursive: true });
@@ -254,7 +254,7 @@ interface Tested {
 }
 
 const recorded = readdirSync(FOLDER).flatMap((name) => {
-  const [, version] = new RegExp(`^(.+)-${FRONT_DOOR}\\.jsonl$`).exec(name) ?? [];
+  const [, version] = new RegExp(`^(.+)-${FRONT_END}\\.jsonl$`).exec(name) ?? [];
   return version === undefined ? [] : [version];
 });
 const SERVERS: readonly Tested[] = RECORD
@@ -479,7 +479,7 @@ describe.each(SERVERS)("$name", ({ name, isRecorded, start }) => {
 });
 
 /** The table of all exchanges. Front ends differ: the table has the numbers of the TypeScript classes. */
-it.runIf(RECORD === undefined && FRONT_DOOR === "dynamic")("the number of exchanges", async () => {
+it.runIf(RECORD === undefined && FRONT_END === "dynamic")("the number of exchanges", async () => {
   const operations = [
     "create",
     "no-op",

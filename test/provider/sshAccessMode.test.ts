@@ -6,12 +6,12 @@ import { Harness, type Program } from "./support/harness.ts";
 // The setting sshAccessMode on recorded 0.27 servers: a namespace in legacy mode, which may change its mode, and a
 // namespace that was created in identity mode. To record, set RECORD to `legacy` or `identity`, GATEHOUSE_URL,
 // GATEHOUSE_USERNAME, GATEHOUSE_PASSWORD and GATEHOUSE_TENANT. Record each front end separately, in a new namespace.
-const FRONT_DOOR = process.env.TEST_FRONT_DOOR ?? "dynamic";
+const FRONT_END = process.env.TEST_FRONT_END ?? "dynamic";
 const { RECORD, GATEHOUSE_URL = "", GATEHOUSE_USERNAME = "", GATEHOUSE_PASSWORD = "" } = process.env;
 const { GATEHOUSE_TENANT = "" } = process.env;
 const password = GATEHOUSE_PASSWORD || "password";
 const fileOf = (mode: string) =>
-  new URL(`../fixtures/identityMode/${mode}-${FRONT_DOOR}.jsonl`, import.meta.url);
+  new URL(`../fixtures/identityMode/${mode}-${FRONT_END}.jsonl`, import.meta.url);
 
 async function start(mode: string): Promise<RecordedServer> {
   if (!RECORD) return replayServer(fileOf(mode));

@@ -8,10 +8,10 @@ import { Connection } from "../../provider/service/connection.ts";
 import { NotFoundError } from "../../sdk/index.ts";
 import { requestsDuring } from "../support/requests.ts";
 import { type SparseService, startSparseService } from "../support/sparseService.ts";
+import { sharedFilledFleet } from "./support/filledFleet.ts";
 import { Harness } from "./support/harness.ts";
-import { sharedWorld } from "./support/world.ts";
 
-const world = sharedWorld();
+const fleet = sharedFilledFleet();
 const args = {
   ...githubActions({ repository: "acme/fleet", ref: "refs/heads/main" }),
   name: "deploy",
@@ -23,7 +23,7 @@ const program = (more: object = {}) => ({ it: { type: "TrustedWorkload", args: {
 describe("a trusted workload", () => {
   let harness: Harness;
   beforeEach(() => {
-    harness = new Harness(world.env);
+    harness = new Harness(fleet.env);
     return async () => {
       await harness.up({});
       await harness.close();
@@ -32,10 +32,10 @@ describe("a trusted workload", () => {
 
   it("is imported by its name, also if the name has the form of an id", async () => {
     for (const name of ["deploy", "0123456789abcdef01234567"]) {
-      const plain = new Harness(world.env);
+      const plain = new Harness(fleet.env);
       await plain.up(program({ name }));
       const { outputs = {} } = plain.state.get("it") ?? {};
-      const imported = new Harness(world.env);
+      const imported = new Harness(fleet.env);
       await imported.import("it", "TrustedWorkload", `${outputs.tenant}/${name}`);
       expect(imported.state.get("it")?.id).toBe(`${outputs.tenant}/${outputs.workloadId}`);
       expect(await imported.preview(program({ name }))).toEqual([]);
@@ -48,9 +48,9 @@ describe("a trusted workload", () => {
   it("that a user deleted is not found by its name", async () => {
     await harness.up(program());
     const { outputs = {} } = harness.state.get("it") ?? {};
-    await world.client.deleteTrustedWorkload({ params: { id: String(outputs.workloadId) } });
+    await fleet.client.deleteTrustedWorkload({ params: { id: String(outputs.workloadId) } });
     const { issuer, claims, singleUse } = args;
-    await world.client.createTrustedWorkload({
+    await fleet.client.createTrustedWorkload({
       body: {
         name: "deploy",
         audience: "gatehouse",
@@ -70,7 +70,7 @@ describe("a trusted workload", () => {
     await harness.up(program());
     const claims = Object.fromEntries(Object.entries(args.claims).reverse());
     expect(await harness.preview(program({ claims }))).toEqual([]);
-    const requests = await requestsDuring(world.service, () => harness.up(program({ allowLockout: true })));
+    const requests = await requestsDuring(fleet.service, () => harness.up(program({ allowLockout: true })));
     expect(requests.filter((request) => request.includes("trusted-workloads"))).toEqual([]);
     expect(harness.state.get("it")?.outputs).toMatchObject({ allowLockout: true });
     expect(await harness.refresh()).toEqual([]);
@@ -78,8 +78,8 @@ describe("a trusted workload", () => {
 
   it("is in the inventory with the inputs that declare it", async () => {
     await harness.up(program({ allowLockout: true }));
-    const connection = new Connection(world.client, { defaultTenant: world.tenant });
-    const { objects } = await inventoryOf(connection, world.tenant, [definitionsByName.TrustedWorkload]);
+    const connection = new Connection(fleet.client, { defaultTenant: fleet.tenant });
+    const { objects } = await inventoryOf(connection, fleet.tenant, [definitionsByName.TrustedWorkload]);
     const { allowLockout: _, ...inputs } = { ...args, allowLockout: true };
     expect(declarable(objects).declarable).toMatchObject([{ name: "deploy", inputs }]);
     expect(workloadsOf(await readNamespace(connection))).toMatchObject([{ name: "deploy" }]);
@@ -89,13 +89,13 @@ describe("a trusted workload", () => {
 describe("a server without trusted workloads", () => {
   let other: SparseService;
   beforeAll(async () => {
-    other = await startSparseService(world.service.url, { emptyErrors: true });
+    other = await startSparseService(fleet.service.url, { emptyErrors: true });
   });
   afterAll(() => other.stop());
 
   it("rejects a workload at preview, and receives no write", async () => {
-    const harness = new Harness({ ...world.env, GATEHOUSE_URL: other.url });
-    const requests = await requestsDuring(world.service, async () => {
+    const harness = new Harness({ ...fleet.env, GATEHOUSE_URL: other.url });
+    const requests = await requestsDuring(fleet.service, async () => {
       await expect(harness.preview(program())).rejects.toThrow(
         /TrustedWorkload: this server \(.*\) has no trusted workloads; remove the workload, and use an API key/,
       );
@@ -107,7 +107,7 @@ describe("a server without trusted workloads", () => {
 
 describe("a server whose list of trusted workloads returns 404", () => {
   const answering = (serverMessage: string | undefined, isOwn: boolean | undefined) => {
-    const connection = new Connection(world.client, { defaultTenant: world.tenant });
+    const connection = new Connection(fleet.client, { defaultTenant: fleet.tenant });
     const details = {
       operation: "listTrustedWorkloads",
       status: 404,
@@ -121,7 +121,7 @@ describe("a server whose list of trusted workloads returns 404", () => {
       tenant: async () => ({ trustedWorkloads }),
       server: async () => ({ isOwn }),
     });
-    return connection.trustedWorkloads(world.tenant);
+    return connection.trustedWorkloads(fleet.tenant);
   };
 
   it("has no workloads, unless the answer may come from a proxy in front of this project's server", async () => {

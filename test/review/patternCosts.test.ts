@@ -4,11 +4,11 @@ import { Connection } from "../../provider/service/connection.ts";
 import { FIREWALL_PATTERNS_MAX } from "../../sdk/contract/index.ts";
 import { createClient, passwordCredential } from "../../sdk/index.ts";
 import { patternCost } from "../../sdk/policy/index.ts";
-import { withLab } from "../server/http/lab.ts";
+import { withAppAndUser } from "../server/http/appOfTest.ts";
 import { PASSWORD } from "../server/http/testApp.ts";
 import { planOf, step } from "./support/planned.ts";
 
-const { app, ana } = withLab();
+const { app, ana } = withAppAndUser();
 
 /** A pattern that costs about a thousand instructions. Patterns of different numbers are different. */
 const large = (number: number) => `(?:[a-z]|[0-9]x){120}[a-z]y${1000 + number}`;

@@ -3,7 +3,7 @@ import {
   expect as expectPolicy,
   type PolicySubjects,
   policyTest,
-} from "../../provider/policyTests/written/index.ts";
+} from "../../provider/policyTests/api/index.ts";
 
 /** Only checks the types of its argument. The argument is never called, since calls require a policy file. */
 const never = (_test: (subjects: PolicySubjects) => void) => {};

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
 import { newCounts, roundsOf, TruthRound } from "./support/truth/TruthRound.ts";
+import { TruthService } from "./support/truth/TruthService.ts";
 import { TruthStack } from "./support/truth/TruthStack.ts";
-import { TruthWorld } from "./support/truth/TruthWorld.ts";
 
 // Compares reviews, drift reports and policy tests with the decisions of the service before and after each run. The
 // service decides on its own data, and the test asks it as an SSH gateway does. So the test never compares the product
@@ -9,11 +9,11 @@ import { TruthWorld } from "./support/truth/TruthWorld.ts";
 
 const { rounds, seed } = roundsOf(25);
 
-let world: TruthWorld;
+let truth: TruthService;
 beforeAll(async () => {
-  world = await TruthWorld.start();
+  truth = await TruthService.start();
 });
-afterAll(() => world?.stop());
+afterAll(() => truth?.stop());
 
 it(`agree with the decisions of the service in ${rounds} random rounds: reviews, drift reports and policy tests`, {
   tags: ["long"],
@@ -24,8 +24,8 @@ it(`agree with the decisions of the service in ${rounds} random rounds: reviews,
   const counts = newCounts();
   const started = performance.now();
   for (let index = 0; index < rounds; index += 1) {
-    const engine = new TruthStack(`truth${seed + index}`, () => world.env());
-    const round = new TruthRound({ seed: seed + index, world, engine, counts, movesClock: true });
+    const engine = new TruthStack(`truth${seed + index}`, () => truth.env());
+    const round = new TruthRound({ seed: seed + index, truth, engine, counts, movesClock: true });
     const log = await round.run();
     if (log !== undefined) failed.push(log);
   }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { ReviewedAccess } from "../../provider/privileges/accessLines.ts";
 import { differences, laterDifferences, type Stated } from "./support/truth/compare.ts";
-import { ADDRESSES, type Decisions, JOBS, LOGINS, loginOf } from "./support/truth/TruthWorld.ts";
+import { ADDRESSES, type Decisions, JOBS, LOGINS, loginOf } from "./support/truth/TruthService.ts";
 
 // The truth test finds a fault only if these comparisons find it.
 

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { startWorld, type World } from "../provider/support/world.ts";
+import { type FilledFleet, startFilledFleet } from "../provider/support/filledFleet.ts";
 import { testFolder } from "../support/folder.ts";
 import { gatehouse } from "../support/gatehouse.ts";
 import { ownDefinitions } from "../support/ownDefinitions.ts";
@@ -17,18 +17,18 @@ import {
 } from "./support/terraform.ts";
 
 describe.runIf(hasTerraform)(`all resources under ${LABEL}`, () => {
-  let world: World;
+  let fleet: FilledFleet;
   let provider: AttachedProvider;
   beforeAll(async () => {
-    world = await startWorld();
-    provider = await startProvider(world.env);
+    fleet = await startFilledFleet();
+    provider = await startProvider(fleet.env);
   });
   afterAll(async () => {
     await provider.stop();
-    await world.stop();
+    await fleet.stop();
   });
 
-  const newModule = (folder = testFolder()) => new RootModule(folder, { ...provider.env, ...world.env });
+  const newModule = (folder = testFolder()) => new RootModule(folder, { ...provider.env, ...fleet.env });
   const withAll = (configurations: ReadonlyMap<string, object>) => ({
     resource: Object.fromEntries([...configurations].map(([type, one]) => [type, { one }])),
   });
@@ -37,7 +37,7 @@ describe.runIf(hasTerraform)(`all resources under ${LABEL}`, () => {
    * devices.
    */
   const samples = () =>
-    new Map(ownDefinitions.map((each) => [typeOf(each), sampleConfiguration(each, world)]));
+    new Map(ownDefinitions.map((each) => [typeOf(each), sampleConfiguration(each, fleet)]));
 
   it("are created, changed, replaced, imported and destroyed, with an empty plan after each apply", async () => {
     const all = samples();
@@ -86,20 +86,20 @@ describe.runIf(hasTerraform)(`all resources under ${LABEL}`, () => {
 
     await root.must("destroy", "-auto-approve");
     expect(root.state().resources).toEqual([]);
-    expect(await world.client.getPublicKeys()).toEqual([]);
-    expect(await world.client.getFirewallRules()).toEqual([]);
-    expect(await world.client.listApiKeys()).toEqual([]);
+    expect(await fleet.client.getPublicKeys()).toEqual([]);
+    expect(await fleet.client.getFirewallRules()).toEqual([]);
+    expect(await fleet.client.listApiKeys()).toEqual([]);
   });
 
   it("have no drift right after the apply, without a refresh", async () => {
-    await world.restoreDevices();
+    await fleet.restoreDevices();
     const root = newModule();
     root.write(withAll(new Map([...samples()].map(([type, { base }]) => [type, base]))));
     await root.apply();
     const file = join(root.folder, "plan.json");
     writeFileSync(file, JSON.stringify(await root.plan("-refresh=false")));
     const args = ["drift", root.folder, "--terraform", file, "--unmanaged", "ignore", "--json"];
-    const { stdout, stderr } = await gatehouse(args, world.env);
+    const { stdout, stderr } = await gatehouse(args, fleet.env);
     expect(stderr).toBe("");
     const { drifted, summary, notApplied } = JSON.parse(stdout);
     expect({ drifted, notApplied, same: summary.same }).toEqual({
@@ -111,7 +111,7 @@ describe.runIf(hasTerraform)(`all resources under ${LABEL}`, () => {
   });
 
   it("are imported and updated in place, and values that an update does not change stay known in the plan", async () => {
-    await world.restoreDevices();
+    await fleet.restoreDevices();
     const all = samples();
     const bases = new Map([...all].map(([type, { base }]) => [type, base]));
     const creator = newModule();
@@ -158,9 +158,9 @@ describe.runIf(hasTerraform)(`all resources under ${LABEL}`, () => {
     { tags: ["long"] },
     async (_name, definition) => {
       const type = typeOf(definition);
-      const { base, changes } = sampleConfiguration(definition, world);
+      const { base, changes } = sampleConfiguration(definition, fleet);
       const root = newModule();
-      await world.restoreDevices();
+      await fleet.restoreDevices();
       for (const [input, changed] of changes) {
         const { replaces } = definition.inputs[input] ?? {};
         // If the resource type has `withReplaced`, the provider replaces the object within an update.

@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { doors } from "../provider/support/frontDoor.ts";
+import { type FilledFleet, startFilledFleet } from "../provider/support/filledFleet.ts";
+import { frontEnds } from "../provider/support/frontEnds.ts";
 import { programs } from "../provider/support/programs.ts";
-import { startWorld, type World } from "../provider/support/world.ts";
 import { testFolder } from "../support/folder.ts";
 import { ownDefinitions } from "../support/ownDefinitions.ts";
 import { configurationOf, typeOf } from "./support/configurations.ts";
@@ -38,21 +38,21 @@ const estates = fc
   );
 
 describe.runIf(hasTerraform)(`the same objects with Pulumi and with ${LABEL}`, () => {
-  let world: World;
+  let fleet: FilledFleet;
   let provider: AttachedProvider;
   beforeAll(async () => {
-    world = await startWorld();
-    provider = await startProvider(world.env);
+    fleet = await startFilledFleet();
+    provider = await startProvider(fleet.env);
   });
   afterAll(async () => {
     await provider.stop();
-    await world.stop();
+    await fleet.stop();
   });
 
-  const newModule = () => new RootModule(testFolder(), { ...provider.env, ...world.env });
+  const newModule = () => new RootModule(testFolder(), { ...provider.env, ...fleet.env });
   const named = (type: string) => typeOf({ name: type });
-  const openDoor = (name: keyof typeof doors) =>
-    doors[name]({ env: world.env, stack: "parity", stateId: "7b0e", replace: [] });
+  const open = (name: keyof typeof frontEnds) =>
+    frontEnds[name]({ env: fleet.env, stack: "parity", stateId: "7b0e", replace: [] });
 
   describe.each(["dynamic", "plugin"] as const)("of Pulumi's %s resources", (name) => {
     it("is imported in both directions, and the plan is empty after each import", {
@@ -63,20 +63,20 @@ describe.runIf(hasTerraform)(`the same objects with Pulumi and with ${LABEL}`, (
           const configured = Object.fromEntries(
             estate.map(({ type, inputs }) => [named(type), { it: configurationOf(inputs) }]),
           );
-          await world.restoreDevices();
+          await fleet.restoreDevices();
           // Pulumi creates the objects.
-          const door = await openDoor(name);
+          const frontEnd = await open(name);
           const ids = new Map<string, string>();
           const outputs = new Map<string, Values>();
           for (const { type, inputs } of estate) {
             const resource = { type, name: "it" };
-            const checked = await door.check(resource, {}, inputs);
+            const checked = await frontEnd.check(resource, {}, inputs);
             expect(checked.failures).toEqual([]);
-            const created = await door.create(resource, checked.inputs);
+            const created = await frontEnd.create(resource, checked.inputs);
             ids.set(type, created.id);
             outputs.set(type, created.outputs);
           }
-          await door.close();
+          await frontEnd.close();
           // Terraform imports the objects, destroys them, and creates them again.
           const root = newModule();
           const imports = [...ids].map(([type, id]) => ({ to: `${named(type)}.it`, id }));
@@ -90,7 +90,7 @@ describe.runIf(hasTerraform)(`the same objects with Pulumi and with ${LABEL}`, (
           root.write({ resource: configured });
           await root.apply();
           // Pulumi imports the objects.
-          const again = await openDoor(name);
+          const again = await open(name);
           const left: string[] = [];
           for (const { type, inputs } of estate) {
             const resource = { type, name: "it" };

@@ -1,10 +1,10 @@
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { ResourceDefinition } from "../../provider/resources/definition.ts";
-import type { FrontDoor, Made } from "../provider/support/door.ts";
+import { type FilledFleet, startFilledFleet } from "../provider/support/filledFleet.ts";
+import type { CreatedObject, FrontEnd } from "../provider/support/frontEnd.ts";
 import { programs } from "../provider/support/programs.ts";
-import { terraformDoor } from "../provider/support/terraformDoor.ts";
-import { startWorld, type World } from "../provider/support/world.ts";
+import { terraformFrontEnd } from "../provider/support/terraformFrontEnd.ts";
 import { ownDefinitions } from "../support/ownDefinitions.ts";
 
 type Values = Record<string, unknown>;
@@ -49,18 +49,18 @@ const cases = ({ name, inputs }: ResourceDefinition): fc.Arbitrary<Case> =>
   });
 
 describe("a plan and the following apply", () => {
-  let world: World;
+  let fleet: FilledFleet;
   beforeAll(async () => {
-    world = await startWorld();
+    fleet = await startFilledFleet();
   });
-  afterAll(() => world.stop());
+  afterAll(() => fleet.stop());
 
-  async function inRun<T>(work: (door: FrontDoor) => Promise<T>): Promise<T> {
-    const door = await terraformDoor({ env: world.env, stack: "s", stateId: "1", replace: [] });
+  async function inRun<T>(work: (frontEnd: FrontEnd) => Promise<T>): Promise<T> {
+    const frontEnd = await terraformFrontEnd({ env: fleet.env, stack: "s", stateId: "1", replace: [] });
     try {
-      return await work(door);
+      return await work(frontEnd);
     } finally {
-      await door.close();
+      await frontEnd.close();
     }
   }
 
@@ -89,7 +89,7 @@ describe("a plan and the following apply", () => {
 
   /** Returns another selector of the same device: its uid, or its MAC address in uppercase. */
   async function deviceIn(selector: string, isFirst: boolean, { tenant, name: now }: Values) {
-    const client = tenant ? world.client.forTenant(String(tenant)) : world.client;
+    const client = tenant ? fleet.client.forTenant(String(tenant)) : fleet.client;
     const names = [selector.toLowerCase(), String(now).toLowerCase()];
     const found = (await client.getDevices({ query: { perPage: 100 } })).find(
       ({ name, identity }) => names.includes(name) || names.includes(identity.mac),
@@ -105,35 +105,35 @@ describe("a plan and the following apply", () => {
       const resource = { type, name: "it" };
       await fc.assert(
         fc.asyncProperty(cases(definition), async ({ before, other, changed, spelling, isImported }) => {
-          if (type === "Device") await world.restoreDevices();
-          const given = world.here(before) as Values;
-          const created = await inRun(async (door) => {
-            const { inputs, failures } = await door.check(resource, {}, given);
+          if (type === "Device") await fleet.restoreDevices();
+          const given = fleet.here(before) as Values;
+          const created = await inRun(async (frontEnd) => {
+            const { inputs, failures } = await frontEnd.check(resource, {}, given);
             expect(failures).toEqual([]);
-            return door.create(resource, inputs);
+            return frontEnd.create(resource, inputs);
           });
           const next = await configured(
             type,
-            { ...given, ...pick(world.here(other), changed) },
+            { ...given, ...pick(fleet.here(other), changed) },
             spelling,
             given,
           );
-          const left = await inRun(async (door): Promise<Made> => {
-            const now = isImported ? await door.read(resource, created.id, {}) : created;
+          const left = await inRun(async (frontEnd): Promise<CreatedObject> => {
+            const now = isImported ? await frontEnd.read(resource, created.id, {}) : created;
             if (!now) throw new Error("the object no longer exists");
-            const { inputs, failures } = await door.check(resource, created.outputs, next);
+            const { inputs, failures } = await frontEnd.check(resource, created.outputs, next);
             // Each of the two configurations is valid, but a combination of their values may be invalid.
             if (failures.length > 0) return now;
-            const difference = await door.diff(resource, now.id, now.outputs, inputs);
+            const difference = await frontEnd.diff(resource, now.id, now.outputs, inputs);
             const isKnown = !isImported || OF_RUNS.every((name) => next[name] === undefined);
             if (isKnown && changed.every((name) => name === "adopt")) expect(difference).toBeUndefined();
             if (difference === undefined) return now;
             if (difference.replaces.length === 0) {
-              return { id: now.id, outputs: await door.update(resource, now.id, now.outputs, inputs) };
+              return { id: now.id, outputs: await frontEnd.update(resource, now.id, now.outputs, inputs) };
             }
-            return door.create(resource, (await door.check(resource, {}, next)).inputs);
+            return frontEnd.create(resource, (await frontEnd.check(resource, {}, next)).inputs);
           });
-          await inRun((door) => door.delete(resource, left.id, left.outputs));
+          await inRun((frontEnd) => frontEnd.delete(resource, left.id, left.outputs));
         }),
         { numRuns: 12, endOnFailure: true },
       );

@@ -1,8 +1,8 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { type FilledFleet, startFilledFleet } from "../provider/support/filledFleet.ts";
 import { sshKeyLine } from "../provider/support/programs.ts";
-import { startWorld, type World } from "../provider/support/world.ts";
 import { testFolder } from "../support/folder.ts";
 import { ownDefinitions } from "../support/ownDefinitions.ts";
 import { type HoldingProxy, startHoldingProxy } from "../support/proxy.ts";
@@ -20,29 +20,29 @@ import {
 const NEW_OBJECTS = ["gatehouse_api_key"];
 
 describe.runIf(hasTerraform)(`replacements with create_before_destroy under ${LABEL}`, () => {
-  let world: World;
+  let fleet: FilledFleet;
   let provider: AttachedProvider;
   let holding: HoldingProxy;
   beforeAll(async () => {
-    world = await startWorld();
-    provider = await startProvider(world.env);
-    holding = await startHoldingProxy(world.env.GATEHOUSE_URL ?? "");
+    fleet = await startFilledFleet();
+    provider = await startProvider(fleet.env);
+    holding = await startHoldingProxy(fleet.env.GATEHOUSE_URL ?? "");
   });
   afterAll(async () => {
     await holding.stop();
     await provider.stop();
-    await world.stop();
+    await fleet.stop();
   });
   // Deletes objects that a failed test left, so that they do not affect other tests.
   afterEach(async () => {
-    const { client } = world;
+    const { client } = fleet;
     for (const { fingerprint } of await client.getPublicKeys())
       await client.deletePublicKey({ params: { fingerprint } });
     for (const { id } of await client.getFirewallRules()) await client.deleteFirewallRule({ params: { id } });
   });
 
   const lifecycle = { create_before_destroy: true };
-  const newModule = (folder = testFolder()) => new RootModule(folder, { ...provider.env, ...world.env });
+  const newModule = (folder = testFolder()) => new RootModule(folder, { ...provider.env, ...fleet.env });
   const data = sshKeyLine("ana");
   const key = (more: object = {}) => ({
     resource: {
@@ -61,7 +61,7 @@ describe.runIf(hasTerraform)(`replacements with create_before_destroy under ${LA
   /** Stops the provider, as after a killed run, and starts another one. */
   const restartProvider = async () => {
     await provider.stop();
-    provider = await startProvider(world.env);
+    provider = await startProvider(fleet.env);
   };
 
   /** Returns all kinds of resources whose successor declares the same object, in one configuration. */
@@ -71,7 +71,7 @@ describe.runIf(hasTerraform)(`replacements with create_before_destroy under ${LA
       types: kinds.map(typeOf),
       resource: Object.fromEntries(
         kinds.map((definition) => {
-          const { base } = sampleConfiguration(definition, world);
+          const { base } = sampleConfiguration(definition, fleet);
           return [typeOf(definition), { one: { ...base, lifecycle } }];
         }),
       ),
@@ -79,7 +79,7 @@ describe.runIf(hasTerraform)(`replacements with create_before_destroy under ${LA
   };
 
   it("keep the objects of all kinds", async () => {
-    await world.restoreDevices();
+    await fleet.restoreDevices();
     const { types, resource } = allKinds();
     const root = newModule();
     root.write({ resource });
@@ -93,12 +93,12 @@ describe.runIf(hasTerraform)(`replacements with create_before_destroy under ${LA
     expect(ids(root)).toEqual(before);
     expect(await root.changes()).toEqual([]);
     await root.must("destroy", "-auto-approve");
-    expect(await world.client.getPublicKeys()).toEqual([]);
-    expect(await world.client.getFirewallRules()).toEqual([]);
+    expect(await fleet.client.getPublicKeys()).toEqual([]);
+    expect(await fleet.client.getFirewallRules()).toEqual([]);
   });
 
   it("that were killed before the deletion converge, and keep the objects of all kinds", async () => {
-    await world.restoreDevices();
+    await fleet.restoreDevices();
     const { types, resource } = allKinds();
     const root = newModule();
     root.write({ resource });
@@ -133,7 +133,7 @@ describe.runIf(hasTerraform)(`replacements with create_before_destroy under ${LA
       filter: { hostname: ".*" },
       depends_on: [keyAddress],
     };
-    const env = { ...world.env, GATEHOUSE_URL: holding.url };
+    const env = { ...fleet.env, GATEHOUSE_URL: holding.url };
     const killed = await startProvider(env);
     const root = new RootModule(testFolder(), { ...killed.env, ...env });
     root.write(key());
@@ -151,10 +151,10 @@ describe.runIf(hasTerraform)(`replacements with create_before_destroy under ${LA
     const next = newModule(root.folder);
     await next.apply("-lock=false");
     expect(await next.changes()).toEqual([]);
-    expect(await world.client.getPublicKeys()).toHaveLength(1);
+    expect(await fleet.client.getPublicKeys()).toHaveLength(1);
     expect(stateOf(next).resources.flatMap(({ instances }) => instances)).toHaveLength(2);
     await next.must("destroy", "-auto-approve");
-    expect(await world.client.getPublicKeys()).toEqual([]);
+    expect(await fleet.client.getPublicKeys()).toEqual([]);
   });
 
   it("update the object to the configuration", async () => {
@@ -164,9 +164,9 @@ describe.runIf(hasTerraform)(`replacements with create_before_destroy under ${LA
     root.write(key({ username: "^root$" }));
     await root.apply(`-replace=${keyAddress}`);
     expect(await root.changes()).toEqual([]);
-    expect(await world.client.getPublicKeys()).toMatchObject([{ username: "^root$" }]);
+    expect(await fleet.client.getPublicKeys()).toMatchObject([{ username: "^root$" }]);
     await root.must("destroy", "-auto-approve");
-    expect(await world.client.getPublicKeys()).toEqual([]);
+    expect(await fleet.client.getPublicKeys()).toEqual([]);
   });
 
   it("create a new object if the identity changes", async () => {
@@ -174,10 +174,10 @@ describe.runIf(hasTerraform)(`replacements with create_before_destroy under ${LA
     root.write(key());
     await root.apply();
     root.write(key({ data: sshKeyLine("another") }));
-    const [before] = await world.client.getPublicKeys();
+    const [before] = await fleet.client.getPublicKeys();
     await root.apply();
     expect(await root.changes()).toEqual([]);
-    const [after, ...others] = await world.client.getPublicKeys();
+    const [after, ...others] = await fleet.client.getPublicKeys();
     expect(others).toEqual([]);
     expect(after?.fingerprint).not.toBe(before?.fingerprint);
     await root.must("destroy", "-auto-approve");
@@ -185,15 +185,15 @@ describe.runIf(hasTerraform)(`replacements with create_before_destroy under ${LA
 
   // Long, because Terraform starts the provider for each step.
   it("inherit the object in another process than the plan", { tags: ["long"] }, async () => {
-    const root = new RootModule(testFolder(), { ...installedProvider(), ...world.env });
+    const root = new RootModule(testFolder(), { ...installedProvider(), ...fleet.env });
     root.write(key());
     await root.apply();
-    const [before] = await world.client.getPublicKeys();
+    const [before] = await fleet.client.getPublicKeys();
     await root.apply(`-replace=${keyAddress}`);
     expect(await root.changes()).toEqual([]);
-    expect(await world.client.getPublicKeys()).toMatchObject([{ createdAt: before?.createdAt }]);
+    expect(await fleet.client.getPublicKeys()).toMatchObject([{ createdAt: before?.createdAt }]);
     await root.must("destroy", "-auto-approve");
-    expect(await world.client.getPublicKeys()).toEqual([]);
+    expect(await fleet.client.getPublicKeys()).toEqual([]);
   });
 
   it("leave an object that another configuration has declared since, and fail", async () => {
@@ -206,7 +206,7 @@ describe.runIf(hasTerraform)(`replacements with create_before_destroy under ${LA
     const { code, output } = await root.run("apply", "-auto-approve", `-replace=${keyAddress}`);
     expect(code).toBe(1);
     expect(output).toContain("already exists");
-    expect(await world.client.getPublicKeys()).toMatchObject([{ declaredBy: { project: "second" } }]);
+    expect(await fleet.client.getPublicKeys()).toMatchObject([{ declaredBy: { project: "second" } }]);
   });
 });
 

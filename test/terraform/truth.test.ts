@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { newCounts, roundsOf, TruthRound } from "../review/support/truth/TruthRound.ts";
-import { TruthWorld } from "../review/support/truth/TruthWorld.ts";
+import { TruthService } from "../review/support/truth/TruthService.ts";
 import { testFolder } from "../support/folder.ts";
 import { TerraformTruth } from "./support/TerraformTruth.ts";
 import {
@@ -16,15 +16,15 @@ import {
 const { rounds, seed } = roundsOf(4);
 
 describe.runIf(hasTerraform)(`the plans of ${LABEL}`, () => {
-  let world: TruthWorld;
+  let truth: TruthService;
   let provider: AttachedProvider;
   beforeAll(async () => {
-    world = await TruthWorld.start();
-    provider = await startProvider(world.fleet.env);
+    truth = await TruthService.start();
+    provider = await startProvider(truth.fleet.env);
   });
   afterAll(async () => {
     await provider?.stop();
-    await world?.stop();
+    await truth?.stop();
   });
 
   it(`agree with the decisions of the service in ${rounds} random rounds`, {
@@ -35,9 +35,9 @@ describe.runIf(hasTerraform)(`the plans of ${LABEL}`, () => {
     const counts = newCounts();
     const started = performance.now();
     for (let index = 0; index < rounds; index += 1) {
-      const root = new RootModule(testFolder(), { ...provider.env, ...world.fleet.env });
-      const engine = new TerraformTruth(root, world);
-      const round = new TruthRound({ seed: seed + index, world, engine, counts, movesClock: false });
+      const root = new RootModule(testFolder(), { ...provider.env, ...truth.fleet.env });
+      const engine = new TerraformTruth(root, truth);
+      const round = new TruthRound({ seed: seed + index, truth, engine, counts, movesClock: false });
       const log = await round.run();
       if (log !== undefined) failed.push(log);
     }

@@ -1,7 +1,7 @@
 import { sql } from "../../db/sql/sql.ts";
 import { column, type Lead, largeText, listOf, type Table } from "../../lists/table.ts";
 import type { Services } from "../../services.ts";
-import { nameLead } from "./nameLead.ts";
+import { nameIndexLookup } from "./nameIndexLookup.ts";
 import { onlineSince } from "./online.ts";
 
 const text = (name: string) => column("text", "Device", name);
@@ -55,7 +55,7 @@ export function deviceTable(services: Services, tenantId: string): Table {
     id: sql`"Device"."uid"`,
     fields: {
       ...stored,
-      name: { ...name, lead: (part) => nameLead(services, tenantId, part) },
+      name: { ...name, lead: (part) => nameIndexLookup(services, tenantId, part) },
       tags: { ...tags, lead: (tag) => taggedWith(tenantId, tag) },
       online: { type: "boolean", value: online, cost: "column" },
     },

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
-import { type FrontDoor, StateChangedError } from "./door.ts";
-import { isTerraform, openFrontEnd } from "./frontDoor.ts";
+import { type FrontEnd, StateChangedError } from "./frontEnd.ts";
+import { isTerraform, openFrontEnd } from "./frontEnds.ts";
 
 type Values = Record<string, unknown>;
 
@@ -26,7 +26,7 @@ export class Harness {
   readonly state = new Map<string, Entry>();
   readonly #env: Readonly<Record<string, string>>;
   readonly #stack: string;
-  readonly #doors: FrontDoor[] = [];
+  readonly #frontEnds: FrontEnd[] = [];
   /** The id of the state. In real states it is an output of a StateIdentity resource. */
   readonly #stateId = randomUUID();
 
@@ -53,10 +53,10 @@ export class Harness {
 
   /** Updates the state from the live objects. Returns the changes as `update key` and `delete key`. */
   async refresh(): Promise<Steps> {
-    const door = await this.#open();
+    const frontEnd = await this.#open();
     const steps = await Promise.all(
       [...this.state].map(async ([name, entry]) => {
-        const live = await door.read({ type: entry.type, name }, entry.id, entry.outputs);
+        const live = await frontEnd.read({ type: entry.type, name }, entry.id, entry.outputs);
         if (!live) {
           this.state.delete(name);
           return [`delete ${name}`];
@@ -73,8 +73,8 @@ export class Harness {
 
   /** Imports the object with this id into the state. */
   async import(name: string, type: string, id: string): Promise<void> {
-    const door = await this.#open();
-    const found = await door.read({ type, name }, id, {});
+    const frontEnd = await this.#open();
+    const found = await frontEnd.read({ type, name }, id, {});
     if (!found) throw new Error(`no ${type} has the id ${id}`);
     this.state.set(name, { type, ...found });
   }
@@ -88,15 +88,15 @@ export class Harness {
   }
 
   async close(): Promise<void> {
-    await Promise.all(this.#doors.map((door) => door.close()));
+    await Promise.all(this.#frontEnds.map((frontEnd) => frontEnd.close()));
   }
 
   // Opens a new front end for each run, since real engines start a new process for each run.
-  async #open(replace: readonly string[] = [], force: readonly string[] = []): Promise<FrontDoor> {
+  async #open(replace: readonly string[] = [], force: readonly string[] = []): Promise<FrontEnd> {
     const options = { env: this.#env, stack: this.#stack, stateId: this.#stateId, replace, force };
-    const door = await openFrontEnd(options);
-    this.#doors.push(door);
-    return door;
+    const frontEnd = await openFrontEnd(options);
+    this.#frontEnds.push(frontEnd);
+    return frontEnd;
   }
 
   async #run(
@@ -104,19 +104,19 @@ export class Harness {
     real: boolean,
     { replace, force }: Record<"replace" | "force", readonly string[]> = { replace: [], force: [] },
   ): Promise<Steps> {
-    const door = await this.#open(replace, force);
+    const frontEnd = await this.#open(replace, force);
     const steps: Steps = [];
     const deletions: (() => Promise<void>)[] = [];
     const errors: unknown[] = [];
     const remove = (name: string, { type, id, outputs }: Entry) => {
-      deletions.unshift(() => door.delete({ type, name }, id, outputs));
+      deletions.unshift(() => frontEnd.delete({ type, name }, id, outputs));
       return name;
     };
     const one = async (name: string, type: string, args: Values) => {
       const resource = { type, name };
       const old = this.state.get(name);
       const checked = async (olds: Values) => {
-        const { inputs, failures } = await door.check(resource, olds, args);
+        const { inputs, failures } = await frontEnd.check(resource, olds, args);
         if (failures.length > 0) throw new Error(failures.join("; "));
         return inputs;
       };
@@ -124,14 +124,15 @@ export class Harness {
       // Usually a forced replacement needs no diff. With Terraform it needs one, since Terraform calls the provider in
       // this case too.
       const isForced = force.includes(name) && !isTerraform;
-      const compared = old && !isForced ? await door.diff(resource, old.id, old.outputs, inputs) : undefined;
+      const compared =
+        old && !isForced ? await frontEnd.diff(resource, old.id, old.outputs, inputs) : undefined;
       const replaces = compared?.replaces;
       const isReplaced = isForced || (replaces?.length ?? 0) > 0;
       if (old && !replaces && !isReplaced) return;
       if (old && !isReplaced) {
         steps.push(`update ${name}`);
         if (!real) return;
-        const outputs = await door.update(resource, old.id, old.outputs, inputs);
+        const outputs = await frontEnd.update(resource, old.id, old.outputs, inputs);
         this.state.set(name, { ...old, args, outputs });
         return;
       }
@@ -140,8 +141,8 @@ export class Harness {
       if (!real) return;
       // Before a replacement, engines check the inputs a second time, without the old inputs.
       if (old) await checked({});
-      if (old && compared?.deletesFirst) await door.delete(resource, old.id, old.outputs);
-      const created = await door.create(resource, inputs);
+      if (old && compared?.deletesFirst) await frontEnd.delete(resource, old.id, old.outputs);
+      const created = await frontEnd.create(resource, inputs);
       if (old && !compared?.deletesFirst) remove(name, old);
       this.state.set(name, { type, args, ...created });
     };

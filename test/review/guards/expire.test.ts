@@ -4,11 +4,11 @@ import { definitionNamed, type LiveObject } from "../../../provider/estate/liveO
 import { Connection } from "../../../provider/service/connection.ts";
 import { createClient, passwordCredential } from "../../../sdk/index.ts";
 import { sshKeyLine } from "../../provider/support/programs.ts";
-import { withLab } from "../../server/http/lab.ts";
+import { withAppAndUser } from "../../server/http/appOfTest.ts";
 import { PASSWORD } from "../../server/http/testApp.ts";
 import { startSparseService } from "../../support/sparseService.ts";
 
-const { app, ana } = withLab();
+const { app, ana } = withAppAndUser();
 const ENDED = new Date(Date.now() - 24 * 60 * 60_000).toISOString();
 const LATER = new Date(Date.now() + 24 * 60 * 60_000).toISOString();
 const DEFINITION = definitionNamed("PublicKey");

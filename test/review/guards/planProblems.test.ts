@@ -4,11 +4,11 @@ import { planProblems } from "../../../provider/review/guards/planProblems.ts";
 import { Connection } from "../../../provider/service/connection.ts";
 import { createClient, passwordCredential } from "../../../sdk/index.ts";
 import { sshKeyLine } from "../../provider/support/programs.ts";
-import { withLab } from "../../server/http/lab.ts";
+import { withAppAndUser } from "../../server/http/appOfTest.ts";
 import { enroll, PASSWORD, type TestUser } from "../../server/http/testApp.ts";
 import { planOf, step } from "../support/planned.ts";
 
-const { app, ana } = withLab();
+const { app, ana } = withAppAndUser();
 const ABSENT = "00000000-0000-4000-8000-000000000009";
 
 async function connectionOf(user: Pick<TestUser, "username" | "tenant">): Promise<Connection> {

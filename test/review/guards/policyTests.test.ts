@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
+import { expect as assert } from "../../../provider/policyTests/api/index.ts";
+import type { DeclaredTest } from "../../../provider/policyTests/api/running.ts";
+import type { PolicySubjects } from "../../../provider/policyTests/api/types.ts";
 import { type PolicyTestFacts, runPolicyTests } from "../../../provider/policyTests/runPolicyTests.ts";
 import { testCoverage } from "../../../provider/policyTests/testCoverage.ts";
-import { expect as assert } from "../../../provider/policyTests/written/index.ts";
-import type { DeclaredTest } from "../../../provider/policyTests/written/running.ts";
-import type { PolicySubjects } from "../../../provider/policyTests/written/types.ts";
 import { type NamespaceFixture, namespaceOf } from "../support/namespace.ts";
 import { apiKey, estate, rule } from "../support/planned.ts";
 

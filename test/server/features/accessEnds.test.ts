@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import { removeExpiredObjects } from "../../../server/features/expiredObjects.ts";
-import { testApp, withInternalApp, withLab } from "../http/lab.ts";
+import { testApp, withAppAndUser, withInternalApp } from "../http/appOfTest.ts";
 import {
   type CallOptions,
   DENY_RULE,
@@ -14,7 +14,7 @@ import {
   valuesOf,
 } from "../http/testApp.ts";
 
-const { app, ana } = withLab();
+const { app, ana } = withAppAndUser();
 const internal = withInternalApp(app);
 const DAY = 24 * 3600;
 const YEAR = 365 * DAY;

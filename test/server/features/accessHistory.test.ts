@@ -2,7 +2,8 @@ import type { Role } from "@gatehouse-access/sdk/contract";
 import fc from "fast-check";
 import { beforeAll, expect, test } from "vitest";
 import { SEED } from "../../support/seed.ts";
-import { withSharedApp } from "../http/lab.ts";
+import { withSharedApp } from "../http/appOfTest.ts";
+import { createModel, expectStanding, rolesIn, rolesOf } from "./accessHistory/compareWithModel.ts";
 import { type Credential, type Model, rank } from "./accessHistory/model.ts";
 import {
   type Plan,
@@ -18,7 +19,6 @@ import {
   planUpdateKey,
 } from "./accessHistory/plans.ts";
 import { type By, histories, type Step } from "./accessHistory/steps.ts";
-import { createModel, expectStanding, rolesIn, rolesOf } from "./accessHistory/world.ts";
 
 const app = withSharedApp();
 beforeAll(async () => {

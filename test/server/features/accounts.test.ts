@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { forgetAccounts } from "../../../server/features/users/account/registerUser.ts";
-import { withSharedApp } from "../http/lab.ts";
+import { withSharedApp } from "../http/appOfTest.ts";
 import { PASSWORD, PUBLIC_URL, valuesOf } from "../http/testApp.ts";
 
 const DAY = 24 * 3600;

@@ -8,7 +8,7 @@ import {
   type SessionEntry,
 } from "../../../server/features/sessions/addEntries.ts";
 import { beginSession } from "../../../server/features/sessions/entry.ts";
-import { withSharedApp } from "../http/lab.ts";
+import { withSharedApp } from "../http/appOfTest.ts";
 import { enroll, type TestUser } from "../http/testApp.ts";
 
 const app = withSharedApp();

@@ -1,13 +1,13 @@
 import { describe, expect, test } from "vitest";
 import { confirmAddress, signOut } from "../../../server/admin/changeUser.ts";
 import { isCurrentPassword } from "../../../server/features/users/proveOwner.ts";
-import { enableMfa, testApp, withLab } from "../http/lab.ts";
+import { enableMfa, testApp, withAppAndUser } from "../http/appOfTest.ts";
 import { PASSWORD } from "../http/testApp.ts";
 
 const NEW = "ana@new.example.org";
 const DAY = 24 * 60 * 60;
 
-const { app, ana } = withLab({ edition: "cloud" });
+const { app, ana } = withAppAndUser({ edition: "cloud" });
 
 const update = async (body: object, token = ana.token) => {
   const answer = await app.call("updateUser", { token, body });

@@ -1,5 +1,5 @@
 import { beforeAll, expect, test } from "vitest";
-import { withSharedApp } from "../http/lab.ts";
+import { withSharedApp } from "../http/appOfTest.ts";
 import { valuesOf } from "../http/testApp.ts";
 
 const app = withSharedApp({ edition: "cloud" });

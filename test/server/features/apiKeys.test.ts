@@ -1,10 +1,10 @@
 import { createHash } from "node:crypto";
 import { expect, test } from "vitest";
 import { expiryOf } from "../../../server/features/apiKeys/handlers.ts";
-import { withLab } from "../http/lab.ts";
+import { withAppAndUser } from "../http/appOfTest.ts";
 import { PASSWORD, valuesOf } from "../http/testApp.ts";
 
-const { app, ana } = withLab();
+const { app, ana } = withAppAndUser();
 
 const create = (more: object = {}, token = ana.token) =>
   app.call("createApiKey", { token, body: { name: "ci-key", expires_at: 30, ...more } });

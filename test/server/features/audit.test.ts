@@ -1,14 +1,14 @@
 import { type Operation, operations, writesObject } from "@gatehouse-access/sdk/contract";
 import { beforeEach, describe, expect, test } from "vitest";
 import { trimAuditTrail } from "../../../server/features/audit/handlers.ts";
+import { withAppAndUser } from "../http/appOfTest.ts";
 import { holdRequest } from "../http/heldRequest.ts";
-import { withLab } from "../http/lab.ts";
 import { type CallOptions, ED25519, enroll, PASSWORD } from "../http/testApp.ts";
 
 type Id = keyof typeof operations;
 
 let uid: string;
-let { app, ana } = withLab();
+let { app, ana } = withAppAndUser();
 beforeEach(async () => {
   ({ uid } = await enroll(app, ana.tenant, "00:00:00:00:00:01"));
 });

@@ -1,8 +1,8 @@
 import { beforeEach, expect, test } from "vitest";
-import { withLab } from "../http/lab.ts";
+import { withAppAndUser } from "../http/appOfTest.ts";
 import { ED25519, enroll } from "../http/testApp.ts";
 
-const { app, ana } = withLab();
+const { app, ana } = withAppAndUser();
 let uid: string;
 beforeEach(async () => {
   ({ uid } = await enroll(app, ana.tenant, "00:00:00:00:00:01"));

@@ -4,10 +4,10 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeEach, describe, expect, test } from "vitest";
 import { testFolder } from "../../support/folder.ts";
-import { withLab } from "../http/lab.ts";
+import { withAppAndUser } from "../http/appOfTest.ts";
 import { startApp, valuesOf } from "../http/testApp.ts";
 
-let { app, ana } = withLab({ edition: "cloud" });
+let { app, ana } = withAppAndUser({ edition: "cloud" });
 
 const ENGINE = { address: "engine.example.org", port: 2376 };
 const create = (body: object) => ana.call("connectorCreate", { body });

@@ -1,10 +1,10 @@
 import { beforeEach, expect, test } from "vitest";
-import { withLab } from "../http/lab.ts";
+import { withAppAndUser } from "../http/appOfTest.ts";
 import { encodeFilter, enroll, property } from "../http/testApp.ts";
 
 let device: string;
 let container: string;
-const { app, ana } = withLab();
+const { app, ana } = withAppAndUser();
 beforeEach(async () => {
   ({ uid: device } = await enroll(app, ana.tenant, "00:00:00:00:00:01"));
   container = await enrollContainer("00:00:00:00:00:02", "web");

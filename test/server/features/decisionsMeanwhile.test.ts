@@ -1,10 +1,10 @@
 import { beforeEach, expect, test } from "vitest";
-import { withInternalApp, withLab } from "../http/lab.ts";
+import { withAppAndUser, withInternalApp } from "../http/appOfTest.ts";
 import { DENY_RULE, enroll, PUBLIC_KEY } from "../http/testApp.ts";
 
 let uid: string;
 
-const { app, ana } = withLab();
+const { app, ana } = withAppAndUser();
 const internal = withInternalApp(app);
 beforeEach(async () => {
   ({ uid } = await enroll(app, ana.tenant, "00:00:00:00:00:01", { hostname: "web-1" }));

@@ -1,6 +1,6 @@
 import { type Operation, operations, takesDeclaredBy } from "@gatehouse-access/sdk/contract";
 import { beforeEach, describe, expect, test } from "vitest";
-import { withLab } from "../http/lab.ts";
+import { withAppAndUser } from "../http/appOfTest.ts";
 import { type CallOptions, ED25519, enroll, valuesOf } from "../http/testApp.ts";
 
 type Id = keyof typeof operations;
@@ -11,7 +11,7 @@ const KEY = { name: "key", username: "root", filter };
 const RULE = { action: "deny", active: true, priority: 1, source_ip: ".*", username: ".*", filter };
 const ORIGIN = { project: "fleet", stack: "prod" };
 
-const { app, ana } = withLab();
+const { app, ana } = withAppAndUser();
 let uid: string;
 beforeEach(async () => {
   app.stopClock();

@@ -1,9 +1,9 @@
 import { beforeEach, expect, test } from "vitest";
-import { withLab } from "../http/lab.ts";
+import { withAppAndUser } from "../http/appOfTest.ts";
 import { enroll, enrollProven } from "../http/testApp.ts";
 
 const MAC = "00:00:00:00:00:01";
-const { app, ana } = withLab();
+const { app, ana } = withAppAndUser();
 const setProof = (deviceProof: string) =>
   app.call("editNamespace", {
     token: ana.token,

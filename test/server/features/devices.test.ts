@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { deviceUid } from "../../../server/features/devices/authDevice.ts";
-import { testApp, withLab } from "../http/lab.ts";
+import { testApp, withAppAndUser } from "../http/appOfTest.ts";
 import {
   enroll,
   enrollProven,
@@ -11,7 +11,7 @@ import {
   valuesOf,
 } from "../http/testApp.ts";
 
-const { app, ana } = withLab();
+const { app, ana } = withAppAndUser();
 
 const on = (uid: string, body?: unknown) => ({
   token: ana.token,

@@ -4,8 +4,8 @@ import { resetPassword, signOut } from "../../../server/admin/changeUser.ts";
 import type { DatabaseLocation } from "../../../server/db/Database.ts";
 import { openDatabase } from "../../../server/db/openDatabase.ts";
 import type { Services } from "../../../server/services.ts";
+import { enableMfa, withAppAndUser } from "../http/appOfTest.ts";
 import { holdRequest } from "../http/heldRequest.ts";
-import { enableMfa, withLab } from "../http/lab.ts";
 import { PASSWORD } from "../http/testApp.ts";
 
 type Work = () => Promise<unknown>;
@@ -32,7 +32,7 @@ async function openWatched(location: DatabaseLocation) {
   return { client: watched as unknown as Services["db"], close };
 }
 
-const { app, ana } = withLab({}, openWatched);
+const { app, ana } = withAppAndUser({}, openWatched);
 
 const command = { request: { id: "test" }, user: "ana" };
 const stored = () => app.services.db.user.findUniqueOrThrow({ where: { id: ana.id } });

@@ -7,15 +7,15 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { WebSocket } from "ws";
 import type { Services } from "../../../server/services.ts";
 import { startAddingProxy } from "../../support/proxy.ts";
+import { withAppAndUser, withInternalApp } from "../http/appOfTest.ts";
 import { INTERNAL_TOKEN, startInternalApp } from "../http/internalTestApp.ts";
-import { withInternalApp, withLab } from "../http/lab.ts";
 import { enroll, valuesOf } from "../http/testApp.ts";
 
 let device: string;
 let uid: string;
 const sockets: WebSocket[] = [];
 
-const { app, ana } = withLab();
+const { app, ana } = withAppAndUser();
 const internal = withInternalApp(app);
 beforeEach(async () => {
   app.stopClock();

@@ -1,9 +1,9 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import { withLab } from "../http/lab.ts";
+import { withAppAndUser } from "../http/appOfTest.ts";
 import { DENY_RULE, enroll, PUBLIC_KEY } from "../http/testApp.ts";
 
 let uid: string;
-const { app, ana } = withLab();
+const { app, ana } = withAppAndUser();
 beforeEach(async () => {
   ({ uid } = await enroll(app, ana.tenant, "00:00:00:00:00:01"));
   await tagDevice("alpha", "beta", "gamma");

@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
 import { ruleKey } from "../../../server/features/firewall/firewallRule.ts";
-import { testApp, withLab } from "../http/lab.ts";
+import { testApp, withAppAndUser } from "../http/appOfTest.ts";
 import { enroll, startApp } from "../http/testApp.ts";
 
-let { app, ana } = withLab();
+let { app, ana } = withAppAndUser();
 
 const RULE = {
   action: "deny",

@@ -1,10 +1,10 @@
 import { createHmac } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import { sealerOf } from "../../../server/secrets/sealer.ts";
-import { withLab } from "../http/lab.ts";
+import { withAppAndUser } from "../http/appOfTest.ts";
 import { enroll, type TestUser } from "../http/testApp.ts";
 
-const { app, ana } = withLab();
+const { app, ana } = withAppAndUser();
 
 let macs = 0;
 const newDevice = async (hostname: string, more: object = {}): Promise<string> => {

@@ -2,12 +2,12 @@ import { generateKeyPairSync } from "node:crypto";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import type { PrismaClient } from "../../../server/db/generated/sqlite/client.ts";
 import { HEARTBEAT_DELAY, Heartbeats } from "../../../server/features/devices/heartbeats.ts";
-import { withLab } from "../http/lab.ts";
+import { withAppAndUser } from "../http/appOfTest.ts";
 import { enroll } from "../http/testApp.ts";
 
 const MAC = "00:00:00:00:00:01";
 
-const { app, ana } = withLab();
+const { app, ana } = withAppAndUser();
 
 const report = (more: object = {}, mac = MAC) => enroll(app, ana.tenant, mac, more);
 const on = (uid: string) => ({ token: ana.token, params: { uid } });

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { publicOperations } from "@gatehouse-access/sdk/contract";
 import { beforeEach, describe, expect, test } from "vitest";
-import { withLab } from "../http/lab.ts";
+import { withAppAndUser } from "../http/appOfTest.ts";
 import { type CallOptions, ED25519, enroll, type TestUser } from "../http/testApp.ts";
 
 type Id = keyof typeof publicOperations;
@@ -12,7 +12,7 @@ const KEY = "0b6f7c1e-first";
 let eve: TestUser;
 let guest: TestUser;
 const devices = new Map<string, string>();
-const { app, ana } = withLab();
+const { app, ana } = withAppAndUser();
 beforeEach(async () => {
   eve = await app.user("eve", "eves");
   guest = await app.user("guest");

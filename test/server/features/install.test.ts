@@ -6,7 +6,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { shellAssignments } from "../../../server/features/install/handlers.ts";
 import { testFolder } from "../../support/folder.ts";
-import { testApp, withSharedApp } from "../http/lab.ts";
+import { testApp, withSharedApp } from "../http/appOfTest.ts";
 
 const run = promisify(execFile);
 const TENANT = "7c1e2f58-0b4d-4f0a-9a44-5b5f0f8a1c22";

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from "vitest";
-import { withSharedApp } from "../http/lab.ts";
+import { withSharedApp } from "../http/appOfTest.ts";
 import { PASSWORD, PUBLIC_URL, type TestUser } from "../http/testApp.ts";
 
 const WEEK = 7 * 24 * 3600;

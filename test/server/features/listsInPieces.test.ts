@@ -2,10 +2,10 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { sessions as contract } from "@gatehouse-access/sdk/contract";
 import { beforeEach, expect, test } from "vitest";
 import { pieceTurns } from "../../../server/http/limits/pieces.ts";
-import { withLab } from "../http/lab.ts";
+import { withAppAndUser } from "../http/appOfTest.ts";
 import { enroll } from "../http/testApp.ts";
 
-const { app, ana } = withLab();
+const { app, ana } = withAppAndUser();
 let device: string;
 beforeEach(async () => {
   ({ uid: device } = await enroll(app, ana.tenant, "00:00:00:00:00:01"));

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { beforeAll, expect, test } from "vitest";
 import { findRow } from "../../../server/db/sql/rows.ts";
 import { workloadSession } from "../../../server/features/trustedWorkloads/session.ts";
-import { withSharedApp } from "../http/lab.ts";
+import { withSharedApp } from "../http/appOfTest.ts";
 import type { CallOptions, Credentials, TestUser } from "../http/testApp.ts";
 
 const app = withSharedApp();

@@ -3,12 +3,12 @@ import { LOCKOUTS, type LockoutName, operations, takesLockoutGuard } from "@gate
 import { beforeEach, describe, expect, test } from "vitest";
 import { findRow } from "../../../server/db/sql/rows.ts";
 import { workloadSession } from "../../../server/features/trustedWorkloads/session.ts";
-import { withLab } from "../http/lab.ts";
+import { withAppAndUser } from "../http/appOfTest.ts";
 import type { CallOptions, TestUser } from "../http/testApp.ts";
 
 type Id = keyof typeof operations;
 
-const { app, ana } = withLab();
+const { app, ana } = withAppAndUser();
 const ON = { "gatehouse-lockout-guard": "on" };
 const DAY = 24 * 60 * 60;
 

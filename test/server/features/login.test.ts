@@ -1,10 +1,10 @@
 import { describe, expect, test } from "vitest";
 import { createUser } from "../../../server/features/users/account/createUser.ts";
 import { penaltyOf } from "../../../server/features/users/lockout.ts";
-import { testApp, withLab } from "../http/lab.ts";
+import { testApp, withAppAndUser } from "../http/appOfTest.ts";
 import { PASSWORD } from "../http/testApp.ts";
 
-const { app, ana } = withLab();
+const { app, ana } = withAppAndUser();
 
 const login = (username: string, password: string, headers = {}) =>
   app.call("login", { body: { username, password }, headers });

@@ -5,7 +5,7 @@ import { deliverMails } from "../../../server/features/outbox/deliverMails.ts";
 import { queueMail } from "../../../server/features/outbox/outbox.ts";
 import { smtpMailer } from "../../../server/mail/mailers.ts";
 import { startSmtpServer } from "../../support/smtpServer.ts";
-import { withApp } from "../http/lab.ts";
+import { withApp } from "../http/appOfTest.ts";
 
 const mail = { to: "ana@example.org", subject: "Hello", text: "https://gate.example.org/?token=t0ken\n" };
 const HOUR = 3600;

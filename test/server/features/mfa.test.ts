@@ -1,11 +1,11 @@
 import { TOTP } from "otpauth";
 import { beforeEach, expect, test } from "vitest";
-import { withLab } from "../http/lab.ts";
+import { withAppAndUser } from "../http/appOfTest.ts";
 import { PASSWORD } from "../http/testApp.ts";
 
 let secret: string;
 
-const { app, ana } = withLab();
+const { app, ana } = withAppAndUser();
 beforeEach(async () => {
   const { body } = await ana.call("generateMfa");
   secret = body.secret;

@@ -1,6 +1,6 @@
 import { TOTP } from "otpauth";
 import { beforeEach, expect, test } from "vitest";
-import { enableMfa, withLab } from "../http/lab.ts";
+import { enableMfa, withAppAndUser } from "../http/appOfTest.ts";
 import { PASSWORD } from "../http/testApp.ts";
 
 let secret: string;
@@ -10,7 +10,7 @@ const resetMails = () => app.mails.slice(earlierMails);
 
 const RECOVERY = "ana@recovery.org";
 
-const { app, ana } = withLab({ trustedProxies: ["127.0.0.1"] });
+const { app, ana } = withAppAndUser({ trustedProxies: ["127.0.0.1"] });
 beforeEach(async () => {
   ({ secret, recoveryCodes } = await enableMfa(app, ana));
   // Delivers the notice about the first recovery e-mail address, so that it is not among the later mails.

@@ -3,10 +3,10 @@ import { expect, test } from "vitest";
 import { postgresqlAddress } from "../../support/postgresql/database.ts";
 import { insertDevices, uidOfMany } from "../db/manyDevices.ts";
 import { device } from "../db/rows.ts";
-import { withLab } from "../http/lab.ts";
+import { withAppAndUser } from "../http/appOfTest.ts";
 import { encodeFilter, property, valuesOf } from "../http/testApp.ts";
 
-const { app, ana } = withLab();
+const { app, ana } = withAppAndUser();
 
 /**
  * The characters of generated names. The set is small, so that names share parts. Some characters are special in

@@ -1,9 +1,9 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import { testApp, withLab } from "../http/lab.ts";
+import { testApp, withAppAndUser } from "../http/appOfTest.ts";
 import { enroll, PUBLIC_KEY, type TestUser, valuesOf } from "../http/testApp.ts";
 
 let bob: TestUser;
-const { app, ana } = withLab();
+const { app, ana } = withAppAndUser();
 beforeEach(async () => {
   bob = await app.user("bob");
 });

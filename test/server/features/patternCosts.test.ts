@@ -6,10 +6,10 @@ import { patternCost } from "../../../sdk/policy/index.ts";
 import { DecisionTurns } from "../../../server/DecisionTurns.ts";
 import { tooManyDecisions } from "../../../server/errors.ts";
 import { admit } from "../../../server/gateway/logins/admit.ts";
-import { withInternalApp, withLab } from "../http/lab.ts";
+import { withAppAndUser, withInternalApp } from "../http/appOfTest.ts";
 import { DENY_RULE, enroll } from "../http/testApp.ts";
 
-const { app, ana } = withLab();
+const { app, ana } = withAppAndUser();
 const internal = withInternalApp(app);
 let uid = "";
 beforeEach(async () => {

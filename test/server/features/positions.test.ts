@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { Positions } from "../../../server/process/positions.ts";
 import { testFolder } from "../../support/folder.ts";
 import { at, mmdbOf } from "../../support/mmdb.ts";
-import { testApp } from "../http/lab.ts";
+import { testApp } from "../http/appOfTest.ts";
 import { enroll, reportOf } from "../http/testApp.ts";
 
 const RIO = { latitude: -22.9, longitude: -43.2 };

@@ -1,9 +1,9 @@
 import { beforeEach, expect, test } from "vitest";
 import { DSA_FINGERPRINT, DSA_KEY } from "../../support/dsaKey.ts";
-import { withLab } from "../http/lab.ts";
+import { withAppAndUser } from "../http/appOfTest.ts";
 import { ED25519, enroll, PUBLIC_KEY, valuesOf } from "../http/testApp.ts";
 
-const { app, ana } = withLab();
+const { app, ana } = withAppAndUser();
 beforeEach(async () => {
   const { uid } = await enroll(app, ana.tenant, "00:00:00:00:00:01");
   await ana.call("updateDeviceTags", { params: { uid }, body: { tags: ["edge", "core"] } });

@@ -1,11 +1,11 @@
 import { beforeEach, expect, test } from "vitest";
 import { foldRecordingSizes, readRecordingSizes } from "../../../server/features/sessions/recordingSizes.ts";
 import { trimSessions } from "../../../server/features/sessions/retention.ts";
-import { withInternalApp, withLab } from "../http/lab.ts";
+import { withAppAndUser, withInternalApp } from "../http/appOfTest.ts";
 import { enrollProven, type TestUser } from "../http/testApp.ts";
 import { addSessions, uidOfSession } from "./recordedSessions.ts";
 
-const { app, ana } = withLab();
+const { app, ana } = withAppAndUser();
 const internal = withInternalApp(app);
 let eve: TestUser;
 let devices: string[];

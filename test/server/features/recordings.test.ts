@@ -2,14 +2,14 @@ import { randomBytes } from "node:crypto";
 import { request } from "node:http";
 import { beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { pieceTurns } from "../../../server/http/limits/pieces.ts";
-import { withInternalApp, withLab } from "../http/lab.ts";
+import { withAppAndUser, withInternalApp } from "../http/appOfTest.ts";
 import { type CallOptions, enroll, enrollProven, valuesOf } from "../http/testApp.ts";
 
 let device: string;
 let deviceToken: string;
 let uid: string;
 
-const { app, ana } = withLab();
+const { app, ana } = withAppAndUser();
 const internal = withInternalApp(app);
 beforeEach(async () => {
   app.stopClock();

@@ -6,7 +6,7 @@ import { findRow } from "../../../server/db/sql/rows.ts";
 import { ForbiddenError, NotFoundError } from "../../../server/errors.ts";
 import { objects as kinds } from "../../../server/features/objects.ts";
 import type { ObjectRequest } from "../../../server/http/handler.ts";
-import { withApp } from "../http/lab.ts";
+import { withApp } from "../http/appOfTest.ts";
 
 const app = withApp();
 

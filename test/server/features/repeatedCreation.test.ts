@@ -5,12 +5,12 @@ import { createOnce } from "../../../server/changes/createOnce.ts";
 import { findRow, insertRows } from "../../../server/db/sql/rows.ts";
 
 import { sshKeyLine } from "../../provider/support/programs.ts";
-import { testApp, withLab } from "../http/lab.ts";
+import { testApp, withAppAndUser } from "../http/appOfTest.ts";
 import { ED25519, enroll, PUBLIC_KEY, valuesOf } from "../http/testApp.ts";
 
 // For each kind of object, the tests send the same create request twice with the same Idempotency-Key.
 
-const { app, ana } = withLab();
+const { app, ana } = withAppAndUser();
 
 const keyed = (key: string, token = ana.token) => ({ token, headers: { "idempotency-key": key } });
 

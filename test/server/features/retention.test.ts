@@ -3,14 +3,14 @@ import { RetentionBacklog } from "../../../server/features/sessions/RetentionBac
 import { SLICE } from "../../../server/features/sessions/removeSessions.ts";
 import { trimSessions } from "../../../server/features/sessions/retention.ts";
 import { postgresqlAddress } from "../../support/postgresql/database.ts";
-import { withInternalApp, withLab } from "../http/lab.ts";
+import { withAppAndUser, withInternalApp } from "../http/appOfTest.ts";
 import { enrollProven } from "../http/testApp.ts";
 import { addSessions, type GivenSession, uidOfSession } from "./recordedSessions.ts";
 
 const DAY = 24 * 3600;
 const isPostgresql = postgresqlAddress() !== undefined;
 
-const { app, ana } = withLab();
+const { app, ana } = withAppAndUser();
 const internal = withInternalApp(app);
 let device: string;
 beforeEach(async () => {

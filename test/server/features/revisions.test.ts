@@ -1,6 +1,6 @@
 import { type Operation, operations, takesIfMatch } from "@gatehouse-access/sdk/contract";
 import { beforeAll, describe, expect, test } from "vitest";
-import { withSharedApp } from "../http/lab.ts";
+import { withSharedApp } from "../http/appOfTest.ts";
 import { type CallOptions, DENY_RULE, ED25519, enroll, type TestUser } from "../http/testApp.ts";
 
 type Id = keyof typeof operations;

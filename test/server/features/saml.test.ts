@@ -10,7 +10,7 @@ import {
   SSO_URL,
   type TestIdentityProvider,
 } from "../../support/identityProvider.ts";
-import { testApp } from "../http/lab.ts";
+import { testApp } from "../http/appOfTest.ts";
 import { PASSWORD, startApp, type TestApp } from "../http/testApp.ts";
 
 const SERVICE = "https://gate.example.org";

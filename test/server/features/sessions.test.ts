@@ -1,13 +1,13 @@
 import { randomBytes } from "node:crypto";
 import { beforeEach, describe, expect, test } from "vitest";
+import { testApp, withAppAndUser, withInternalApp } from "../http/appOfTest.ts";
 import { startInternalApp } from "../http/internalTestApp.ts";
-import { testApp, withInternalApp, withLab } from "../http/lab.ts";
 import { enroll, enrollProven, valuesOf } from "../http/testApp.ts";
 
 let device: string;
 let deviceToken: string;
 
-const { app, ana } = withLab();
+const { app, ana } = withAppAndUser();
 const internal = withInternalApp(app);
 beforeEach(async () => {
   ({ uid: device, token: deviceToken } = await acceptedDevice("web-1", "00:00:00:00:00:01"));

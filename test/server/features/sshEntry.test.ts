@@ -3,13 +3,13 @@ import { parseSshPublicKey } from "@gatehouse-access/sdk/contract";
 import { beforeEach, describe, expect, test } from "vitest";
 import { admit } from "../../../server/gateway/logins/admit.ts";
 import { DSA_FINGERPRINT, DSA_KEY } from "../../support/dsaKey.ts";
-import { withInternalApp, withLab } from "../http/lab.ts";
+import { withAppAndUser, withInternalApp } from "../http/appOfTest.ts";
 import { DENY_RULE, ED25519, enroll, enrollProven, PUBLIC_KEY } from "../http/testApp.ts";
 
 let uid: string;
 let deviceToken: string;
 
-const { app, ana } = withLab();
+const { app, ana } = withAppAndUser();
 const internal = withInternalApp(app);
 beforeEach(async () => {
   ({ uid, token: deviceToken } = await enrollProven(app, ana.tenant, "00:00:00:00:00:01", {

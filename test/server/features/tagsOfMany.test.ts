@@ -2,14 +2,14 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { beforeEach, expect, test } from "vitest";
 import { removeDeletedTags, removeUnusedTags } from "../../../server/features/tags/tagUpkeep.ts";
 import { insertDevices, uidOfMany } from "../db/manyDevices.ts";
-import { withInternalApp, withLab } from "../http/lab.ts";
+import { withAppAndUser, withInternalApp } from "../http/appOfTest.ts";
 import { DENY_RULE, encodeFilter, enroll, PUBLIC_KEY, property } from "../http/testApp.ts";
 
 const DEVICES = 600;
 /** Maximum number of rows that the upkeep of tags deletes in one statement. */
 const BATCH = 250;
 
-const { app, ana } = withLab();
+const { app, ana } = withAppAndUser();
 const internal = withInternalApp(app);
 
 /** Gives a tag to all devices of the namespace, as if each device had received the tag by a request. */

@@ -1,7 +1,7 @@
 import { setTimeout as wait } from "node:timers/promises";
 import { beforeEach, expect, test } from "vitest";
 import { inTransaction } from "../../../server/db/sql/transaction.ts";
-import { withApp } from "../http/lab.ts";
+import { withApp } from "../http/appOfTest.ts";
 
 let tenantId: string;
 const app = withApp();

@@ -7,11 +7,11 @@ import { renewWorkloadSession } from "../../../server/features/trustedWorkloads/
 import { forgetTokenUses } from "../../../server/features/trustedWorkloads/tokenUses.ts";
 import { authenticate, readCredential } from "../../../server/http/access/authenticate.ts";
 import { GITHUB_CLAIMS, GITLAB_CLAIMS, newIssuerKey, startIssuer } from "../../support/issuer.ts";
-import { withLab } from "../http/lab.ts";
+import { withAppAndUser } from "../http/appOfTest.ts";
 import { AUDIENCE, exchange, LOCAL_NETWORKS, trust, withIssuer } from "./workloads.ts";
 
 const shared = withIssuer();
-const { app, ana } = withLab({ workloadIssuerNetworks: LOCAL_NETWORKS });
+const { app, ana } = withAppAndUser({ workloadIssuerNetworks: LOCAL_NETWORKS });
 const NONCE = "0123456789abcdef";
 
 const github = (claims: object = {}) =>

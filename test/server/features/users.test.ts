@@ -3,11 +3,11 @@ import { decodeJwt } from "jose";
 import { beforeEach, describe, expect, test } from "vitest";
 import { signOut } from "../../../server/admin/changeUser.ts";
 import { createUser } from "../../../server/features/users/account/createUser.ts";
-import { testApp, withLab, withSharedApp } from "../http/lab.ts";
+import { testApp, withAppAndUser, withSharedApp } from "../http/appOfTest.ts";
 import { PASSWORD, type TestApp } from "../http/testApp.ts";
 
 describe("updateUser", () => {
-  const { app, ana } = withLab();
+  const { app, ana } = withAppAndUser();
   beforeEach(async () => {
     await app.user("bob");
   });

@@ -6,14 +6,14 @@ import { TokenClaims } from "../../../sdk/policy/index.ts";
 import { matchingWorkloads } from "../../../server/features/trustedWorkloads/exchange.ts";
 import type { LookupAll } from "../../../server/features/trustedWorkloads/issuerDocuments.ts";
 import { type IssuerKey, type MintOptions, newIssuerKey, startIssuer } from "../../support/issuer.ts";
-import { testApp, withLab } from "../http/lab.ts";
+import { testApp, withAppAndUser } from "../http/appOfTest.ts";
 import type { Answer, TestApp } from "../http/testApp.ts";
 import { AUDIENCE, exchange, LOCAL_NETWORKS, trust, withIssuer } from "./workloads.ts";
 
 // The attacks of RFC 8725 (JSON Web Token Best Current Practices), and attacks through an issuer that a tenant declares.
 
 const shared = withIssuer();
-const { app, ana } = withLab({ workloadIssuerNetworks: LOCAL_NETWORKS });
+const { app, ana } = withAppAndUser({ workloadIssuerNetworks: LOCAL_NETWORKS });
 
 const DISCOVERY = "/.well-known/openid-configuration";
 const KEYS = "/jwks";

@@ -3,7 +3,7 @@ import { request } from "node:http";
 import { afterEach, beforeAll, expect, test, vi } from "vitest";
 import { WebSocket } from "ws";
 import { acceptSsh, YamuxPeer } from "../../support/YamuxPeer.ts";
-import { withSharedApp } from "../http/lab.ts";
+import { withSharedApp } from "../http/appOfTest.ts";
 import { enroll, enrollProven, type TestUser } from "../http/testApp.ts";
 
 const app = withSharedApp();

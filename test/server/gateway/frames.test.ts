@@ -4,7 +4,7 @@ import { describe, expect, onTestFinished, test, vi } from "vitest";
 import type { WebSocket } from "ws";
 import { AgentTunnel } from "../../../server/gateway/agentTunnels/AgentTunnel.ts";
 import { boundFrames } from "../../../server/http/listener/webSockets.ts";
-import { withSharedApp } from "../http/lab.ts";
+import { withSharedApp } from "../http/appOfTest.ts";
 
 const app = withSharedApp();
 

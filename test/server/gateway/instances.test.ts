@@ -10,7 +10,7 @@ import { Instances, SupersededError } from "../../../server/gateway/agentTunnels
 import { Gateway } from "../../../server/gateway/Gateway.ts";
 import { answerErrors } from "../../../server/http/listener/errorHandler.ts";
 import { makeMetrics } from "../../../server/metrics.ts";
-import { turnableTime, withSharedApp } from "../http/lab.ts";
+import { turnableTime, withSharedApp } from "../http/appOfTest.ts";
 
 const app = withSharedApp();
 const SCHEMA = readMigrations(migrationsFolder("postgresql")).at(-1)?.name ?? "";

@@ -6,7 +6,7 @@ import type { LoginFacts } from "../../../server/gateway/logins/checkLogins.ts";
 import { LiveLogins } from "../../../server/gateway/logins/LiveLogins.ts";
 import type { LoginEnds } from "../../../server/gateway/protocol.ts";
 import type { Services } from "../../../server/services.ts";
-import { withSharedApp } from "../http/lab.ts";
+import { withSharedApp } from "../http/appOfTest.ts";
 import { DENY_RULE, ED25519, enroll, PUBLIC_KEY, type TestUser } from "../http/testApp.ts";
 
 const app = withSharedApp();

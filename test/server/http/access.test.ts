@@ -1,5 +1,5 @@
 import { beforeAll, expect, test } from "vitest";
-import { testApp, withSharedApp } from "./lab.ts";
+import { testApp, withSharedApp } from "./appOfTest.ts";
 import { enroll, type TestUser } from "./testApp.ts";
 
 let owner: TestUser;
@@ -46,8 +46,8 @@ test("applies a role change to the next request, and rejects a removed member's 
 });
 
 test("returns an empty tenant and role for a user without a namespace", async () => {
-  const homeless = await app.user("homeless");
-  expect((await homeless.call("getUserInfo")).body).toMatchObject({ tenant: "", role: "" });
+  const outsider = await app.user("outsider");
+  expect((await outsider.call("getUserInfo")).body).toMatchObject({ tenant: "", role: "" });
 });
 
 test("tokens last 72 hours", async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { testApp, withSharedApp } from "./lab.ts";
+import { testApp, withSharedApp } from "./appOfTest.ts";
 import type { TestApp } from "./testApp.ts";
 
 const CONSOLE = "https://console.example.org";

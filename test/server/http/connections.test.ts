@@ -4,7 +4,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { buildApp } from "../../../server/app.ts";
 import { HttpServers } from "../../../server/http/listener/HttpServers.ts";
 import { buildInternalApp } from "../../../server/process/internalApp.ts";
-import { withSharedApp } from "./lab.ts";
+import { withSharedApp } from "./appOfTest.ts";
 
 const app = withSharedApp();
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { withSharedApp } from "./lab.ts";
+import { withSharedApp } from "./appOfTest.ts";
 
 const app = withSharedApp();
 

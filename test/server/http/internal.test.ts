@@ -5,9 +5,9 @@ import {
   publicOperations,
 } from "@gatehouse-access/sdk/contract";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { testApp } from "./appOfTest.ts";
 import { INTERNAL_TOKEN, startInternalApp, type TestInternalApp } from "./internalTestApp.ts";
-import { testApp } from "./lab.ts";
-import { makeWorkload } from "./matrix/world.ts";
+import { makeWorkload } from "./matrix/fixture.ts";
 import { enroll, pathOf, startApp, type TestApp, type TestUser } from "./testApp.ts";
 
 let app: TestApp;
@@ -117,9 +117,9 @@ describe("authRequest", () => {
       "x-id": owner.id,
       "x-username": "owner",
     });
-    const homeless = await app.user("homeless");
-    const without = await internal.call("authRequest", { token: homeless.token });
-    expect(identityOf(without.headers)).toEqual({ "x-id": homeless.id, "x-username": "homeless" });
+    const outsider = await app.user("outsider");
+    const without = await internal.call("authRequest", { token: outsider.token });
+    expect(identityOf(without.headers)).toEqual({ "x-id": outsider.id, "x-username": "outsider" });
   });
 
   test("identifies an API key without revealing it", async () => {

@@ -1,10 +1,10 @@
 import { type Edition, type Operation, operations } from "@gatehouse-access/sdk/contract";
 import { beforeAll, describe, expect, test } from "vitest";
-import { testApp, withSharedApp } from "./lab.ts";
+import { testApp, withSharedApp } from "./appOfTest.ts";
 import { acceptedCallersOf, type Caller, callersOf, forgedHeaders } from "./matrix/callers.ts";
 import { accessOf, expectedStatus, isServed } from "./matrix/expected.ts";
+import { createFixture, type MatrixFixture } from "./matrix/fixture.ts";
 import { type Id, requestsOf, type Sent } from "./matrix/requests.ts";
-import { makeWorld, type World } from "./matrix/world.ts";
 import { type Answer, expectContract, headersOf, pathOf, type TestApp } from "./testApp.ts";
 
 const ids = Object.keys(operations) as Id[];
@@ -81,29 +81,29 @@ describe.each(WHOLE)(
 );
 
 function expectTable({ edition, requests }: Part): void {
-  let world: World;
+  let fixture: MatrixFixture;
   let callers: Caller[];
   const requested = { endpoints: new Set<string>(), callers: new Set<string>() };
 
   const app = withSharedApp({ edition });
   beforeAll(async () => {
-    world = await makeWorld(app);
-    callers = await callersOf(world);
+    fixture = await createFixture(app);
+    callers = await callersOf(fixture);
   });
 
   /** Counts the entries of the lab's audit trail. Rejected requests must not change this count. */
-  const changes = () => app.services.db.auditEntry.count({ where: { tenantId: world.lab.tenant } });
+  const changes = () => app.services.db.auditEntry.count({ where: { tenantId: fixture.lab.tenant } });
 
-  /** The world for requests that end only the caller's access. All these requests share it. */
-  let spare: Promise<World> | undefined;
+  /** The fixture for requests that end only the caller's access. All these requests share it. */
+  let spare: Promise<MatrixFixture> | undefined;
 
   /**
-   * Returns another world and the caller of the same name in it, for a request that deletes something or ends the
-   * caller's access. The main world then stays unchanged.
+   * Returns another fixture and the caller of the same name in it, for a request that deletes something or ends the
+   * caller's access. The main fixture then stays unchanged.
    */
-  async function elsewhere(caller: Caller, ends: "something" | "caller"): Promise<[World, Caller]> {
-    if (ends === "caller") spare ??= makeWorld(app);
-    const fresh = await (ends === "caller" && spare ? spare : makeWorld(app));
+  async function elsewhere(caller: Caller, ends: "something" | "caller"): Promise<[MatrixFixture, Caller]> {
+    if (ends === "caller") spare ??= createFixture(app);
+    const fresh = await (ends === "caller" && spare ? spare : createFixture(app));
     const same = (await acceptedCallersOf(fresh)).find(({ name }) => name === caller.name);
     if (same === undefined) throw new Error(`no caller ${caller.name}`);
     return [fresh, same];
@@ -115,9 +115,9 @@ function expectTable({ edition, requests }: Part): void {
    */
   async function cell(id: Id, path: string, caller: Caller, forged: boolean): Promise<string | undefined> {
     const operation: Operation = operations[id];
-    const sent = requestsOf(world)[id];
-    const expected = expectedStatus(world, id, sent, caller, edition);
-    const [where, who] = sent.ends && expected < 300 ? await elsewhere(caller, sent.ends) : [world, caller];
+    const sent = requestsOf(fixture)[id];
+    const expected = expectedStatus(fixture, id, sent, caller, edition);
+    const [where, who] = sent.ends && expected < 300 ? await elsewhere(caller, sent.ends) : [fixture, caller];
     const headers = forged ? forgedHeaders(where) : {};
     const request = requestsOf(where)[id];
     const answer = await send(app, operation, path, request, { ...request, ...who.credentials, headers });
@@ -157,5 +157,5 @@ function expectTable({ edition, requests }: Part): void {
 test("the matrix has every operation, path and caller", async () => {
   expect([ids.length, endpoints.length]).toEqual([OPERATIONS, PATHS]);
   const app = await testApp();
-  expect(await callersOf(await makeWorld(app))).toHaveLength(CALLERS);
+  expect(await callersOf(await createFixture(app))).toHaveLength(CALLERS);
 });

@@ -1,25 +1,25 @@
 import { type Operation, operations, type Role, takesIfMatch } from "@gatehouse-access/sdk/contract";
 import { beforeAll, describe, expect, test } from "vitest";
-import { withSharedApp } from "./lab.ts";
+import { withSharedApp } from "./appOfTest.ts";
 import { forgedHeaders } from "./matrix/callers.ts";
 import { accessOf } from "./matrix/expected.ts";
-import { bodyFor, type Furniture, furnish, paramsFor } from "./matrix/furniture.ts";
+import { createFixture, type MatrixFixture } from "./matrix/fixture.ts";
+import { bodyFor, createObjects, type NamespaceObjects, paramsFor } from "./matrix/objects.ts";
 import { type Id, requestsOf } from "./matrix/requests.ts";
-import { makeWorld, type World } from "./matrix/world.ts";
 import type { CallOptions, Credentials } from "./testApp.ts";
 
-let world: World;
-let ofLab: Furniture;
-let ofElsewhere: Furniture;
+let fixture: MatrixFixture;
+let ofLab: NamespaceObjects;
+let ofElsewhere: NamespaceObjects;
 // The cloud edition has all operations.
 const app = withSharedApp({ edition: "cloud" });
 beforeAll(async () => {
   // The clock stops, because the tests compare lists of the lab. The online state of devices in these lists depends on
   // the time.
   app.stopClock();
-  world = await makeWorld(app);
-  ofLab = await furnish(world, world.lab, "labonly");
-  ofElsewhere = await furnish(world, world.elsewhere, "elsewhereonly");
+  fixture = await createFixture(app);
+  ofLab = await createObjects(fixture, fixture.lab, "labonly");
+  ofElsewhere = await createObjects(fixture, fixture.elsewhere, "elsewhereonly");
 });
 
 const ids = Object.keys(operations) as Id[];
@@ -48,7 +48,7 @@ const TOKENS: readonly Id[] = ["getToken", "getNamespaceToken", "acceptInvite"];
 
 /** Returns credentials for namespaces other than the lab. One credential belongs to an administrator of the lab. */
 function outsiders(): Record<string, Credentials> {
-  const { elsewhere, guest } = world;
+  const { elsewhere, guest } = fixture;
   return {
     "another namespace's owner": { token: elsewhere.owner.token },
     "another namespace's key": { apiKey: elsewhere.keys.get("owner") },
@@ -58,14 +58,14 @@ function outsiders(): Record<string, Credentials> {
 
 /** Returns a request for an object of the lab. */
 const aimedAtLab = (id: Id): CallOptions => ({
-  ...requestsOf(world)[id],
-  body: bodyFor(id, requestsOf(world)[id].body, ofLab),
-  params: { tenant: world.lab.tenant, ...paramsFor(id, namesOf(id), ofLab) },
+  ...requestsOf(fixture)[id],
+  body: bodyFor(id, requestsOf(fixture)[id].body, ofLab),
+  params: { tenant: fixture.lab.tenant, ...paramsFor(id, namesOf(id), ofLab) },
 });
 
 async function expectForOutsiders(id: Id, options: CallOptions, expected: (who: Credentials) => number) {
   for (const [name, who] of Object.entries(outsiders())) {
-    for (const headers of [{}, forgedHeaders(world)]) {
+    for (const headers of [{}, forgedHeaders(fixture)]) {
       const { status, text } = await app.call(id, { ...options, ...who, headers });
       expect([name, status], text).toEqual([name, expected(who)]);
     }
@@ -77,7 +77,7 @@ const forKinds = (id: Id, status: number) => (who: Credentials) =>
 
 /** Returns all lists of the lab, and the audit trail of the lab. */
 async function stateOfLab(): Promise<string> {
-  const { token, tenant } = world.lab.owner;
+  const { token, tenant } = fixture.lab.owner;
   const parts: string[] = [];
   for (const id of [...lists, "getAuditTrail"] as const) {
     const answer = await app.call(id, { token, params: { tenant }, query: { per_page: 100 } });
@@ -93,7 +93,7 @@ test("covers operations of every kind", () => {
 
 describe.each(byId)("%s", (id) => {
   test("finds the namespace's own object", async () => {
-    const { token } = world.lab.owner;
+    const { token } = fixture.lab.owner;
     const reads = operations[id].method === "GET";
     // `If-Match` has a wrong revision. A write therefore returns 412 if it finds the object, and changes nothing.
     const headers: Record<string, string> = reads ? {} : { "if-match": '"another"' };
@@ -115,10 +115,10 @@ describe.each(byId)("%s", (id) => {
     // The path parameter `status` (a device's new status) is not an id.
     for (const name of namesOf(id).filter((name) => name !== "status")) {
       const options = { ...aimed, params: { ...aimed.params, [name]: "!" } };
-      const { status, text } = await world.lab.owner.call(id, { ...options });
+      const { status, text } = await fixture.lab.owner.call(id, { ...options });
       expect([name, status], text).toEqual([name, 404]);
       expect((await app.call(id, options)).status).toBe(401);
-      const device = { ...options, token: world.lab.deviceToken };
+      const device = { ...options, token: fixture.lab.deviceToken };
       if (!accessOf(id).auth.includes("device")) expect((await app.call(id, device)).status).toBe(403);
     }
   });
@@ -128,9 +128,9 @@ describe.each(byTenant)("%s", (id) => {
   test("rejects callers of another namespace", async () => {
     const before = await stateOfLab();
     const outsiderStatus = TOKENS.includes(id) ? forKinds(id, 404) : () => 403;
-    const { elsewhere } = world;
+    const { elsewhere } = fixture;
     for (const who of [{ token: elsewhere.owner.token }, { apiKey: elsewhere.keys.get("owner") }]) {
-      for (const headers of [{}, forgedHeaders(world)]) {
+      for (const headers of [{}, forgedHeaders(fixture)]) {
         const { status, text } = await app.call(id, { ...aimedAtLab(id), ...who, headers });
         expect(status, text).toBe(outsiderStatus(who));
       }
@@ -139,8 +139,8 @@ describe.each(byTenant)("%s", (id) => {
   });
 
   test("returns 404 for an unknown namespace, and for a malformed id", async () => {
-    const { token } = world.lab.owner;
-    const options = requestsOf(world)[id];
+    const { token } = fixture.lab.owner;
+    const options = requestsOf(fixture)[id];
     const at = async (tenant: string) =>
       (await app.call(id, { ...options, token, params: { ...options.params, tenant } })).status;
     expect(await at("00000000-0000-4000-8000-000000000000")).toBe(404);
@@ -149,16 +149,16 @@ describe.each(byTenant)("%s", (id) => {
 });
 
 test.each(byTenantAndMember)("%s finds no member of another namespace in the caller's own", async (id) => {
-  const { elsewhere } = world;
+  const { elsewhere } = fixture;
   const options = { ...aimedAtLab(id), params: { tenant: elsewhere.tenant, uid: ofLab.member } };
   const { status } = await elsewhere.owner.call(id, { ...options });
   expect(status).toBe(404);
 });
 
 describe.each(lists)("%s", (id) => {
-  const marks = ({ tenant }: World["lab"], furniture: Furniture) => [
+  const marks = ({ tenant }: MatrixFixture["lab"], objects: NamespaceObjects) => [
     tenant,
-    ...Object.entries(furniture).flatMap(([kind, value]) => (kind === "rule" ? [] : [value])),
+    ...Object.entries(objects).flatMap(([kind, value]) => (kind === "rule" ? [] : [value])),
   ];
   const list = async (credentials: CallOptions) => {
     const answer = await app.call(id, { ...credentials, query: { per_page: 100 } });
@@ -169,12 +169,12 @@ describe.each(lists)("%s", (id) => {
   const having = (text: string, wanted: readonly string[]) => wanted.filter((mark) => text.includes(mark));
 
   test("lists objects of the credential's namespace, and none of another namespace", async () => {
-    const { lab, elsewhere } = world;
+    const { lab, elsewhere } = fixture;
     const places = [
       [lab, ofLab, elsewhere, ofElsewhere],
       [elsewhere, ofElsewhere, lab, ofLab],
     ] as const;
-    for (const [mine, myFurniture, theirs, theirFurniture] of places) {
+    for (const [mine, myObjects, theirs, theirObjects] of places) {
       // No workload has the role of the owner.
       const workload = mine.workloads.get(roleFor(id));
       for (const who of [
@@ -182,10 +182,10 @@ describe.each(lists)("%s", (id) => {
         ...(workload ? [{ token: workload.token }] : []),
         { apiKey: mine.keys.get(roleFor(id)) },
       ]) {
-        for (const headers of [{}, forgedHeaders(world)]) {
+        for (const headers of [{}, forgedHeaders(fixture)]) {
           const text = await list({ ...who, headers });
-          expect(having(text, marks(mine, myFurniture))).not.toEqual([]);
-          expect(having(text, marks(theirs, theirFurniture))).toEqual([]);
+          expect(having(text, marks(mine, myObjects))).not.toEqual([]);
+          expect(having(text, marks(theirs, theirObjects))).toEqual([]);
         }
       }
     }

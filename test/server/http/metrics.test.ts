@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { sealMfaSecret } from "../../../server/features/users/mfa/mfaChallenge.ts";
-import { withSharedApp } from "./lab.ts";
+import { withSharedApp } from "./appOfTest.ts";
 import { enroll, PASSWORD } from "./testApp.ts";
 
 const app = withSharedApp();

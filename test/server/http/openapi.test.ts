@@ -2,7 +2,7 @@ import { operations, takesDeclaredBy, takesIfMatch, takesLockoutGuard } from "@g
 import { Validator } from "@seriousme/openapi-schema-validator";
 import { expect, test } from "vitest";
 import { CONNECTION_ERRORS, commonErrors } from "../../../server/http/contract/openapi.ts";
-import { testApp, withSharedApp } from "./lab.ts";
+import { testApp, withSharedApp } from "./appOfTest.ts";
 
 // The cloud edition has all operations.
 const app = withSharedApp({ edition: "cloud" });

@@ -2,7 +2,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { buildApp } from "../../../server/app.ts";
 import type { GatewayCondition } from "../../../server/gateway/GatewayProcess.ts";
 import { healthPlugin } from "../../../server/process/health.ts";
-import { withSharedApp } from "./lab.ts";
+import { withSharedApp } from "./appOfTest.ts";
 
 const app = withSharedApp();
 

@@ -1,6 +1,6 @@
 import { connect, type Socket } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
-import { withSharedApp } from "./lab.ts";
+import { withSharedApp } from "./appOfTest.ts";
 
 const app = withSharedApp();
 

@@ -5,7 +5,7 @@ import Fastify from "fastify";
 import { expect, onTestFinished, test } from "vitest";
 import { gatherFacts } from "../../../server/http/listener/requestFacts.ts";
 import type { ServiceSettings } from "../../../server/settings/readConfig.ts";
-import { testApp } from "./lab.ts";
+import { testApp } from "./appOfTest.ts";
 import { reportOf } from "./testApp.ts";
 
 const PROXIES = ["127.0.0.1", "10.0.0.0/8"];

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from "vitest";
-import { withSharedApp } from "./lab.ts";
+import { withSharedApp } from "./appOfTest.ts";
 import { DENY_RULE, PUBLIC_KEY, type TestUser } from "./testApp.ts";
 
 const app = withSharedApp({ edition: "enterprise" });

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { request as httpRequest } from "node:http";
 import { text as textOf } from "node:stream/consumers";
 import { beforeAll, describe, expect, test } from "vitest";
-import { testApp, withSharedApp } from "./lab.ts";
+import { testApp, withSharedApp } from "./appOfTest.ts";
 import { encodeFilter, enroll, operator, PASSWORD, PUBLIC_KEY, property, type TestUser } from "./testApp.ts";
 
 let ana: TestUser;

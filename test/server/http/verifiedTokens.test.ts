@@ -2,10 +2,10 @@ import { generateKeyPairSync } from "node:crypto";
 import { decodeJwt, decodeProtectedHeader, SignJWT } from "jose";
 import { expect, test } from "vitest";
 import { recallToken } from "../../../server/http/access/tokens.ts";
-import { withLab } from "./lab.ts";
+import { withAppAndUser } from "./appOfTest.ts";
 import { enroll } from "./testApp.ts";
 
-const { app, ana } = withLab();
+const { app, ana } = withAppAndUser();
 
 const list = async () => (await ana.call("getDevices")).status;
 const recalled = () =>

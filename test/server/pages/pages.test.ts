@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { get, type IncomingMessage } from "node:http";
 import { describe, expect, test } from "vitest";
 import type { ServiceSettings } from "../../../server/settings/readConfig.ts";
-import { withSharedApp } from "../http/lab.ts";
+import { withSharedApp } from "../http/appOfTest.ts";
 import { startApp, type TestApp } from "../http/testApp.ts";
 
 const EVERYWHERE = ["/", "/setup", "/confirm-address", "/login"];

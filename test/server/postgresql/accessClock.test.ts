@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { AccessClock } from "../../../server/process/accessClock.ts";
-import { turnableTime, withSharedApp } from "../http/lab.ts";
+import { turnableTime, withSharedApp } from "../http/appOfTest.ts";
 
 const app = withSharedApp();
 const HOUR = 3_600_000;

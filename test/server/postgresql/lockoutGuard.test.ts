@@ -3,7 +3,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { openDatabase } from "../../../server/db/openDatabase.ts";
 import { findRow } from "../../../server/db/sql/rows.ts";
 import { workloadSession } from "../../../server/features/trustedWorkloads/session.ts";
-import { testApp } from "../http/lab.ts";
+import { testApp } from "../http/appOfTest.ts";
 
 test("of two instances that concurrently remove the two last administrators, one succeeds", async () => {
   let url = "";

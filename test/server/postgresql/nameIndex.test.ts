@@ -4,7 +4,7 @@ import { migrationsFolder, readMigrations } from "../../../server/db/migrations/
 import { openDatabase } from "../../../server/db/openDatabase.ts";
 import { migratePostgresql } from "../../../server/db/postgresql/migrate.ts";
 import { readRows, sql } from "../../../server/db/sql/sql.ts";
-import { nameLead } from "../../../server/features/devices/nameLead.ts";
+import { nameIndexLookup } from "../../../server/features/devices/nameIndexLookup.ts";
 import { emptyPostgresql, postgresqlAddress } from "../../support/postgresql/database.ts";
 
 const TENANT = "00000000-0000-4000-8000-000000000001";
@@ -54,7 +54,7 @@ const indexes = (url: string) =>
  */
 async function open(url: string): Promise<string | undefined> {
   const { client, close, namesUnindexed } = await openDatabase({ url, connections: 2 });
-  const lead = nameLead({ db: client }, TENANT, "gate");
+  const lead = nameIndexLookup({ db: client }, TENANT, "gate");
   expect(await readRows(client, lead?.candidates ?? sql.false).finally(close)).toEqual([]);
   return namesUnindexed;
 }

@@ -2,10 +2,10 @@ import { expect, test } from "vitest";
 import { RETENTION_LOCK, RemovalSteps } from "../../../server/features/sessions/removeSessions.ts";
 import { trimSessions } from "../../../server/features/sessions/retention.ts";
 import { addSessions } from "../features/recordedSessions.ts";
-import { withLab } from "../http/lab.ts";
+import { withAppAndUser } from "../http/appOfTest.ts";
 import { enrollProven } from "../http/testApp.ts";
 
-const { app, ana } = withLab();
+const { app, ana } = withAppAndUser();
 
 const neverStopped = () => new AbortController().signal;
 

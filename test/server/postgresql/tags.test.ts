@@ -2,7 +2,7 @@ import { Client } from "pg";
 import { beforeEach, expect, onTestFinished, test } from "vitest";
 import { openDatabase } from "../../../server/db/openDatabase.ts";
 import { removeUnusedTags } from "../../../server/features/tags/tagUpkeep.ts";
-import { testApp } from "../http/lab.ts";
+import { testApp } from "../http/appOfTest.ts";
 import { enroll, type TestApp, type TestUser } from "../http/testApp.ts";
 
 let app: TestApp;

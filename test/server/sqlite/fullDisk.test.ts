@@ -8,7 +8,7 @@ import { healthPlugin } from "../../../server/process/health.ts";
 import { call } from "../../support/call.ts";
 import { testFolder } from "../../support/folder.ts";
 import { startService } from "../../support/service.ts";
-import { turnableTime } from "../http/lab.ts";
+import { turnableTime } from "../http/appOfTest.ts";
 import { startApp, type TestApp, type TestUser, valuesOf } from "../http/testApp.ts";
 
 let app: TestApp;

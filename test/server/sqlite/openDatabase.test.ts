@@ -6,7 +6,7 @@ import type { Database } from "../../../server/db/Database.ts";
 import { migrationsFolder, readMigrations } from "../../../server/db/migrations/migrations.ts";
 import { openDatabase } from "../../../server/db/openDatabase.ts";
 import { readRows, sql } from "../../../server/db/sql/sql.ts";
-import { nameLead } from "../../../server/features/devices/nameLead.ts";
+import { nameIndexLookup } from "../../../server/features/devices/nameIndexLookup.ts";
 import { testFolder } from "../../support/folder.ts";
 import { insertDevices, uidOfMany } from "../db/manyDevices.ts";
 import { device, user } from "../db/rows.ts";
@@ -126,7 +126,7 @@ test("reports the file if it cannot be opened", async () => {
 test("finds existing devices by their names, and stores no index of them in the file", async () => {
   const file = join(testFolder(), "gatehouse.db");
   const search = async ({ client }: Database) => {
-    const lead = nameLead({ db: client }, "t", "ate-");
+    const lead = nameIndexLookup({ db: client }, "t", "ate-");
     if (lead === undefined) throw new Error("there is no index");
     const query = sql`SELECT "uid" FROM "Device" WHERE ${lead.column} IN (${lead.candidates}) ORDER BY "uid"`;
     return (await readRows<{ uid: string }>(client, query)).map(({ uid }) => uid);

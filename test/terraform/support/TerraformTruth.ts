@@ -8,7 +8,7 @@ import type { Connection } from "../../../provider/service/connection.ts";
 import { workspaceIn } from "../../../provider/terraform/workspace.ts";
 import type { Program } from "../../review/support/truth/programs.ts";
 import { InvalidProgramError, type TruthEngine } from "../../review/support/truth/TruthRound.ts";
-import type { TruthWorld } from "../../review/support/truth/TruthWorld.ts";
+import type { TruthService } from "../../review/support/truth/TruthService.ts";
 import { configurationOf, typeOf } from "./configurations.ts";
 import type { RootModule } from "./terraform.ts";
 
@@ -17,16 +17,16 @@ const kinds = new Map(definitions.map((definition) => [typeOf(definition), defin
 /** A root module that plans and applies the programs of a round with real Terraform commands. */
 export class TerraformTruth implements TruthEngine {
   readonly #root: RootModule;
-  readonly #world: TruthWorld;
+  readonly #truth: TruthService;
   /** True if the plans until the next apply read the live objects. */
   #refreshes = false;
   readonly #secrets = new Map<string, string>();
   /** The secrets that the last configuration chose for new API keys, by name. */
   #chosen = new Map<string, string>();
 
-  constructor(root: RootModule, world: TruthWorld) {
+  constructor(root: RootModule, truth: TruthService) {
     this.#root = root;
-    this.#world = world;
+    this.#truth = truth;
   }
 
   async plan(program: Program) {
@@ -70,9 +70,9 @@ export class TerraformTruth implements TruthEngine {
 
   /** Keeps the secrets of the API keys that the last apply created. */
   async #keepSecrets(): Promise<void> {
-    for (const { name, createdAt } of await this.#world.client.listApiKeys({ query: { perPage: 100 } })) {
+    for (const { name, createdAt } of await this.#truth.client.listApiKeys({ query: { perPage: 100 } })) {
       const secret = this.#chosen.get(name);
-      const isKnown = this.#secrets.has(createdAt) || this.#world.secrets.has(createdAt);
+      const isKnown = this.#secrets.has(createdAt) || this.#truth.secrets.has(createdAt);
       if (secret !== undefined && !isKnown) this.#secrets.set(createdAt, secret);
     }
   }

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { ResourceDefinition } from "../../../provider/resources/definition.ts";
+import type { FilledFleet } from "../../provider/support/filledFleet.ts";
 import { sampleOf } from "../../provider/support/samples.ts";
-import type { World } from "../../provider/support/world.ts";
 
 type Values = Readonly<Record<string, unknown>>;
 
@@ -37,16 +37,16 @@ function literal(value: unknown): unknown {
  * Returns a resource configuration that sets all inputs, and for each input a configuration in which this input is
  * changed.
  */
-export function sampleConfiguration(definition: ResourceDefinition, world: World) {
+export function sampleConfiguration(definition: ResourceDefinition, fleet: FilledFleet) {
   const { base, changes } = sampleOf(definition);
   // Returns a new secret for each object, since two objects must not have the same secret.
   const secret = () => (definition.outputs.key?.choice ? { key_wo: randomUUID() } : {});
-  const configured = { ...configurationOf(world.here(base)), ...secret() };
+  const configured = { ...configurationOf(fleet.here(base)), ...secret() };
   return {
     base: configured,
     changes: new Map(
       [...changes].map(([name, value]) => {
-        const changed = configurationOf(world.here({ [name]: value }));
+        const changed = configurationOf(fleet.here({ [name]: value }));
         return [name, { ...configured, ...secret(), ...changed }];
       }),
     ),

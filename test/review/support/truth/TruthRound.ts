@@ -12,7 +12,7 @@ import { Choices } from "../../../support/walk.ts";
 import { differences, type Evaluated, laterDifferences, requireAsked, type Stated } from "./compare.ts";
 import { ManualChanges, resetNamespace } from "./manual.ts";
 import { type Program, RandomProgram, slotsOf } from "./programs.ts";
-import { ADDRESSES, type Decisions, emailOf, LOGINS, loginOf, type TruthWorld } from "./TruthWorld.ts";
+import { ADDRESSES, type Decisions, emailOf, LOGINS, loginOf, type TruthService } from "./TruthService.ts";
 
 /** Thrown for a program whose inputs the provider rejects. */
 export class InvalidProgramError extends Error {
@@ -80,7 +80,7 @@ const BOSS: Exception = {
 /** The options of a {@link TruthRound}. */
 export interface RoundOptions {
   readonly seed: number;
-  readonly world: TruthWorld;
+  readonly truth: TruthService;
   readonly engine: TruthEngine;
   readonly counts: Counts;
   /** False if the clock of the engine's processes cannot be moved. */
@@ -102,12 +102,12 @@ export class TruthRound {
   #isBlocked = false;
 
   constructor(options: RoundOptions) {
-    const { seed, world } = options;
+    const { seed, truth } = options;
     this.#options = options;
     this.#choices = new Choices(seed);
-    const slots = slotsOf({ uids: world.uids, issuer: world.issuer.url, namespace: world.namespace });
+    const slots = slotsOf({ uids: truth.uids, issuer: truth.issuer.url, namespace: truth.namespace });
     this.#program = new RandomProgram(slots, this.#choices, `zone${seed}`);
-    this.#manual = new ManualChanges(world, this.#choices, () => this.#program.zone);
+    this.#manual = new ManualChanges(truth, this.#choices, () => this.#program.zone);
   }
 
   /** Runs the round. Returns its log if something differs, otherwise undefined. */
@@ -126,8 +126,8 @@ export class TruthRound {
   }
 
   async #run(): Promise<void> {
-    const { world, engine } = this.#options;
-    await resetNamespace(world, this.#program.zone);
+    const { truth, engine } = this.#options;
+    await resetNamespace(truth, this.#program.zone);
     this.#program.fill(0.6);
     let live = await this.#apply(await this.#decisions());
     for (let step = 0; live && step < 2; step += 1) {
@@ -150,8 +150,8 @@ export class TruthRound {
   }
 
   async #decisions(): Promise<Decisions> {
-    const { world, engine } = this.#options;
-    return world.decisions(await engine.secrets());
+    const { truth, engine } = this.#options;
+    return truth.decisions(await engine.secrets());
   }
 
   #report(what: string, found: readonly string[]): void {
@@ -161,7 +161,7 @@ export class TruthRound {
 
   /** Returns exceptions for the tags that devices have before the manual changes. */
   async #presentTags(): Promise<Exception[]> {
-    const devices = await this.#options.world.client.getDevices(page);
+    const devices = await this.#options.truth.client.getDevices(page);
     return devices.flatMap(({ uid, tags }) =>
       tags.map((tag) => ({
         kind: "DeviceTagAttachment",
@@ -175,8 +175,8 @@ export class TruthRound {
 
   /** Compares a drift report with the decisions in the declared state and now. */
   async #drift(declared: Decisions, live: Decisions, exceptions: readonly Exception[]): Promise<void> {
-    const { world, engine, counts, seed } = this.#options;
-    const connection = world.connection();
+    const { truth, engine, counts, seed } = this.#options;
+    const connection = truth.connection();
     const { report, meanings } = await findDrift({
       connection,
       home: await connection.homeIfAny(),
@@ -186,7 +186,7 @@ export class TruthRound {
       ...(await engine.search(this.#program.build(), connection)),
       declarer: undefined,
       exceptions: [BOSS, ...exceptions],
-      seen: new KeptFile(join(world.folder, `seen${seed}`)),
+      seen: new KeptFile(join(truth.folder, `seen${seed}`)),
     });
     const [namespace] = report.namespaces;
     const [meaning] = meanings;
@@ -249,16 +249,16 @@ export class TruthRound {
   #wait(): Promise<Decisions> {
     const hours = this.#choices.of([4, 40, 100, 220]);
     this.#log.push(`${hours} hours later`);
-    this.#options.world.clock.advance(hours * HOUR);
+    this.#options.truth.clock.advance(hours * HOUR);
     this.#options.counts.later += 1;
     return this.#decisions();
   }
 
   async #review(program: Program) {
-    const { world, engine } = this.#options;
+    const { truth, engine } = this.#options;
     const { plan, notEvaluated } = await engine.plan(program);
-    const options = { folder: world.folder, protect: [], logins: LOGINS, addresses: ADDRESSES, notEvaluated };
-    return reviewPlan(world.connection(), plan, options);
+    const options = { folder: truth.folder, protect: [], logins: LOGINS, addresses: ADDRESSES, notEvaluated };
+    return reviewPlan(truth.connection(), plan, options);
   }
 
   /** Compares policy tests on the planned namespace with the decisions after the run. */

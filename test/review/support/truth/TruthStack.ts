@@ -17,8 +17,8 @@ import {
 } from "../../../../provider/engine/value.ts";
 import { ownResources } from "../../../../provider/estate/coverage.ts";
 import type { Connection } from "../../../../provider/service/connection.ts";
-import { type FrontDoor, type ResourceName, StateChangedError } from "../../../provider/support/door.ts";
-import { doors } from "../../../provider/support/frontDoor.ts";
+import { type FrontEnd, type ResourceName, StateChangedError } from "../../../provider/support/frontEnd.ts";
+import { frontEnds } from "../../../provider/support/frontEnds.ts";
 import type { Declared, Program } from "./programs.ts";
 import { InvalidProgramError, type TruthEngine } from "./TruthRound.ts";
 
@@ -85,9 +85,9 @@ export class TruthStack implements TruthEngine {
   }
 
   plan(program: Program) {
-    return this.#during(async (door) => {
+    return this.#during(async (frontEnd) => {
       const steps: Step[] = [];
-      for (const one of await this.#decide(door, program)) steps.push(this.#plannedStep(one));
+      for (const one of await this.#decide(frontEnd, program)) steps.push(this.#plannedStep(one));
       for (const [name, entry] of this.#state) {
         if (program[name]) continue;
         const step = this.#stepOf("delete", entry.type, name, entry.id);
@@ -98,20 +98,20 @@ export class TruthStack implements TruthEngine {
   }
 
   up(program: Program): Promise<Error[]> {
-    return this.#during(async (door) => {
+    return this.#during(async (frontEnd) => {
       const failures: Error[] = [];
       const attempt = (work: Promise<unknown>) =>
         work.catch((error: unknown) => {
           failures.push(error instanceof Error ? error : new Error(String(error)));
         });
       const replaced: (() => Promise<unknown>)[] = [];
-      for (const one of await this.#decide(door, program)) {
-        await attempt(this.#apply(door, one, program[one.name]?.args ?? {}, replaced));
+      for (const one of await this.#decide(frontEnd, program)) {
+        await attempt(this.#apply(frontEnd, one, program[one.name]?.args ?? {}, replaced));
       }
       for (const [name, entry] of [...this.#state].reverse()) {
         if (program[name]) continue;
         const remove = async () => {
-          await this.#delete(door, name, entry);
+          await this.#delete(frontEnd, name, entry);
           this.#state.delete(name);
         };
         await attempt(remove());
@@ -123,46 +123,46 @@ export class TruthStack implements TruthEngine {
 
   /** Compares the state with the live objects. */
   drift(): Promise<Result> {
-    return this.#during(async (door) =>
+    return this.#during(async (frontEnd) =>
       this.#result(
         "drift",
-        (await this.#read(door)).map(({ step }) => step),
+        (await this.#read(frontEnd)).map(({ step }) => step),
       ),
     );
   }
 
   async refresh(): Promise<void> {
-    await this.#during(async (door) => {
-      for (const { name, entry } of await this.#read(door)) {
+    await this.#during(async (frontEnd) => {
+      for (const { name, entry } of await this.#read(frontEnd)) {
         if (entry) this.#state.set(name, entry);
         else this.#state.delete(name);
       }
     });
   }
 
-  async #during<T>(work: (door: FrontDoor) => Promise<T>): Promise<T> {
+  async #during<T>(work: (frontEnd: FrontEnd) => Promise<T>): Promise<T> {
     const options = { env: await this.#env(), stack: this.name, stateId: this.#stateId, replace: [] };
-    const door = await doors.dynamic(options);
+    const frontEnd = await frontEnds.dynamic(options);
     try {
-      return await work(door);
+      return await work(frontEnd);
     } finally {
-      await door.close();
+      await frontEnd.close();
     }
   }
 
-  async #decide(door: FrontDoor, program: Program): Promise<Decided[]> {
+  async #decide(frontEnd: FrontEnd, program: Program): Promise<Decided[]> {
     const decided: Decided[] = [];
     for (const [name, { type, args, retained = false }] of Object.entries(program)) {
       const resource = { type, name };
       const old = this.#state.get(name);
-      const { inputs, failures } = await door.check(resource, old?.inputs ?? {}, args);
+      const { inputs, failures } = await frontEnd.check(resource, old?.inputs ?? {}, args);
       if (failures.length > 0) throw new InvalidProgramError(`${type} ${name}: ${failures.join("; ")}`);
       const about = { name, type, inputs: inputs as Props, old, retained };
       if (!old) {
         decided.push({ ...about, op: "create", deletesFirst: false });
         continue;
       }
-      const diff = await door.diff(resource, old.id, old.outputs, inputs);
+      const diff = await frontEnd.diff(resource, old.id, old.outputs, inputs);
       const op = !diff ? "same" : diff.replaces.length > 0 ? "replace" : "update";
       decided.push({ ...about, op, deletesFirst: diff?.deletesFirst ?? false });
     }
@@ -181,7 +181,7 @@ export class TruthStack implements TruthEngine {
   }
 
   async #apply(
-    door: FrontDoor,
+    frontEnd: FrontEnd,
     { name, type, op, inputs, old, deletesFirst, retained }: Decided,
     args: Declared["args"],
     replaced: (() => Promise<unknown>)[],
@@ -191,14 +191,14 @@ export class TruthStack implements TruthEngine {
       this.#state.set(name, { type, id, inputs, outputs: outputs as Props, retained });
     if (old && op === "same") put(old);
     else if (old && op === "update") {
-      put({ id: old.id, outputs: await door.update(resource, old.id, old.outputs, inputs) });
+      put({ id: old.id, outputs: await frontEnd.update(resource, old.id, old.outputs, inputs) });
     } else {
       if (old) {
         // Before a replacement, engines check the inputs a second time, without the old inputs.
-        await door.check(resource, {}, args);
-        if (deletesFirst) await this.#delete(door, name, old);
+        await frontEnd.check(resource, {}, args);
+        if (deletesFirst) await this.#delete(frontEnd, name, old);
       }
-      const created = await door.create(resource, inputs).catch((error: unknown) => {
+      const created = await frontEnd.create(resource, inputs).catch((error: unknown) => {
         if (error instanceof StateChangedError) {
           if (error.now) put(error.now);
           else this.#state.delete(name);
@@ -206,20 +206,20 @@ export class TruthStack implements TruthEngine {
         throw error;
       });
       put(created);
-      if (old && !deletesFirst) replaced.push(() => this.#delete(door, name, old));
+      if (old && !deletesFirst) replaced.push(() => this.#delete(frontEnd, name, old));
     }
   }
 
-  async #delete(door: FrontDoor, name: string, { type, id, outputs, retained }: Entry): Promise<void> {
-    if (!retained) await door.delete({ type, name }, id, outputs);
+  async #delete(frontEnd: FrontEnd, name: string, { type, id, outputs, retained }: Entry): Promise<void> {
+    if (!retained) await frontEnd.delete({ type, name }, id, outputs);
   }
 
   /** Reads all objects of the state. */
-  async #read(door: FrontDoor) {
+  async #read(frontEnd: FrontEnd) {
     const found: { name: string; step: Step; entry: Entry | undefined }[] = [];
     for (const [name, entry] of this.#state) {
       const { type, id } = entry;
-      const live = await door.read({ type, name }, id, entry.outputs);
+      const live = await frontEnd.read({ type, name }, id, entry.outputs);
       const step = this.#stepOf("same", type, name, id);
       if (!live) {
         const fields = fieldDiff(entry.inputs, undefined);

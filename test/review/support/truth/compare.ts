@@ -3,7 +3,7 @@ import type { ReviewedAccess } from "../../../../provider/privileges/accessLines
 import type { NamespaceReview } from "../../../../provider/review/report/review.ts";
 import type { NamespacePolicy } from "../../../../sdk/policy/index.ts";
 import { decide } from "../../../policy/oracle.ts";
-import { ADDRESSES, type Decisions, JOBS, LOGINS, type Login, loginOf } from "./TruthWorld.ts";
+import { ADDRESSES, type Decisions, JOBS, LOGINS, type Login, loginOf } from "./TruthService.ts";
 
 /** The part of a report that states changed access, roles and settings. */
 export type Stated = Pick<NamespaceReview, "access" | "members" | "workloads" | "apiKeys" | "settings">;

@@ -1,7 +1,7 @@
 import { keyData } from "../../../support/policy.ts";
 import type { Choices } from "../../../support/walk.ts";
 import { RANDOM, TAGS } from "./programs.ts";
-import { AUDIENCE, emailOf, macOf, type TruthWorld, USERS } from "./TruthWorld.ts";
+import { AUDIENCE, emailOf, macOf, type TruthService, USERS } from "./TruthService.ts";
 
 const page = { query: { perPage: 100 } } as const;
 
@@ -10,7 +10,7 @@ const EXTRA_KEYS = ["extra-a", "extra-b", "key-a", "key-b"];
 
 /** Changes of an administrator, outside of programs. */
 export class ManualChanges {
-  readonly #world: TruthWorld;
+  readonly #truth: TruthService;
   readonly #choices: Choices;
   /** Returns the name of the tag that the program renames. */
   readonly #zone: () => string;
@@ -18,8 +18,8 @@ export class ManualChanges {
   /** The changes so far. */
   readonly log: string[] = [];
 
-  constructor(world: TruthWorld, choices: Choices, zone: () => string) {
-    this.#world = world;
+  constructor(truth: TruthService, choices: Choices, zone: () => string) {
+    this.#truth = truth;
     this.#choices = choices;
     this.#zone = zone;
   }
@@ -82,7 +82,7 @@ export class ManualChanges {
   }
 
   async #isTag(tag: string): Promise<boolean> {
-    const { boss } = this.#world;
+    const { boss } = this.#truth;
     return (await boss.getDevices(page)).some(({ tags }) => tags.includes(tag));
   }
 
@@ -95,7 +95,7 @@ export class ManualChanges {
   }
 
   async #key(): Promise<string | undefined> {
-    const { boss } = this.#world;
+    const { boss } = this.#truth;
     const choices = this.#choices;
     const keys = await boss.getPublicKeys(page);
     const members = (await this.#members()).map(({ id }) => id);
@@ -138,7 +138,7 @@ export class ManualChanges {
   }
 
   async #rule(): Promise<string> {
-    const { boss } = this.#world;
+    const { boss } = this.#truth;
     const choices = this.#choices;
     const rules = await boss.getFirewallRules(page);
     const fresh = {
@@ -181,13 +181,13 @@ export class ManualChanges {
   }
 
   async #members() {
-    const { boss, tenant } = this.#world;
+    const { boss, tenant } = this.#truth;
     const { members } = await boss.forTenant(tenant).getNamespace({ params: { tenant } });
     return members.filter(({ email }) => USERS.some((user) => email === emailOf(user)));
   }
 
   async #member(): Promise<string> {
-    const { boss, tenant } = this.#world;
+    const { boss, tenant } = this.#truth;
     const choices = this.#choices;
     const user = choices.of(USERS);
     const member = (await this.#members()).find(({ email }) => email === emailOf(user));
@@ -208,7 +208,7 @@ export class ManualChanges {
   }
 
   async #apiKey(): Promise<string | undefined> {
-    const { boss, secrets } = this.#world;
+    const { boss, secrets } = this.#truth;
     const choices = this.#choices;
     const keys = await boss.listApiKeys(page);
     const role = this.#random(RANDOM.role) as "observer";
@@ -232,7 +232,7 @@ export class ManualChanges {
   }
 
   async #workload(): Promise<string | undefined> {
-    const { boss, issuer } = this.#world;
+    const { boss, issuer } = this.#truth;
     const choices = this.#choices;
     const workloads = await boss.listTrustedWorkloads(page);
     const fresh = {
@@ -267,7 +267,7 @@ export class ManualChanges {
   }
 
   async #tags(): Promise<string | undefined> {
-    const { boss, uids } = this.#world;
+    const { boss, uids } = this.#truth;
     const uid = this.#choices.of(uids);
     const tags = this.#random(RANDOM.tags) as string[];
     if (!this.#isManaged("DeviceTags", uid)) {
@@ -282,7 +282,7 @@ export class ManualChanges {
   }
 
   async #renameTag(): Promise<string | undefined> {
-    const { boss } = this.#world;
+    const { boss } = this.#truth;
     const tag = this.#zone();
     const name = `${tag}m`;
     if (this.#managed || !(await this.#isTag(tag)) || (await this.#isTag(name))) return undefined;
@@ -291,7 +291,7 @@ export class ManualChanges {
   }
 
   async #device(): Promise<string | undefined> {
-    const { boss, uids } = this.#world;
+    const { boss, uids } = this.#truth;
     if (!this.#isManaged("Device", uids[1] ?? "")) return undefined;
     const name = this.#choices.of(["edge-02", "lab-02", "web-03"]);
     const [, uid = ""] = uids;
@@ -300,7 +300,7 @@ export class ManualChanges {
   }
 
   async #settings(): Promise<string | undefined> {
-    const { boss, tenant } = this.#world;
+    const { boss, tenant } = this.#truth;
     if (!this.#isManaged("Namespace", tenant)) return undefined;
     const settings = this.#random(RANDOM.settings);
     await boss.forTenant(tenant).editNamespace({ params: { tenant }, body: { settings } as never });
@@ -312,12 +312,12 @@ export class ManualChanges {
  * Restores the namespace, as all rounds find it.
  * @param zone the first name of the tag that the program renames
  */
-export async function resetNamespace(world: TruthWorld, zone: string): Promise<void> {
-  const { client, tenant, uids } = world;
+export async function resetNamespace(truth: TruthService, zone: string): Promise<void> {
+  const { client, tenant, uids } = truth;
   for (const { id } of await client.listTrustedWorkloads(page)) {
     await client.deleteTrustedWorkload({ params: { id } });
   }
-  await world.fleet.clear();
+  await truth.fleet.clear();
   const { members } = await client.getNamespace({ params: { tenant } });
   for (const { id, email } of members) {
     if (USERS.some((user) => email === emailOf(user))) {
@@ -336,7 +336,7 @@ export async function resetNamespace(world: TruthWorld, zone: string): Promise<v
       },
     },
   });
-  await world.restoreDevices();
+  await truth.restoreDevices();
   const [edge = "", , database = "", lab = ""] = uids;
   for (const [uid, tags] of [
     [edge, ["prod"]],
@@ -345,6 +345,6 @@ export async function resetNamespace(world: TruthWorld, zone: string): Promise<v
   ] as const) {
     await client.updateDeviceTags({ params: { uid }, body: { tags: [...tags] } });
   }
-  await client.updateDeviceTags({ params: { uid: world.pendingUid }, body: { tags: TAGS } });
-  world.secrets.clear();
+  await client.updateDeviceTags({ params: { uid: truth.pendingUid }, body: { tags: TAGS } });
+  truth.secrets.clear();
 }

@@ -1,6 +1,6 @@
 import { keyData } from "../../../support/policy.ts";
 import type { Choices } from "../../../support/walk.ts";
-import { AUDIENCE, emailOf, JOBS, macOf, USERS } from "./TruthWorld.ts";
+import { AUDIENCE, emailOf, JOBS, macOf, USERS } from "./TruthService.ts";
 
 type Args = Record<string, unknown>;
 
@@ -154,7 +154,7 @@ const workloadSlot = (name: string): Slot => ({
   },
 });
 
-/** The facts of the world that programs contain. */
+/** The facts of the truth that programs contain. */
 export interface ProgramFacts {
   readonly uids: readonly string[];
   readonly issuer: string;

@@ -1,7 +1,7 @@
 import { ROLES, type Role } from "@gatehouse-access/sdk/contract";
 import type { Credentials, TestUser } from "../testApp.ts";
+import type { MatrixFixture, PreparedNamespace } from "./fixture.ts";
 import { refusedCredentials } from "./refused.ts";
-import type { Place, World } from "./world.ts";
 
 /** The identity behind a credential (rules, section 1). */
 export interface Identity {
@@ -24,7 +24,7 @@ export interface Caller {
   readonly identity: Identity | null;
 }
 
-function callersOfPlace(name: string, place: Place, lab: Place): Caller[] {
+function callersOfPlace(name: string, place: PreparedNamespace, lab: PreparedNamespace): Caller[] {
   const { tenant } = place;
   const labRole = (role: Role) => (place === lab ? role : null);
   const device = { kind: "device", tenant, role: null, labRole: null, owns: false } as const;
@@ -53,17 +53,17 @@ function callersOfPlace(name: string, place: Place, lab: Place): Caller[] {
 }
 
 /** Returns all callers with which the matrix tests an endpoint of the lab. */
-export async function callersOf(world: World): Promise<Caller[]> {
-  const refused = Object.entries(await refusedCredentials(world));
+export async function callersOf(fixture: MatrixFixture): Promise<Caller[]> {
+  const refused = Object.entries(await refusedCredentials(fixture));
   return [
     ...refused.map(([name, credentials]) => ({ name, credentials, identity: null })),
-    ...(await acceptedCallersOf(world)),
+    ...(await acceptedCallersOf(fixture)),
   ];
 }
 
 /** Returns the callers with a valid credential. */
-export async function acceptedCallersOf(world: World): Promise<Caller[]> {
-  const { app, lab, elsewhere, guest, own, homeless, pending, removed } = world;
+export async function acceptedCallersOf(fixture: MatrixFixture): Promise<Caller[]> {
+  const { app, lab, elsewhere, guest, own, outsider, pending, removed } = fixture;
   const user = async (
     name: string,
     of: TestUser,
@@ -78,7 +78,7 @@ export async function acceptedCallersOf(world: World): Promise<Caller[]> {
   return [
     ...callersOfPlace("lab", lab, lab),
     ...callersOfPlace("elsewhere", elsewhere, lab),
-    await user("user without a namespace", homeless, "", null, null),
+    await user("user without a namespace", outsider, "", null, null),
     await user("pending member without a namespace", pending, "", null, null),
     await user("removed member without a namespace", removed, "", null, null),
     await user("administrator with a token for another namespace", guest, own, "owner", "administrator"),
@@ -92,7 +92,7 @@ export async function acceptedCallersOf(world: World): Promise<Caller[]> {
 }
 
 /** Headers that only the edge may send (rules, section 3). Attackers forge these headers. */
-export const forgedHeaders = ({ lab }: World): Record<string, string> => ({
+export const forgedHeaders = ({ lab }: MatrixFixture): Record<string, string> => ({
   "x-tenant-id": lab.tenant,
   "x-role": "owner",
   "x-id": lab.owner.id,

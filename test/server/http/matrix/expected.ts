@@ -1,7 +1,7 @@
 import { type Listed, listed } from "../../../contract/listed.ts";
 import type { Caller, Identity } from "./callers.ts";
+import type { MatrixFixture } from "./fixture.ts";
 import type { Sent } from "./requests.ts";
-import type { World } from "./world.ts";
 
 /** The properties of an operation that determine the accepted callers. */
 export type Access = Pick<Listed, "auth" | "minRole" | "pathParams" | "edition" | "aliases">;
@@ -103,7 +103,7 @@ const answerOf = ({ status }: Sent, identity: Identity | null): number =>
  * implements the rules without code of the server.
  */
 export function expectedStatus(
-  { lab }: World,
+  { lab }: MatrixFixture,
   id: string,
   sent: Sent,
   { identity }: Caller,

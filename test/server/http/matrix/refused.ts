@@ -3,13 +3,13 @@ import { decodeJwt, type JWTPayload, SignJWT } from "jose";
 import { expect } from "vitest";
 import { digestOf } from "../../../../server/secrets/digest.ts";
 import type { Credentials } from "../testApp.ts";
-import { makeWorkload, type World } from "./world.ts";
+import { type MatrixFixture, makeWorkload } from "./fixture.ts";
 
 const HOUR = 3600;
 const { privateKey: foreignKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
 
 /** Invalid tokens that resemble a token of the lab's owner, by their fault. */
-async function tokens({ app, lab }: World): Promise<Record<string, string>> {
+async function tokens({ app, lab }: MatrixFixture): Promise<Record<string, string>> {
   const { kid, publicKey, privateKey } = app.services.keys;
   const now = Math.floor(app.services.now().getTime() / 1000);
   const { id, username: name, tenant } = lab.owner;
@@ -54,7 +54,7 @@ async function tokens({ app, lab }: World): Promise<Record<string, string>> {
 }
 
 /** Invalid tokens of sessions of workloads that resemble the session of the lab's administrator. */
-async function workloadTokens({ app, lab, elsewhere }: World): Promise<Record<string, string>> {
+async function workloadTokens({ app, lab, elsewhere }: MatrixFixture): Promise<Record<string, string>> {
   const { kid, privateKey } = app.services.keys;
   const { id = "", token = "" } = lab.workloads.get("administrator") ?? {};
   const claims = decodeJwt(token);
@@ -82,7 +82,7 @@ async function workloadTokens({ app, lab, elsewhere }: World): Promise<Record<st
   };
 }
 
-async function expiredKey({ app, lab }: World): Promise<string> {
+async function expiredKey({ app, lab }: MatrixFixture): Promise<string> {
   const body = { name: "expired", expires_at: 30, role: "owner" };
   const { status, body: key } = await lab.owner.call("createApiKey", { body });
   expect(status).toBe(200);
@@ -94,7 +94,7 @@ async function expiredKey({ app, lab }: World): Promise<string> {
   return key.id;
 }
 
-async function deletedKey({ app, lab }: World): Promise<string> {
+async function deletedKey({ app, lab }: MatrixFixture): Promise<string> {
   const { token } = lab.owner;
   const created = await app.call("createApiKey", { token, body: { name: "deleted", expires_at: 30 } });
   const deleted = await app.call("deleteApiKey", { token, params: { key: "deleted" } });
@@ -103,15 +103,15 @@ async function deletedKey({ app, lab }: World): Promise<string> {
 }
 
 /** Invalid credentials (rules, sections 1, 2 and 3), by the reason why they are invalid. */
-export async function refusedCredentials(world: World): Promise<Record<string, Credentials>> {
-  const { app, lab, removed, pending } = world;
+export async function refusedCredentials(fixture: MatrixFixture): Promise<Record<string, Credentials>> {
+  const { app, lab, removed, pending } = fixture;
   const forLab = (user: typeof removed) => app.tokenOf({ ...user, tenant: lab.tenant });
   const unknown = randomUUID();
-  const tokensByName = Object.entries(await tokens(world)).map(([name, token]) => [
+  const tokensByName = Object.entries(await tokens(fixture)).map(([name, token]) => [
     `token ${name}`,
     { token },
   ]);
-  const workloads = Object.entries(await workloadTokens(world)).map(([name, token]) => [
+  const workloads = Object.entries(await workloadTokens(fixture)).map(([name, token]) => [
     `workload's token ${name}`,
     { token },
   ]);
@@ -125,8 +125,8 @@ export async function refusedCredentials(world: World): Promise<Record<string, C
     "unknown key": { apiKey: unknown },
     "malformed key": { apiKey: "' OR 1=1 --" },
     "a key's digest": { apiKey: digestOf(lab.keys.get("owner") ?? "") },
-    "expired key": { apiKey: await expiredKey(world) },
-    "deleted key": { apiKey: await deletedKey(world) },
+    "expired key": { apiKey: await expiredKey(fixture) },
+    "deleted key": { apiKey: await deletedKey(fixture) },
     "unknown key next to the owner's token": { apiKey: unknown, token: lab.owner.token },
   };
 }

@@ -1,6 +1,6 @@
 import type { operations, Role } from "@gatehouse-access/sdk/contract";
 import type { CallOptions } from "../testApp.ts";
-import type { World } from "./world.ts";
+import type { MatrixFixture } from "./fixture.ts";
 
 export type Id = keyof typeof operations;
 
@@ -10,8 +10,8 @@ export interface Sent extends CallOptions {
   readonly status: number | ((labRole: Role | null, owns: boolean) => number);
   /**
    * Set if the request changes something when its caller has access. `something`: the change affects other callers, so
-   * each caller needs a new world. `caller`: the request ends only the caller's own access, so all callers share one
-   * world.
+   * each caller needs a new fixture. `caller`: the request ends only the caller's own access, so all callers share one
+   * fixture.
    */
   readonly ends?: "something" | "caller";
 }
@@ -35,7 +35,7 @@ const mfa = { code: "000000", secret: "A".repeat(32), recovery_codes: ["AAAABBBB
  * Returns one request for each operation. The request passes as many checks as possible, but changes nothing: it refers
  * to a missing object or a missing tag, or uses a name that is taken. All its other values are valid.
  */
-export function requestsOf({ lab }: World): Record<Id, Sent> {
+export function requestsOf({ lab }: MatrixFixture): Record<Id, Sent> {
   const tenant = { tenant: lab.tenant };
   const uid = { uid: "0".repeat(64) };
   const member = { ...tenant, ...missingUser };

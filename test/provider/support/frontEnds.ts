@@ -12,25 +12,25 @@ import { Connection } from "../../../provider/service/connection.ts";
 import { opens } from "../../../provider/service/newConnection.ts";
 import { createClient, credentialsFromEnvironment } from "../../../sdk/index.ts";
 import { failureOf, type Message, PluginClient } from "../../support/pluginClient.ts";
-import { type DoorOptions, type FrontDoor, type ResourceName, StateChangedError } from "./door.ts";
-import { terraformDoor } from "./terraformDoor.ts";
+import { type FrontEnd, type FrontEndOptions, type ResourceName, StateChangedError } from "./frontEnd.ts";
+import { terraformFrontEnd } from "./terraformFrontEnd.ts";
 
 type Values = Record<string, unknown>;
 
 /** True if the tests use the Terraform provider: see vitest.config.ts. */
-export const isTerraform = process.env.TEST_FRONT_DOOR === "terraform";
+export const isTerraform = process.env.TEST_FRONT_END === "terraform";
 
 /** Functions that open each front end, by name, for tests that use several front ends. */
-export const doors = { dynamic: dynamicDoor, plugin: pluginDoor };
+export const frontEnds = { dynamic: dynamicFrontEnd, plugin: pluginFrontEnd };
 
-/** Opens the front end that TEST_FRONT_DOOR selects: dynamic providers (default), the plugin or Terraform. */
-export function openFrontEnd(options: DoorOptions): Promise<FrontDoor> {
-  if (isTerraform) return terraformDoor(options);
-  return process.env.TEST_FRONT_DOOR === "plugin" ? pluginDoor(options) : dynamicDoor(options);
+/** Opens the front end that TEST_FRONT_END selects: dynamic providers (default), the plugin or Terraform. */
+export function openFrontEnd(options: FrontEndOptions): Promise<FrontEnd> {
+  if (isTerraform) return terraformFrontEnd(options);
+  return process.env.TEST_FRONT_END === "plugin" ? pluginFrontEnd(options) : dynamicFrontEnd(options);
 }
 
 /** Calls the methods of the dynamic providers, without processes. */
-async function dynamicDoor({ env, stack, stateId, replace }: DoorOptions): Promise<FrontDoor> {
+async function dynamicFrontEnd({ env, stack, stateId, replace }: FrontEndOptions): Promise<FrontEnd> {
   const { GATEHOUSE_URL = "" } = env;
   const { credential } = credentialsFromEnvironment(env);
   const budget = 1000 * Number(env.GATEHOUSE_RETRY_TIMEOUT ?? "60");
@@ -98,7 +98,7 @@ async function dynamicDoor({ env, stack, stateId, replace }: DoorOptions): Promi
  * Calls the plugin through its protocol. Previews each step before it runs, and checks that the result matches the
  * preview.
  */
-async function pluginDoor({ env, stack, stateId, replace }: DoorOptions): Promise<FrontDoor> {
+async function pluginFrontEnd({ env, stack, stateId, replace }: FrontEndOptions): Promise<FrontEnd> {
   const urnOf = ({ type, name }: ResourceName) =>
     `urn:pulumi:${stack}::project::gatehouse:index:${type}::${name}`;
   const replaceUrns = definitions.flatMap(({ name: type }) => replace.map((name) => urnOf({ type, name })));

@@ -3,7 +3,7 @@ import { shared } from "../../support/shared.ts";
 import { OTHER_TENANT, UNIVERSE } from "./programs.ts";
 
 /** A test service that contains all tags, users and devices of UNIVERSE. */
-export interface World extends Fleet {
+export interface FilledFleet extends Fleet {
   /** The id of the namespace that the placeholder OTHER_TENANT represents. */
   readonly other: string;
   /** Replaces OTHER_TENANT in the inputs with the id of the second namespace. */
@@ -16,11 +16,11 @@ const MACS: readonly string[] = UNIVERSE.devices.Device;
 const nameOf = (mac: string) => `device-${mac.slice(-2)}`;
 
 /** Starts a service with users and a second namespace. Both namespaces have devices and tags. */
-export async function startWorld(): Promise<World> {
+export async function startFilledFleet(): Promise<FilledFleet> {
   const fleet = await startFleet(UNIVERSE.users);
   const { tenantId: other } = await fleet.client.createNamespace({ body: { name: "other" } });
   const tenants = [fleet.tenant, other];
-  for (const tenant of tenants) await furnish(fleet, tenant);
+  for (const tenant of tenants) await fill(fleet, tenant);
   return {
     ...fleet,
     other,
@@ -37,10 +37,10 @@ export async function startWorld(): Promise<World> {
   };
 }
 
-/** Starts one world for all tests of the surrounding block. */
-export const sharedWorld = (): World => shared(startWorld);
+/** Starts one fleet for all tests of the surrounding block. */
+export const sharedFilledFleet = (): FilledFleet => shared(startFilledFleet);
 
-async function furnish(fleet: Fleet, tenant: string): Promise<void> {
+async function fill(fleet: Fleet, tenant: string): Promise<void> {
   const { Device: _byMac, ...byName } = UNIVERSE.devices;
   for (const hostname of Object.values(byName).flat()) await fleet.enroll(hostname, undefined, tenant);
   for (const mac of MACS) await fleet.enroll(nameOf(mac), mac, tenant);

@@ -59,7 +59,7 @@ interface Answer {
 }
 
 /** A service, its users and devices, and the internal operations by which an SSH gateway asks for decisions. */
-export class TruthWorld {
+export class TruthService {
   readonly fleet: Fleet;
   readonly issuer: TestIssuer;
   readonly clock: SharedClock;
@@ -77,7 +77,7 @@ export class TruthWorld {
   readonly #agent = new Agent({ keepAlive: true, maxSockets: 8 });
 
   private constructor(
-    given: Pick<TruthWorld, "fleet" | "issuer" | "clock" | "uids" | "ids" | "namespace"> & {
+    given: Pick<TruthService, "fleet" | "issuer" | "clock" | "uids" | "ids" | "namespace"> & {
       readonly internal: string;
     },
     boss: Client,
@@ -93,7 +93,7 @@ export class TruthWorld {
   }
 
   /** Starts a service with users and devices, and the clock. */
-  static async start(): Promise<TruthWorld> {
+  static async start(): Promise<TruthService> {
     const issuer = await startIssuer();
     const clock = startClock();
     const fleet = await startFleet([], {
@@ -124,7 +124,7 @@ export class TruthWorld {
       credential: passwordCredential({ username: "boss", password: "correct-horse" }),
     });
     const { name: namespace } = await client.getNamespace({ params: { tenant } });
-    return new TruthWorld({ fleet, issuer, clock, uids, ids, namespace, internal }, boss);
+    return new TruthService({ fleet, issuer, clock, uids, ids, namespace, internal }, boss);
   }
 
   /** The uid of the device that is pending at the beginning of each round. */

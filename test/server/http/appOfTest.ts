@@ -9,7 +9,7 @@ type Start = Parameters<typeof startApp>;
  * Returns a proxy that test files can declare before a test starts. Each access uses the object that the current test
  * has started.
  */
-function standIn<T extends object>(what: string, current: () => T | undefined): T {
+function currentProxy<T extends object>(what: string, current: () => T | undefined): T {
   const ofNow = () => {
     const value = current();
     if (value === undefined) throw new Error(`${what} exists only while a test runs`);
@@ -35,7 +35,7 @@ function eachTest<T extends { stop(): Promise<void> }>(what: string, start: () =
     await current?.stop();
     current = undefined;
   });
-  return standIn(what, () => current);
+  return currentProxy(what, () => current);
 }
 
 /** Starts a service that stops when the calling test ends. */
@@ -49,13 +49,13 @@ export async function testApp(...how: Start): Promise<TestApp> {
 export const withApp = (...how: Start): TestApp => eachTest("a service", () => startApp(...how));
 
 /** Starts a separate service for each test. The user `ana` owns the namespace `lab` of this service. */
-export function withLab(...how: Start): { readonly app: TestApp; readonly ana: TestUser } {
+export function withAppAndUser(...how: Start): { readonly app: TestApp; readonly ana: TestUser } {
   const app = withApp(...how);
   let ana: TestUser | undefined;
   beforeEach(async () => {
     ana = await app.user("ana", "lab");
   });
-  return { app, ana: standIn("ana", () => ana) };
+  return { app, ana: currentProxy("ana", () => ana) };
 }
 
 /** The internal listener of each test's service. */
@@ -69,7 +69,7 @@ export function withSharedApp(...how: Start): TestApp {
     app = await startApp(...how);
   });
   afterAll(() => app?.stop());
-  return standIn("a service", () => app);
+  return currentProxy("a service", () => app);
 }
 
 /** Enables MFA for a user. `code` returns the code of the current time step, or of another time step. */

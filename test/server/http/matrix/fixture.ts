@@ -5,7 +5,7 @@ import { signWorkloadToken } from "../../../../server/http/access/tokens.ts";
 import { enrollProven, type TestApp, type TestUser } from "../testApp.ts";
 
 /** A namespace with a member, an API key and a trusted workload for each role, and a device. */
-export interface Place {
+export interface PreparedNamespace {
   readonly tenant: string;
   readonly owner: TestUser;
   /** Members by role. Their tokens are for this namespace. */
@@ -25,19 +25,19 @@ export interface TestWorkload {
 }
 
 /** Two unrelated namespaces, and users with limited access to them. */
-export interface World {
+export interface MatrixFixture {
   readonly app: TestApp;
-  readonly lab: Place;
-  readonly elsewhere: Place;
+  readonly lab: PreparedNamespace;
+  readonly elsewhere: PreparedNamespace;
   /** An administrator of the lab. This user owns the namespace `own`. */
   readonly guest: TestUser;
   readonly own: string;
-  readonly homeless: TestUser;
+  readonly outsider: TestUser;
   readonly pending: TestUser;
   readonly removed: TestUser;
 }
 
-let worlds = 0;
+let fixtures = 0;
 let devices = 0;
 
 /** Returns a MAC address that no device has. */
@@ -83,7 +83,7 @@ export async function makeWorkload(app: TestApp, { token, tenant }: TestUser, na
   return { id, token: (await signWorkloadToken(app.services, subject, last)).token } satisfies TestWorkload;
 }
 
-async function makePlace(app: TestApp, name: string): Promise<Place> {
+async function makePlace(app: TestApp, name: string): Promise<PreparedNamespace> {
   const owner = await app.user(`${name}-owner`, name);
   const { tenant } = owner;
   const members = new Map<Role, TestUser>([["owner", owner]]);
@@ -102,10 +102,10 @@ async function makePlace(app: TestApp, name: string): Promise<Place> {
   return { tenant, owner, members, keys, workloads, uid, deviceToken };
 }
 
-/** Creates a world. One service can have several separate worlds. */
-export async function makeWorld(app: TestApp): Promise<World> {
-  worlds += 1;
-  const name = (text: string) => `${text}${worlds}`;
+/** Creates a fixture. One service can have several separate fixtures. */
+export async function createFixture(app: TestApp): Promise<MatrixFixture> {
+  fixtures += 1;
+  const name = (text: string) => `${text}${fixtures}`;
   const lab = await makePlace(app, name("lab"));
   const elsewhere = await makePlace(app, name("elsewhere"));
   const guest = await app.user(name("guest"), name("guests"));
@@ -122,6 +122,6 @@ export async function makeWorld(app: TestApp): Promise<World> {
   const params = { tenant: lab.tenant, uid: removed.id };
   const removal = await lab.owner.call("removeMember", { params });
   expect(removal.status).toBe(200);
-  const homeless = await app.user(name("homeless"));
-  return { app, lab, elsewhere, guest, own: guest.tenant, homeless, pending, removed };
+  const outsider = await app.user(name("outsider"));
+  return { app, lab, elsewhere, guest, own: guest.tenant, outsider, pending, removed };
 }

@@ -5,7 +5,7 @@ import { PolicyProgram } from "./policyProgram.ts";
 import { newKey, spawnSsh, ssh } from "./sshFleet.ts";
 
 /** A service with an accepted device that is online, and the clock by which the service decides. */
-export interface ExpiryLab {
+export interface ExpiryService {
   /** The SSH ports of all instances of the service. */
   readonly ports: readonly number[];
   /** The login name and host name with which clients log in to the device. */
@@ -26,8 +26,8 @@ const MINUTE = 60_000;
  * Declares a key with an end, reviews and applies it, logs in on each instance, lets the key expire while the sessions
  * are open, and runs the program again.
  */
-export async function letKeyExpire(lab: ExpiryLab): Promise<void> {
-  const key = newKey(lab.folder, "temporary");
+export async function letKeyExpire(service: ExpiryService): Promise<void> {
+  const key = newKey(service.folder, "temporary");
   const end = new Date(Math.ceil(Date.now() / MINUTE) * MINUTE + 60 * MINUTE);
   const declared = {
     temporary: {
@@ -44,15 +44,15 @@ export async function letKeyExpire(lab: ExpiryLab): Promise<void> {
   };
   const program = new PolicyProgram();
   const withPolicy = (policy: object) =>
-    program.stack({ env: { ...lab.env, POLICY: JSON.stringify(policy) }, name: "dev", spawned: true });
+    program.stack({ env: { ...service.env, POLICY: JSON.stringify(policy) }, name: "dev", spawned: true });
   const run = async (args: readonly string[], code = 0, policy: object = declared) => {
     const result = await withPolicy(policy).run(args);
     expect(result.code, result.stdout + result.stderr).toBe(code);
     return result.stdout + result.stderr;
   };
   const expectLogins = async (code: number) => {
-    for (const port of lab.ports)
-      expect(await ssh({ to: lab.to, port, key, command: "true" })).toMatchObject({ code });
+    for (const port of service.ports)
+      expect(await ssh({ to: service.to, port, key, command: "true" })).toMatchObject({ code });
   };
   const until = `until ${end.toISOString().slice(0, 16).replace("T", " ")} UTC`;
   try {
@@ -62,8 +62,8 @@ export async function letKeyExpire(lab: ExpiryLab): Promise<void> {
     await run(["up", "--yes"]);
 
     const sessions = await Promise.all(
-      lab.ports.map(async (port) => {
-        const child = spawnSsh({ to: lab.to, port, key, command: "echo begun; exec cat" });
+      service.ports.map(async (port) => {
+        const child = spawnSsh({ to: service.to, port, key, command: "echo begun; exec cat" });
         let shown = "";
         child.stderr.on("data", (data) => {
           shown += String(data);
@@ -76,19 +76,19 @@ export async function letKeyExpire(lab: ExpiryLab): Promise<void> {
         return { ended, shown: () => shown };
       }),
     );
-    await lab.moveClock(end.getTime() - Date.now() - 5 * MINUTE);
+    await service.moveClock(end.getTime() - Date.now() - 5 * MINUTE);
     await expectLogins(0);
 
-    await lab.moveClock(end.getTime() - Date.now() + 5 * MINUTE);
+    await service.moveClock(end.getTime() - Date.now() + 5 * MINUTE);
     const moved = performance.now();
     await Promise.all(sessions.map(({ ended }) => ended));
-    expect(performance.now() - moved).toBeLessThan(lab.endsWithin);
+    expect(performance.now() - moved).toBeLessThan(service.endsWithin);
     for (const { shown } of sessions) expect(shown()).toContain("access was revoked");
     await expectLogins(255);
     // A clock that jumps backwards does not revive the access.
-    await lab.moveClock(0);
+    await service.moveClock(0);
     await expectLogins(255);
-    await lab.moveClock(end.getTime() - Date.now() + 5 * MINUTE);
+    await service.moveClock(end.getTime() - Date.now() + 5 * MINUTE);
 
     const next = await run(["up", "--yes"]);
     expect(next).toMatch(/PublicKey "temporary": expired \d+ minutes ago; delete these lines/);

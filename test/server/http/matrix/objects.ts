@@ -1,11 +1,11 @@
 import { generateKeyPairSync, randomBytes } from "node:crypto";
 import { expect } from "vitest";
 import { type CallOptions, enroll, type TestApp } from "../testApp.ts";
+import { type MatrixFixture, newMac, type PreparedNamespace } from "./fixture.ts";
 import type { Id } from "./requests.ts";
-import { newMac, type Place, type World } from "./world.ts";
 
 /** Identifiers of one object of each kind in a namespace, in the form that paths use. */
-export interface Furniture {
+export interface NamespaceObjects {
   readonly device: string;
   readonly container: string;
   readonly tag: string;
@@ -30,7 +30,11 @@ function newPublicKey(): string {
 }
 
 /** Creates one object of each kind in a namespace. */
-export async function furnish({ app }: World, place: Place, name: string): Promise<Furniture> {
+export async function createObjects(
+  { app }: MatrixFixture,
+  place: PreparedNamespace,
+  name: string,
+): Promise<NamespaceObjects> {
   const { token } = place.owner;
   const create = async (id: Id, options: CallOptions) => {
     const answer = await app.call(id, { token, ...options });
@@ -86,15 +90,19 @@ async function makeSession(app: TestApp, tenantId: string, deviceUid: string): P
 }
 
 /** Returns the body of an operation's request, with the identifiers that the body must contain. */
-export function bodyFor(id: Id, body: unknown, { device, session }: Furniture): unknown {
+export function bodyFor(id: Id, body: unknown, { device, session }: NamespaceObjects): unknown {
   if (id === "closeSession") return { device };
   return id === "recordSession" ? { ...(body as object), uid: session } : body;
 }
 
 /** Returns the path parameters of an operation, with the identifiers of the objects. */
-export function paramsFor(id: Id, names: readonly string[], furniture: Furniture): Record<string, string> {
+export function paramsFor(
+  id: Id,
+  names: readonly string[],
+  objects: NamespaceObjects,
+): Record<string, string> {
   const { device, container, tag, fingerprint, rule, key, member, session, tunnel, connector, workload } =
-    furniture;
+    objects;
   const kinds = { Member: member, Container: container, Session: session, connector };
   const uid = Object.entries(kinds).find(([kind]) => id.includes(kind))?.[1] ?? device;
   const all: Record<string, string> = {

@@ -11,7 +11,7 @@ import type { TestService } from "../support/service.ts";
 export type Dictionaries = Readonly<Record<string, readonly string[]>>;
 
 /** The credentials and values of the service under test. */
-export interface World {
+export interface FuzzedService {
   readonly ownerToken: string;
   readonly administratorKey: string;
   readonly dictionaries: Dictionaries;
@@ -75,7 +75,7 @@ async function inTurn<T>(create: (number: number) => Promise<T>, count = numbers
 }
 
 /** Sets up a service with an owner, and with objects of every kind in the owner's namespace. */
-export async function createWorld(service: TestService): Promise<World> {
+export async function prepareService(service: TestService): Promise<FuzzedService> {
   const login = await service.setup();
   const client = createClient({ url: service.url, credential: passwordCredential(login) });
   try {

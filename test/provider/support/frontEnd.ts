@@ -8,7 +8,7 @@ export interface ResourceName {
 }
 
 /** Options of a run. */
-export interface DoorOptions {
+export interface FrontEndOptions {
   readonly env: Readonly<Record<string, string>>;
   readonly stack: string;
   /** The id of the state, which is the same for all resources in it. */
@@ -20,13 +20,13 @@ export interface DoorOptions {
 }
 
 /** An object as the state contains it: its id and the resource's outputs. */
-export interface Made {
+export interface CreatedObject {
   readonly id: string;
   readonly outputs: Values;
 }
 
 /** An object as a refresh reads it. */
-export interface Read extends Made {
+export interface Read extends CreatedObject {
   /** The inputs that correspond to the object. Undefined if the front end returns none. */
   readonly inputs?: Values;
 }
@@ -43,7 +43,7 @@ export interface Difference {
  * The provider calls of one engine run. All three front ends (dynamic providers, plugin, Terraform) implement them.
  * Secrets are in plaintext, as in a decrypted state.
  */
-export interface FrontDoor {
+export interface FrontEnd {
   check(
     resource: ResourceName,
     olds: Values,
@@ -52,7 +52,7 @@ export interface FrontDoor {
   /** Returns the kind of the change. Returns undefined if nothing has changed. */
   diff(resource: ResourceName, id: string, outputs: Values, inputs: Values): Promise<Difference | undefined>;
   /** @throws StateChangedError if the creation fails but still changes the state */
-  create(resource: ResourceName, inputs: Values): Promise<Made>;
+  create(resource: ResourceName, inputs: Values): Promise<CreatedObject>;
   /** @throws StateChangedError if the update fails but still changes the state */
   update(resource: ResourceName, id: string, outputs: Values, inputs: Values): Promise<Values>;
   read(resource: ResourceName, id: string, outputs: Values): Promise<Read | undefined>;
@@ -64,9 +64,9 @@ export interface FrontDoor {
 export class StateChangedError extends Error {
   override readonly name = "StateChangedError";
   /** The object in the state after the failed step. Undefined if the resource is no longer in the state. */
-  readonly now: Made | undefined;
+  readonly now: CreatedObject | undefined;
 
-  constructor(message: string, now: Made | undefined) {
+  constructor(message: string, now: CreatedObject | undefined) {
     super(message);
     this.now = now;
   }

@@ -8,7 +8,13 @@ import { TerraformProvider } from "../../../provider/providers/terraform/terrafo
 import type { ResourceDefinition } from "../../../provider/resources/definition.ts";
 import { definitions } from "../../../provider/resources/index.ts";
 import { snake, typeOf } from "../../terraform/support/configurations.ts";
-import { type DoorOptions, type FrontDoor, type Made, type ResourceName, StateChangedError } from "./door.ts";
+import {
+  type CreatedObject,
+  type FrontEnd,
+  type FrontEndOptions,
+  type ResourceName,
+  StateChangedError,
+} from "./frontEnd.ts";
 import {
   type Attribute,
   attributeOf,
@@ -162,7 +168,7 @@ const attributeNames = ({ inputs, outputs }: ResourceDefinition): string[] => [
  * Terraform performs a replacement: it destroys the old object before it creates the new one, unless the provider does
  * both in one update. Each step has new secrets, and the outputs contain them in addition to the state.
  */
-export async function terraformDoor({ env, replace, force = [] }: DoorOptions): Promise<FrontDoor> {
+export async function terraformFrontEnd({ env, replace, force = [] }: FrontEndOptions): Promise<FrontEnd> {
   const [planning, applying, next] = [new Provider(env), new Provider(env), new Provider(env)];
   const { provider: settings, kinds } = await schemasOf(planning);
   const configure = (provider: Provider) =>
@@ -229,7 +235,7 @@ export async function terraformDoor({ env, replace, force = [] }: DoorOptions): 
   };
 
   /** Returns the state of an object. The provider upgrades the state from JSON. */
-  const priorOf = async (kind: Kind, { id, outputs }: Made): Promise<Row> => {
+  const priorOf = async (kind: Kind, { id, outputs }: CreatedObject): Promise<Row> => {
     const { typeName, attributes } = kind;
     const row = { ...rowOf(attributes, outputs), id };
     const json = Buffer.from(JSON.stringify(row));
@@ -278,7 +284,7 @@ export async function terraformDoor({ env, replace, force = [] }: DoorOptions): 
     inputs: Values,
     change: Change,
     before: Values,
-  ): Promise<Made> => {
+  ): Promise<CreatedObject> => {
     const kind = kindOf(resource);
     const { typeName, attributes } = kind;
     const { prior, isRequested, isRecreated } = change;
@@ -436,7 +442,7 @@ export async function terraformDoor({ env, replace, force = [] }: DoorOptions): 
  * Converts a row of attributes to the test harness's form of a state object. Adds the object's secrets, and keeps its
  * taint.
  */
-function stateOf({ attributes }: Kind, row: Row, before: Values, secrets?: Row): Made {
+function stateOf({ attributes }: Kind, row: Row, before: Values, secrets?: Row): CreatedObject {
   const { id, ...values } = valuesOf(attributes, row);
   const names = attributes.filter(({ writeOnly }) => writeOnly).map(({ name }) => name);
   const kept = names.map((name) => {

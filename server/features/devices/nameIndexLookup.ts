@@ -13,12 +13,16 @@ const MOST = 12;
  * Returns an index lookup for a search by part of a device name. The lookup may also find devices whose names do not
  * contain the text. Returns undefined if no index supports the text.
  */
-export function nameLead({ db }: Pick<Services, "db">, tenantId: string, part: string): Lead | undefined {
+export function nameIndexLookup(
+  { db }: Pick<Services, "db">,
+  tenantId: string,
+  part: string,
+): Lead | undefined {
   switch (providerOf(db)) {
     case "sqlite":
-      return leadOnSqlite(part);
+      return lookupOnSqlite(part);
     case "postgres":
-      return leadOnPostgresql(tenantId, part);
+      return lookupOnPostgresql(tenantId, part);
     default:
       return undefined;
   }
@@ -28,7 +32,7 @@ export function nameLead({ db }: Pick<Services, "db">, tenantId: string, part: s
  * Returns an index lookup in the table that `nameIndex.ts` creates. The lookup searches the names of all namespaces. It
  * finds the names that contain all trigrams of the text, in any order.
  */
-function leadOnSqlite(part: string): Lead | undefined {
+function lookupOnSqlite(part: string): Lead | undefined {
   const characters = [...part];
   const trigrams = characters.slice(2).map((_, start) => characters.slice(start, start + 3).join(""));
   if (trigrams.length === 0) return undefined;
@@ -44,7 +48,7 @@ function leadOnSqlite(part: string): Lead | undefined {
  * without three adjacent letters or digits, because PostgreSQL would read the whole index, with the names of all
  * namespaces.
  */
-function leadOnPostgresql(tenantId: string, part: string): Lead | undefined {
+function lookupOnPostgresql(tenantId: string, part: string): Lead | undefined {
   if (!/[a-z0-9]{3}/i.test(part)) return undefined;
   return {
     candidates: sql`SELECT "Device"."uid" AS candidate FROM "Device"
