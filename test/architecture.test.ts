@@ -1,9 +1,8 @@
 import { globSync, lstatSync, readdirSync, readFileSync } from "node:fs";
 import { basename, dirname, join, relative, resolve } from "node:path";
 import { describe, expect, it } from "vitest";
-import { kindsWith } from "../provider/kinds/index.ts";
 import { IMPORTED_KINDS } from "../provider/resources/importedKinds.ts";
-import { definitions } from "../provider/resources/index.ts";
+import { definitions, definitionsByName, kindsWith } from "../provider/resources/index.ts";
 import { ofBuilt } from "./projects.ts";
 
 const ROOT = resolve(import.meta.dirname, "..");
@@ -59,6 +58,7 @@ describe("the imports between packages and folders", () => {
     ["server", from("provider", "agent", "@gatehouse-access/provider", "@pulumi/pulumi")],
     ["agent", from("server", "provider", "@gatehouse-access/server", "@gatehouse-access/provider")],
     ["provider", from("server", "@gatehouse-access/server")],
+    ["provider/model", from("@pulumi/pulumi")],
     ["provider/resources", from("@pulumi/pulumi")],
     // The engine imports nothing that depends on the service. From the SDK it imports only the errors, the JSON
     // reader, the promises and the times.
@@ -120,22 +120,22 @@ const modules: Readonly<Record<string, Module>> = {
     common: filesOf("provider", "index.ts"),
     folders: {
       service: [],
-      resources: ["service"],
-      lifecycle: ["resources", "service"],
+      model: ["engine", "service"],
+      resources: ["engine", "model", "service"],
+      lifecycle: ["model", "service"],
       engine: [],
-      terraform: ["engine", "resources"],
-      kinds: ["engine", "resources", "service"],
-      estate: ["engine", "kinds", "lifecycle", "resources", "service"],
-      plan: ["engine", "estate", "kinds", "lifecycle", "resources", "service", "terraform"],
-      access: ["estate", "kinds"],
-      privileges: ["access", "estate", "kinds", "resources"],
+      terraform: ["engine", "model", "resources"],
+      namespace: ["engine", "lifecycle", "model", "resources", "service"],
+      plan: ["engine", "lifecycle", "model", "namespace", "resources", "service", "terraform"],
+      access: ["model", "namespace", "resources"],
+      privileges: ["access", "model", "namespace", "resources"],
       map: ["access", "import"],
-      policyTests: ["access", "estate", "kinds", "resources", "service"],
+      policyTests: ["access", "model", "namespace", "resources", "service"],
       review: [
         "engine",
-        "estate",
-        "kinds",
         "lifecycle",
+        "model",
+        "namespace",
         "plan",
         "policyTests",
         "privileges",
@@ -146,21 +146,22 @@ const modules: Readonly<Record<string, Module>> = {
       providers: [
         "access",
         "engine",
-        "estate",
         "helpers",
         "lifecycle",
+        "model",
+        "namespace",
         "resources",
         "schemas",
         "service",
         "terraform",
       ],
-      import: ["engine", "estate", "helpers", "kinds", "resources", "terraform"],
+      import: ["engine", "helpers", "model", "namespace", "resources", "terraform"],
       drift: [
         "engine",
-        "estate",
         "import",
-        "kinds",
         "lifecycle",
+        "model",
+        "namespace",
         "plan",
         "privileges",
         "resources",
@@ -169,15 +170,15 @@ const modules: Readonly<Record<string, Module>> = {
         "terraform",
       ],
       revisions: ["engine"],
-      verify: ["access", "engine", "estate", "kinds", "service"],
+      verify: ["access", "engine", "model", "namespace", "resources", "service"],
       cli: [
         "access",
         "drift",
         "engine",
-        "estate",
         "import",
-        "kinds",
         "map",
+        "model",
+        "namespace",
         "plan",
         "policyTests",
         "providers",
@@ -307,7 +308,8 @@ describe("the names of kinds of objects", () => {
   it("are written in few places of the provider outside the definitions", () => {
     const files = sources("provider").filter(
       (file) =>
-        !file.startsWith("provider/resources/") && !file.startsWith("provider/providers/dynamic/generated/"),
+        !/^provider\/(model|resources)\//.test(file) &&
+        !file.startsWith("provider/providers/dynamic/generated/"),
     );
     const places = files.flatMap((file) =>
       (readFileSync(join(ROOT, file), "utf8").match(literals) ?? []).map((literal) => `${file} ${literal}`),
@@ -318,6 +320,13 @@ describe("the names of kinds of objects", () => {
       'provider/map/accessMapHtml.ts "Tag"',
     ]);
     expect(places.length).toBeLessThanOrEqual(24);
+  });
+
+  it("in the index are the names of the definitions", () => {
+    const renamed = Object.entries(definitionsByName).filter(
+      ([name, definition]) => definition.name !== name,
+    );
+    expect(renamed).toEqual([]);
   });
 
   it("of import's help are the kinds that an import declares", () => {

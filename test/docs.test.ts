@@ -7,11 +7,10 @@ import { z } from "zod";
 import { pages, schemaFiles } from "../docs/generate/pages.ts";
 import { policyTestExamples } from "../docs/generate/policyTestApiPage.ts";
 import { requestSentences, SENTENCES_FILE } from "../docs/generate/requestSentences.ts";
-import { kindsWith } from "../provider/kinds/index.ts";
+import { defineResource, optional, output } from "../provider/model/definition.ts";
 import { classSource } from "../provider/providers/generate/classSource.ts";
 import { exampleOf } from "../provider/providers/generate/exampleOf.ts";
-import { defineResource, optional, output } from "../provider/resources/definition.ts";
-import { definitions } from "../provider/resources/index.ts";
+import { definitions, kindsWith } from "../provider/resources/index.ts";
 
 const texts = await pages();
 

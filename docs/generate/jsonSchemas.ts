@@ -30,7 +30,7 @@ export const jsonDocuments: readonly JsonDocument[] = (
     ["drift-notice", "DriftNotice", "drift/driftNotice", "drift --notify json"],
     ["verify", "Verification", "verify/verification", "verify --json"],
     ["expire", "ExpireReport", "drift/expire", "expire --json"],
-    ["coverage", "NamespaceCoverage", "estate/coverage", "coverage --json"],
+    ["coverage", "NamespaceCoverage", "namespace/coverage", "coverage --json"],
     ["policy-tests", "TestedNamespace", "review/testedNamespace", "test --json"],
     ["access", "AccessReport", "access/answer", "access --json"],
     ["access-evidence", "AccessEvidence", "access/evidence", "access --report <file>.json"],

@@ -1,16 +1,16 @@
 import { ENGINE_DIFFERENCES, UNSUPPORTED } from "../../provider/engine/engineDifferences.ts";
-import { packageVersion } from "../../provider/packageFile.ts";
-import { functions } from "../../provider/providers/functions.ts";
-import { idSentence } from "../../provider/providers/generate/classSource.ts";
-import { exampleOf, pluginExamplesOf } from "../../provider/providers/generate/exampleOf.ts";
-import { pulumiSchema } from "../../provider/providers/generate/pluginSchema.ts";
 import {
   type InputField,
   jsonSchema,
   type OutputField,
   type ResourceDefinition,
   type Schema,
-} from "../../provider/resources/definition.ts";
+} from "../../provider/model/definition.ts";
+import { packageVersion } from "../../provider/packageFile.ts";
+import { functions } from "../../provider/providers/functions.ts";
+import { idSentence } from "../../provider/providers/generate/classSource.ts";
+import { exampleOf, pluginExamplesOf } from "../../provider/providers/generate/exampleOf.ts";
+import { pulumiSchema } from "../../provider/providers/generate/pluginSchema.ts";
 import { definitions } from "../../provider/resources/index.ts";
 import {
   acceptedCredentials,

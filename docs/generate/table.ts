@@ -1,4 +1,4 @@
-import type { Schema } from "../../provider/resources/definition.ts";
+import type { Schema } from "../../provider/model/definition.ts";
 
 /** Returns a table in Markdown. */
 export function table(head: readonly string[], rows: readonly (readonly string[])[]): string {

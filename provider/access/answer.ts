@@ -15,7 +15,7 @@ import {
   type SubjectFacts,
   subjectFacts,
 } from "@gatehouse-access/sdk/policy";
-import type { NamespaceState } from "../kinds/namespaceState.ts";
+import type { NamespaceState } from "../namespace/namespaceState.ts";
 import {
   CONDITIONS,
   capitalized,

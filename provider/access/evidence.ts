@@ -1,4 +1,5 @@
 import { type Outcome, subjectFacts } from "@gatehouse-access/sdk/policy";
+import type { Deciding } from "../model/kind.ts";
 import {
   type Exception,
   exceptionFor,
@@ -6,12 +7,11 @@ import {
   type OwnResource,
   shownObject,
   type UnmanagedObject,
-} from "../estate/coverage.ts";
-import { type Inventory, type LiveObject, watchedIn } from "../estate/liveObjects.ts";
-import { kindsWith } from "../kinds/index.ts";
-import type { Deciding } from "../kinds/kind.ts";
-import type { NamespaceState } from "../kinds/namespaceState.ts";
+} from "../namespace/coverage.ts";
+import { type Inventory, type LiveObject, watchedIn } from "../namespace/liveObjects.ts";
+import type { NamespaceState } from "../namespace/namespaceState.ts";
 import { packageVersion } from "../packageFile.ts";
+import { kindsWith } from "../resources/index.ts";
 import { urnName, urnScope } from "../urn.ts";
 import { type AccessGrant, type AccessReport, accessRows } from "./answer.ts";
 import { type AccessInquiry, accessView, evaluatedLines } from "./inquiry.ts";

@@ -16,9 +16,9 @@ import {
   readAddress,
   type SshIdentity,
 } from "@gatehouse-access/sdk/policy";
-import { evaluatedFor } from "../estate/readNamespace.ts";
-import { membersOf } from "../kinds/member.ts";
-import type { NamespaceState } from "../kinds/namespaceState.ts";
+import type { NamespaceState } from "../namespace/namespaceState.ts";
+import { evaluatedFor } from "../namespace/readNamespace.ts";
+import { membersOf } from "../resources/member/index.ts";
 import {
   byText,
   counted,

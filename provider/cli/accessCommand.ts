@@ -3,8 +3,8 @@ import { type Command, Option } from "commander";
 import type { AccessEvidence } from "../access/evidence.ts";
 import type { AccessFlags, AccessInquiry } from "../access/inquiry.ts";
 import { EngineError, fileError, openStack, writeDurably } from "../engine/index.ts";
-import type { OwnResource } from "../estate/coverage.ts";
-import type { NamespaceState } from "../kinds/namespaceState.ts";
+import type { OwnResource } from "../namespace/coverage.ts";
+import type { NamespaceState } from "../namespace/namespaceState.ts";
 import type { Connection } from "../service/connection.ts";
 import { printable } from "../words.ts";
 import { type ActionOf, BLOCKED, type CommandOutput, type Io } from "./commandOutput.ts";
@@ -98,7 +98,7 @@ export function addAccessCommand(program: Command, action: ActionOf): void {
 async function access(io: Io, { json, csv, ...flags }: Flags): Promise<CommandOutput> {
   const { accessAnswer } = await import("../access/answer.ts");
   const { accessInquiry } = await import("../access/inquiry.ts");
-  const { readNamespace } = await import("../estate/readNamespace.ts");
+  const { readNamespace } = await import("../namespace/readNamespace.ts");
   const inquiry = accessInquiry(flags, json ? "json" : csv ? "csv" : "text");
   if (flags.report !== undefined) return report(io, flags, flags.report, inquiry);
   const { terraform, configuration } = await planOrConfiguration(io, flags.folder, flags);
@@ -154,8 +154,8 @@ async function report(
 ): Promise<CommandOutput> {
   const { accessEvidence } = await import("../access/evidence.ts");
   const { EVIDENCE_FORMATS } = await import("../access/evidenceReport.ts");
-  const { readExceptions } = await import("../estate/coverage.ts");
-  const { readNamespace } = await import("../estate/readNamespace.ts");
+  const { readExceptions } = await import("../namespace/coverage.ts");
+  const { readNamespace } = await import("../namespace/readNamespace.ts");
   const render = EVIDENCE_FORMATS[extname(file).toLowerCase()];
   if (!render) {
     const extensions = Object.keys(EVIDENCE_FORMATS).join(", ");

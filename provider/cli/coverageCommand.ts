@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { EngineError } from "../engine/index.ts";
-import type { NamespaceCoverage, OwnResource, UnmanagedObject } from "../estate/coverage.ts";
+import type { NamespaceCoverage, OwnResource, UnmanagedObject } from "../namespace/coverage.ts";
 import { printable } from "../words.ts";
 import { type ActionOf, BLOCKED, type CommandOutput, type Io } from "./commandOutput.ts";
 import { addStackFlags, JSON_RESULT, type StackFlags } from "./flags.ts";
@@ -47,9 +47,9 @@ async function coverage(io: Io, folder: string, flags: Flags): Promise<CommandOu
   const { connection, tenant } = service;
   try {
     const result = await withReleaseNote(io, connection, async () => {
-      const { watchedIn } = await import("../estate/liveObjects.ts");
-      const { readNamespace } = await import("../estate/readNamespace.ts");
-      const { coverageOf, ManagedObjects, readExceptions } = await import("../estate/coverage.ts");
+      const { watchedIn } = await import("../namespace/liveObjects.ts");
+      const { readNamespace } = await import("../namespace/readNamespace.ts");
+      const { coverageOf, ManagedObjects, readExceptions } = await import("../namespace/coverage.ts");
       if (tenant === undefined) throw missingNamespace(await resourcesOf(stack, connection));
       io.stderr.write(`Namespace: ${service.text}\n`);
       // If the credential may not read the namespace, the lists below report this. If the namespace does not exist, the
@@ -103,7 +103,7 @@ function missingNamespace(resources: readonly OwnResource[]): EngineError {
 
 async function coverageText({ stdout, env }: Io, coverage: NamespaceCoverage): Promise<string> {
   const { sectionLines } = await import("../review/report/text.ts");
-  const { expiredSentence } = await import("../estate/expired.ts");
+  const { expiredSentence } = await import("../namespace/expired.ts");
   const c = colors(stdout, env);
   const { managed, total, percent, kinds, unmanaged, expired, unknown } = coverage;
   return [

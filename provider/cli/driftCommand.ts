@@ -3,7 +3,7 @@ import type { NotedRun, NoticeKept } from "../drift/driftNotice.ts";
 import { type DriftReport, isDrift, type UnmanagedMode } from "../drift/driftReport.ts";
 import type { DriftSearch, FoundDrift } from "../drift/findDrift.ts";
 import { EngineError, type Plan, readProject, typeName, withoutValues } from "../engine/index.ts";
-import type { OwnResource } from "../estate/coverage.ts";
+import type { OwnResource } from "../namespace/coverage.ts";
 import type { TestedNamespace } from "../review/testedNamespace.ts";
 import type { Connection } from "../service/connection.ts";
 import { urnName } from "../urn.ts";
@@ -128,7 +128,7 @@ async function drift(io: Io, folder: string, flags: Flags): Promise<CommandOutpu
     const { settings, provider, isProjectNamed, notes } = terraform;
     const { findDrift } = await import("../drift/findDrift.ts");
     const { liveReader } = await import("../drift/liveReader.ts");
-    const { ownResources } = await import("../estate/coverage.ts");
+    const { ownResources } = await import("../namespace/coverage.ts");
     const find = async (connection: Connection) => {
       const { url } = connection.client;
       const live = await terraform.compareWithLive(url, liveReader(connection));
@@ -210,7 +210,7 @@ async function managedOrExcepted(
   stack: string,
   connection: Connection,
 ): Promise<Pick<DriftSearch, "others" | "exceptions" | "seen">> {
-  const { readExceptions } = await import("../estate/coverage.ts");
+  const { readExceptions } = await import("../namespace/coverage.ts");
   const { KeptFile, keptPath } = await import("../drift/KeptFile.ts");
   return {
     others: await otherResources(io, folder, flags, connection),
@@ -260,7 +260,7 @@ async function repair(
 ): Promise<boolean> {
   const { declarationsOf, removable, removeObjects, restorable } = await import("../drift/repair.ts");
   const { printable } = await import("../words.ts");
-  const { objectText } = await import("../estate/liveObjects.ts");
+  const { objectText } = await import("../namespace/liveObjects.ts");
   const c = colors(progress, io.env);
   progress.write(`${await driftText(io, report)}\n`);
   const objects = flags.unmanaged === "fail" ? unmanaged : [];

@@ -85,7 +85,7 @@ async function expireOn(
   connection: Connection,
 ): Promise<CommandOutput<ExpireReport>> {
   const { findExpired, removeExpired } = await import("../drift/expire.ts");
-  const { objectText } = await import("../estate/liveObjects.ts");
+  const { objectText } = await import("../namespace/liveObjects.ts");
   const others = await otherResources(io, folder, flags, connection);
   const search = { connection, resources, others, notEvaluated };
   let found = await findExpired(search);
@@ -115,7 +115,7 @@ async function expiredText(
   { objects, notEvaluated }: Pick<ExpireReport, "objects" | "notEvaluated">,
 ): Promise<string> {
   const { sectionLines } = await import("../review/report/text.ts");
-  const { expiredSentence } = await import("../estate/expired.ts");
+  const { expiredSentence } = await import("../namespace/expired.ts");
   const c = colors(stdout, env);
   const left = objects.filter(isLeft).length;
   const summary =

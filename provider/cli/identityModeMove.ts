@@ -1,6 +1,5 @@
 import { sshAccessModeOf } from "@gatehouse-access/sdk";
 import { EngineError } from "../engine/index.ts";
-import { type Declarable, declarable, type LiveObject } from "../estate/liveObjects.ts";
 import {
   accessPoliciesFor,
   type EnrolledKey,
@@ -9,8 +8,9 @@ import {
   type PolicyInputs,
   type RefusalOf,
 } from "../import/accessPolicies.ts";
-import { readRules } from "../kinds/firewallRule.ts";
-import type { ResourceDefinition } from "../resources/definition.ts";
+import type { ResourceDefinition } from "../model/definition.ts";
+import { type Declarable, declarable, type LiveObject } from "../namespace/liveObjects.ts";
+import { readRules } from "../resources/firewallRule.ts";
 import { definitionsByName } from "../resources/index.ts";
 import { sshFingerprintOf } from "../resources/publicKey.ts";
 import type { Connection } from "../service/connection.ts";

@@ -13,8 +13,8 @@ import {
   stackFilePath,
   typeName,
 } from "../engine/index.ts";
-import type { LiveObject, Undeclarable } from "../estate/liveObjects.ts";
 import { FORMATS, type Format, type Program, type ProgramFile } from "../import/model.ts";
+import type { LiveObject, Undeclarable } from "../namespace/liveObjects.ts";
 import { IMPORTED_KINDS } from "../resources/importedKinds.ts";
 import type { Connection } from "../service/connection.ts";
 import type { Namespace } from "../service/listings.ts";
@@ -131,7 +131,7 @@ async function importing(io: Io, flags: Flags): Promise<CommandOutput> {
   }
   const live = await withConnection(io, new Map(), (connection) => readNamespace(io, connection, flags));
   const { name: namespace, tenant, service, accessUnknown, inventory, move } = live;
-  const { declarable } = await import("../estate/liveObjects.ts");
+  const { declarable } = await import("../namespace/liveObjects.ts");
   const { writeProgram } = await import("../import/writeProgram.ts");
   const { yamlText } = await import("../import/yaml.ts");
   const { withSubjectName } = await import("../import/accessPolicies.ts");
@@ -265,8 +265,8 @@ async function readNamespace(
   connection: Connection,
   { tenant, only, toIdentityMode }: Flags,
 ) {
-  const { inventoryOf } = await import("../estate/liveObjects.ts");
-  const { accessUnknownIn } = await import("../estate/readNamespace.ts");
+  const { inventoryOf } = await import("../namespace/liveObjects.ts");
+  const { accessUnknownIn } = await import("../namespace/readNamespace.ts");
   const { definitionsByName } = await import("../resources/index.ts");
   const { namespaceOf } = await import("../service/lookups.ts");
   const { tenantId } = await import("@gatehouse-access/sdk/contract");

@@ -1,6 +1,6 @@
 import type { StateResource } from "../engine/index.ts";
 import { UNKNOWN } from "../engineMarks.ts";
-import type { OwnResource } from "../estate/coverage.ts";
+import type { OwnResource } from "../namespace/coverage.ts";
 import type { TerraformPlan } from "../plan/terraform/readTerraformPlan.ts";
 import { type Connection, isSameService } from "../service/connection.ts";
 
@@ -30,7 +30,7 @@ export async function resourcesOutside(
   own: readonly OwnResource[],
 ): Promise<ReadonlyMap<string, number>> {
   if (own.length === 0) return new Map();
-  const { namespacesUsedBy } = await import("../estate/coverage.ts");
+  const { namespacesUsedBy } = await import("../namespace/coverage.ts");
   const others = new Map(namespacesUsedBy(own));
   others.delete(tenant);
   return others;
@@ -41,7 +41,7 @@ export async function terraformResources(
   { plan, resources }: Pick<TerraformPlan, "plan" | "resources">,
   service: string,
 ): Promise<OwnResource[]> {
-  const { ownResources } = await import("../estate/coverage.ts");
+  const { ownResources } = await import("../namespace/coverage.ts");
   const urls = new Map(plan.steps.map(({ urn, before, after }) => [urn, (before ?? after)?.provider?.url]));
   const isHere = ({ urn }: StateResource) => {
     const url = urls.get(urn);

@@ -1,7 +1,7 @@
 import { relative, resolve } from "node:path";
 import type { Command } from "commander";
 import { EngineError, fileError, type Plan } from "../engine/index.ts";
-import type { OwnResource } from "../estate/coverage.ts";
+import type { OwnResource } from "../namespace/coverage.ts";
 import { policyTestFiles } from "../policyTests/policyFiles.ts";
 import type {
   EvaluatedCases,

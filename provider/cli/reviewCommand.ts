@@ -137,7 +137,7 @@ async function review(given: Io, folder: string, flags: Flags): Promise<CommandO
       onService,
       configuration,
       async (connection) => {
-        const { ManagedObjects, readExceptions } = await import("../estate/coverage.ts");
+        const { ManagedObjects, readExceptions } = await import("../namespace/coverage.ts");
         const others = await otherResources(onService, folder, flags, connection);
         const elsewhere = { managed: new ManagedObjects(others), exceptions: await readExceptions(folder) };
         return reviewPlan(connection, plan, { ...options, elsewhere });

@@ -1,6 +1,6 @@
 import { Argument, type Command } from "commander";
 import { EngineError, type Result, type Stack, summarize, urnName } from "../engine/index.ts";
-import type { OwnResource } from "../estate/coverage.ts";
+import type { OwnResource } from "../namespace/coverage.ts";
 import type { Connection } from "../service/connection.ts";
 import { printable } from "../words.ts";
 import { type ActionOf, type CommandOutput, type Io, runOutput } from "./commandOutput.ts";
@@ -50,7 +50,7 @@ function rotate(io: Io, names: readonly string[], flags: Flags): Promise<Command
   return withStack(io, flags.folder, { ...flags, isWriting: true }, async (running) => {
     const { stack, service } = running;
     const { connection } = requireService(service);
-    const { ownResources } = await import("../estate/coverage.ts");
+    const { ownResources } = await import("../namespace/coverage.ts");
     const { definitionsByName } = await import("../resources/index.ts");
     const keys = ownResources(await requireResources(stack), connection.client.url).filter(
       (resource) => resource.definition === definitionsByName.ApiKey && !resource.delete,

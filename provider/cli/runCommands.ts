@@ -193,8 +193,8 @@ export async function applyProgram(
 
 /** Prints the objects that the stack declared earlier and that its state does not contain. */
 async function reportForgotten(progress: Output, stack: Stack, { connection }: Service): Promise<void> {
-  const { objectText } = await import("../estate/liveObjects.ts");
-  const { forgottenObjects } = await import("../estate/forgotten.ts");
+  const { objectText } = await import("../namespace/liveObjects.ts");
+  const { forgottenObjects } = await import("../namespace/forgotten.ts");
   // The run has changed objects, possibly in another process.
   await connection.forget();
   for (const object of await forgottenObjects(connection, await resourcesOf(stack, connection), stack)) {

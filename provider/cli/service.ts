@@ -8,7 +8,7 @@ import {
   StackSelectionError,
   type StateResource,
 } from "../engine/index.ts";
-import type { OwnResource } from "../estate/coverage.ts";
+import type { OwnResource } from "../namespace/coverage.ts";
 import type { Connection, FrontEnd, Home } from "../service/connection.ts";
 import { printable } from "../words.ts";
 import type { Io } from "./commandOutput.ts";
@@ -326,7 +326,7 @@ export function addWithStackFlag(command: Command): Command {
 /** Returns the Gatehouse resources in a stack's state that belong to the connected service. */
 export async function resourcesOf(stack: Stack, { client }: Connection): Promise<OwnResource[]> {
   // Imported here because most commands do not need the definitions of resources.
-  const { ownResources } = await import("../estate/coverage.ts");
+  const { ownResources } = await import("../namespace/coverage.ts");
   return ownResources(await stack.resources(), client.url);
 }
 

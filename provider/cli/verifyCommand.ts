@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { queryTime } from "../access/queryTime.ts";
 import { EngineError } from "../engine/index.ts";
-import type { OwnResource } from "../estate/coverage.ts";
+import type { OwnResource } from "../namespace/coverage.ts";
 import type { Connection } from "../service/connection.ts";
 import type { ComparedSessions, LoginDifference, Verification } from "../verify/verification.ts";
 import { counted, instantText, printable } from "../words.ts";

@@ -122,7 +122,7 @@ const confirmationRequired = ({ json }: RunFlags): EngineError =>
   );
 
 async function requirePossible({ io, service }: StackOnService, plan: Plan): Promise<void> {
-  const { definitionOf } = await import("../estate/liveObjects.ts");
+  const { definitionOf } = await import("../namespace/liveObjects.ts");
   if (plan.steps.every((step) => step.op === "same" || !definitionOf(step))) return;
   const required = requireService(service);
   const { connection } = required;

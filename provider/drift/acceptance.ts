@@ -1,14 +1,14 @@
 import type { FieldPath } from "@gatehouse-access/sdk/errors";
 import { DAY } from "@gatehouse-access/sdk/times";
 import { holds, type Shown, type ShownStep, type Step, typeName } from "../engine/index.ts";
-import { exceptionLine } from "../estate/coverage.ts";
-import { declarable, definitionOf, type LiveObject } from "../estate/liveObjects.ts";
 import { hcl, inline, jsonLine } from "../import/literal.ts";
 import type { Format } from "../import/model.ts";
 import { terraformAdoptions } from "../import/terraform.ts";
 import { typescriptAdoptions } from "../import/typescript.ts";
 import { literalText, yamlAdoptions } from "../import/yaml.ts";
 import { check } from "../lifecycle/lifecycle.ts";
+import { exceptionLine } from "../namespace/coverage.ts";
+import { declarable, definitionOf, type LiveObject } from "../namespace/liveObjects.ts";
 import { topOf } from "../plan/steps.ts";
 import { terraformName } from "../terraform/types.ts";
 import { changedFields } from "./changedFields.ts";

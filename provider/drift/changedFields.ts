@@ -1,9 +1,9 @@
 import type { FieldChange, ShownStep } from "../engine/index.ts";
-import type { OwnResource } from "../estate/coverage.ts";
-import { definitionOf } from "../estate/liveObjects.ts";
+import { sameValue } from "../model/values.ts";
+import type { OwnResource } from "../namespace/coverage.ts";
+import { definitionOf } from "../namespace/liveObjects.ts";
 import { topOf } from "../plan/steps.ts";
 import { definitionsByName } from "../resources/index.ts";
-import { sameValue } from "../resources/values.ts";
 
 /**
  * The fields of a resource that count as drift: all fields that a program can declare, and the name and status of its

@@ -1,10 +1,9 @@
 import type { Access } from "@gatehouse-access/sdk/policy";
 import type { Plan, Step } from "../engine/index.ts";
-import { deviceState } from "../kinds/device.ts";
-import { kindOf } from "../kinds/index.ts";
-import type { NamespaceState } from "../kinds/namespaceState.ts";
-import type { LiveObject } from "../kinds/object.ts";
-import { permissionsText } from "../kinds/roles.ts";
+import type { LiveObject } from "../model/object.ts";
+import { permissionsText } from "../model/roles.ts";
+import { idWithin } from "../model/values.ts";
+import type { NamespaceState } from "../namespace/namespaceState.ts";
 import { applyPlan } from "../plan/planned/appliedPlan.ts";
 import { accessSentence, firstSentences, sentencesByKey } from "../privileges/accessLines.ts";
 import { decidesAboutLogins } from "../privileges/effects.ts";
@@ -16,8 +15,8 @@ import {
   type OtherChanges,
   type PrivilegeChanges,
 } from "../privileges/privileges.ts";
-import { definitionsByName } from "../resources/index.ts";
-import { idWithin } from "../resources/values.ts";
+import { deviceState } from "../resources/device.ts";
+import { definitionsByName, kindOf } from "../resources/index.ts";
 import { PLAIN } from "../style.ts";
 import { ownTypeName } from "../urn.ts";
 import type { DriftedNamespace } from "./driftReport.ts";

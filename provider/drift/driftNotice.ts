@@ -1,5 +1,5 @@
 import { createHash, randomUUID } from "node:crypto";
-import type { LiveObject } from "../estate/liveObjects.ts";
+import type { LiveObject } from "../namespace/liveObjects.ts";
 import type { ReportStyle } from "../review/report/sections.ts";
 import { testPlaces } from "../review/report/testPlaces.ts";
 import type { TestedNamespace } from "../review/testedNamespace.ts";

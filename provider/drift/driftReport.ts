@@ -1,7 +1,7 @@
 import type { FieldChange, Result, ShownStep } from "../engine/index.ts";
-import type { UnmanagedObject } from "../estate/coverage.ts";
-import type { ExpiredObject } from "../estate/expired.ts";
 import type { Format } from "../import/model.ts";
+import type { UnmanagedObject } from "../namespace/coverage.ts";
+import type { ExpiredObject } from "../namespace/expired.ts";
 import type { PrivilegeChanges } from "../privileges/privileges.ts";
 import type { TestedNamespace } from "../review/testedNamespace.ts";
 import type { DeclaringResource, TrailNote } from "../service/auditTrail.ts";

@@ -1,8 +1,8 @@
 import type { StateResource } from "../engine/index.ts";
-import { ManagedObjects, type OwnResource, ownResources } from "../estate/coverage.ts";
-import { type ExpiredObject, hasEndedOnService, stateExpiry } from "../estate/expired.ts";
-import type { LiveObject } from "../estate/liveObjects.ts";
-import { sameValue } from "../resources/values.ts";
+import { sameValue } from "../model/values.ts";
+import { ManagedObjects, type OwnResource, ownResources } from "../namespace/coverage.ts";
+import { type ExpiredObject, hasEndedOnService, stateExpiry } from "../namespace/expired.ts";
+import type { LiveObject } from "../namespace/liveObjects.ts";
 import type { Connection } from "../service/connection.ts";
 import { isUnreadable } from "../service/listings.ts";
 import { removeObjects } from "./repair.ts";

@@ -1,8 +1,8 @@
 import { expiryOf, SOON_DAYS } from "@gatehouse-access/sdk/policy";
 import { DAY } from "@gatehouse-access/sdk/times";
-import { type Exception, exceptionFor, type OwnResource } from "../estate/coverage.ts";
-import { apiKeysOf } from "../kinds/apiKey.ts";
-import type { NamespaceState } from "../kinds/namespaceState.ts";
+import { type Exception, exceptionFor, type OwnResource } from "../namespace/coverage.ts";
+import type { NamespaceState } from "../namespace/namespaceState.ts";
+import { apiKeysOf } from "../resources/apiKey/index.ts";
 import { definitionsByName } from "../resources/index.ts";
 import { apiKeyIdentity, type KeyIdentity } from "../service/listings.ts";
 import { displayTime } from "../words.ts";

@@ -7,6 +7,8 @@ import {
   type TargetOptions,
   typeName,
 } from "../engine/index.ts";
+import type { Format } from "../import/model.ts";
+import { idWithin } from "../model/values.ts";
 import {
   type Declarer,
   EXCEPTIONS_FILE,
@@ -20,20 +22,18 @@ import {
   shownObject,
   type Unmanaged,
   unmanagedOf,
-} from "../estate/coverage.ts";
-import { type ExpiredObject, stateExpiry } from "../estate/expired.ts";
+} from "../namespace/coverage.ts";
+import { type ExpiredObject, stateExpiry } from "../namespace/expired.ts";
 import {
   definitionOf,
   type Inventory,
   inventoryOf,
   type LiveObject,
   watchedIn,
-} from "../estate/liveObjects.ts";
-import { readEach, readNamespace } from "../estate/readNamespace.ts";
-import type { Format } from "../import/model.ts";
-import { apiKeysOf } from "../kinds/apiKey.ts";
+} from "../namespace/liveObjects.ts";
+import { readEach, readNamespace } from "../namespace/readNamespace.ts";
 import { onService } from "../plan/steps.ts";
-import { idWithin } from "../resources/values.ts";
+import { apiKeysOf } from "../resources/apiKey/index.ts";
 import { changedSteps } from "../review/reviewPlan.ts";
 import type { Connection, Home } from "../service/connection.ts";
 import type { AcceptingProgram } from "./acceptance.ts";

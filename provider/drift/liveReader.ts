@@ -1,9 +1,9 @@
 import { ConfigurationError, isUnreachable, RequestError } from "@gatehouse-access/sdk";
 import { ResourceLifecycle, type Runtime } from "../lifecycle/lifecycle.ts";
 import { RunRecord } from "../lifecycle/runRecord.ts";
+import type { ResourceDefinition } from "../model/definition.ts";
 import type { ReadLive } from "../plan/terraform/livePlan.ts";
 import { ResourceError } from "../resourceError.ts";
-import type { ResourceDefinition } from "../resources/definition.ts";
 import type { Connection } from "../service/connection.ts";
 
 /**

@@ -1,9 +1,9 @@
 import type { Identity } from "@gatehouse-access/sdk";
 import type { Declaration } from "@gatehouse-access/sdk/contract";
 import { EngineError } from "../engine/index.ts";
-import { type LiveObject, objectText } from "../estate/liveObjects.ts";
-import { kindOf } from "../kinds/index.ts";
 import { objectId } from "../lifecycle/outOfBand.ts";
+import { type LiveObject, objectText } from "../namespace/liveObjects.ts";
+import { kindOf } from "../resources/index.ts";
 import { changeThat, isSameStack } from "../service/auditTrail.ts";
 import type { Connection } from "../service/connection.ts";
 import { counted } from "../words.ts";

@@ -9,7 +9,7 @@ import {
   patternOf,
   strongestFirst,
 } from "@gatehouse-access/sdk/policy";
-import type { Declarable } from "../estate/liveObjects.ts";
+import type { Declarable } from "../namespace/liveObjects.ts";
 import { rangesIn } from "./helperCalls.ts";
 
 /** Adds a comment to a policy whose subject is an id. @param names the names of users and service accounts, by id */

@@ -1,4 +1,4 @@
-import type { Declarable } from "../estate/liveObjects.ts";
+import type { Declarable } from "../namespace/liveObjects.ts";
 import { definitionsByName } from "../resources/index.ts";
 import { byTexts } from "../words.ts";
 import type { Code } from "./literal.ts";

@@ -1,4 +1,4 @@
-import { type Declarable, definitionNamed } from "../estate/liveObjects.ts";
+import { type Declarable, definitionNamed } from "../namespace/liveObjects.ts";
 import { packageVersion } from "../packageFile.ts";
 import { type Attribute, attributesOf } from "../terraform/attributes.ts";
 import { SOURCE } from "../terraform/source.ts";

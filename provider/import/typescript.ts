@@ -1,4 +1,4 @@
-import type { Declarable } from "../estate/liveObjects.ts";
+import type { Declarable } from "../namespace/liveObjects.ts";
 import { packageManifest } from "../packageFile.ts";
 import { definitionsByName } from "../resources/index.ts";
 import { printable } from "../words.ts";

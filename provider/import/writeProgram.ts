@@ -1,7 +1,6 @@
 import { OWN_DYNAMIC, OWN_PLUGIN } from "../engine/index.ts";
-import type { Declarable } from "../estate/liveObjects.ts";
-import { kindsWith } from "../kinds/index.ts";
-import { definitionsByName } from "../resources/index.ts";
+import type { Declarable } from "../namespace/liveObjects.ts";
+import { definitionsByName, kindsWith } from "../resources/index.ts";
 import { typeNameOf } from "../terraform/types.ts";
 import { type KindOfProgram, named, type Program, type ProgramOptions } from "./model.ts";
 import { terraformFiles } from "./terraform.ts";

@@ -1,5 +1,5 @@
 import { Document, Scalar, visit } from "yaml";
-import type { Declarable } from "../estate/liveObjects.ts";
+import type { Declarable } from "../namespace/liveObjects.ts";
 import { definitionsByName } from "../resources/index.ts";
 import { escaping, printable } from "../words.ts";
 import { sharedValues, withShared } from "./declarations.ts";

@@ -1,6 +1,6 @@
+import type { Claim, Identity, ResourceDefinition } from "../model/definition.ts";
+import { hasUnknown } from "../model/values.ts";
 import { ResourceError, said } from "../resourceError.ts";
-import type { Claim, Identity, ResourceDefinition } from "../resources/definition.ts";
-import { hasUnknown } from "../resources/values.ts";
 
 interface Holder {
   readonly resource: string;

@@ -1,13 +1,13 @@
 import { ConflictError, isNotFound } from "@gatehouse-access/sdk";
 import type { Declaration } from "@gatehouse-access/sdk/contract";
-import { ResourceError, said } from "../resourceError.ts";
 import {
   type Adopt,
   type Existing,
   type Origin,
   type ResourceDefinition,
   UnfinishedError,
-} from "../resources/definition.ts";
+} from "../model/definition.ts";
+import { ResourceError, said } from "../resourceError.ts";
 import { isSameStack, lastChangeIfReadable } from "../service/auditTrail.ts";
 import type { Connection } from "../service/connection.ts";
 import { isUnclear } from "../service/listings.ts";

@@ -1,7 +1,7 @@
 import { UNKNOWN } from "../engineMarks.ts";
+import type { InputField, ResourceDefinition } from "../model/definition.ts";
+import { canonical, hasUnknown, sameValue } from "../model/values.ts";
 import type { Message } from "../resourceError.ts";
-import type { InputField, ResourceDefinition } from "../resources/definition.ts";
-import { canonical, hasUnknown, sameValue } from "../resources/values.ts";
 import type { Values } from "../values.ts";
 
 /** An input whose value differs between the state and the program. */

@@ -12,6 +12,15 @@ import { declarationOf, declaredByText, issueText } from "@gatehouse-access/sdk/
 import type { z } from "zod";
 import { adoptionText, leftText } from "../engineMarks.ts";
 import {
+  claimedObject,
+  type Existing,
+  type Failure,
+  type InputField,
+  type ResourceDefinition,
+  UnfinishedError,
+} from "../model/definition.ts";
+import { canonical, canonicalInputs, hasUnknown, sameValue } from "../model/values.ts";
+import {
   type Message,
   messageText,
   ResourceError,
@@ -19,15 +28,6 @@ import {
   said,
   type Words,
 } from "../resourceError.ts";
-import {
-  claimedObject,
-  type Existing,
-  type Failure,
-  type InputField,
-  type ResourceDefinition,
-  UnfinishedError,
-} from "../resources/definition.ts";
-import { canonical, canonicalInputs, hasUnknown, sameValue } from "../resources/values.ts";
 import { isMissingObject, isNoToken, isProvenMissing } from "../service/absence.ts";
 import { declarationText, isSameStack } from "../service/auditTrail.ts";
 import type { Connection } from "../service/connection.ts";

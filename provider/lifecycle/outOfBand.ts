@@ -1,7 +1,7 @@
 import { PreconditionFailedError, type WriteCondition } from "@gatehouse-access/sdk";
+import type { Existing, InputField, ResourceDefinition } from "../model/definition.ts";
+import { idWithin, sameValue } from "../model/values.ts";
 import { ResourceError, said } from "../resourceError.ts";
-import type { Existing, InputField, ResourceDefinition } from "../resources/definition.ts";
-import { idWithin, sameValue } from "../resources/values.ts";
 import { actorText, lastChangeIfReadable } from "../service/auditTrail.ts";
 import type { Connection } from "../service/connection.ts";
 import type { Values } from "../values.ts";

@@ -1,6 +1,6 @@
 import { createHash, randomUUID } from "node:crypto";
 import type { Declaration } from "@gatehouse-access/sdk";
-import type { Existing, Origin, ResourceDefinition } from "../resources/definition.ts";
+import type { Existing, Origin, ResourceDefinition } from "../model/definition.ts";
 import { UrnPatterns, urnName, urnScope } from "../urn.ts";
 import type { Values } from "../values.ts";
 import { Claims } from "./claims.ts";

@@ -1,6 +1,6 @@
 import { tenantId } from "@gatehouse-access/sdk/contract";
+import type { Existing, ResourceDefinition } from "../model/definition.ts";
 import { ResourceError, said } from "../resourceError.ts";
-import type { Existing, ResourceDefinition } from "../resources/definition.ts";
 import type { Connection } from "../service/connection.ts";
 import type { Values } from "../values.ts";
 

@@ -1,7 +1,7 @@
 import { ConfigurationError } from "@gatehouse-access/sdk";
 import type { Plan, ResourceValues, Step } from "../engine/index.ts";
-import { definitionOf } from "../estate/liveObjects.ts";
-import { isHidden } from "../kinds/plannedStep.ts";
+import { isHidden } from "../model/plannedStep.ts";
+import { definitionOf } from "../namespace/liveObjects.ts";
 import { definitionsByName } from "../resources/index.ts";
 import type { Connection } from "../service/connection.ts";
 import { isUnreadable } from "../service/listings.ts";

@@ -8,9 +8,9 @@ import {
   type Shown,
   type Step,
 } from "../engine/index.ts";
-import { definitionOf } from "../estate/liveObjects.ts";
-import { hasOwnCredential, isHidden, type PlannedStep } from "../kinds/plannedStep.ts";
-import type { ResourceDefinition } from "../resources/definition.ts";
+import type { ResourceDefinition } from "../model/definition.ts";
+import { hasOwnCredential, isHidden, type PlannedStep } from "../model/plannedStep.ts";
+import { definitionOf } from "../namespace/liveObjects.ts";
 import { definitionsByName } from "../resources/index.ts";
 import { type Connection, isSameService } from "../service/connection.ts";
 import { byText, firstOf } from "../words.ts";

@@ -1,14 +1,13 @@
 import { inspect } from "node:util";
 import { Access, type EvaluatedLogins, type NamespacePolicy } from "@gatehouse-access/sdk/policy";
 import { queryTime } from "../access/queryTime.ts";
-import { countingInvited, evaluatedFor, readNamespace } from "../estate/readNamespace.ts";
-import { apiKeysOf } from "../kinds/apiKey.ts";
-import { kinds } from "../kinds/index.ts";
-import { membersOf } from "../kinds/member.ts";
-import { settingsOf } from "../kinds/namespace.ts";
-import type { NamespaceState } from "../kinds/namespaceState.ts";
-import { workloadsOf } from "../kinds/trustedWorkload.ts";
-import { definitionsByName, type KindName } from "../resources/index.ts";
+import type { NamespaceState } from "../namespace/namespaceState.ts";
+import { countingInvited, evaluatedFor, readNamespace } from "../namespace/readNamespace.ts";
+import { apiKeysOf } from "../resources/apiKey/index.ts";
+import { definitionsByName, kindNamed } from "../resources/index.ts";
+import { membersOf } from "../resources/member/index.ts";
+import { settingsOf } from "../resources/namespace/index.ts";
+import { workloadsOf } from "../resources/trustedWorkload.ts";
 import type { Connection } from "../service/connection.ts";
 import { type CalledMatcher, type DeclaredTest, type MatcherName, running } from "./api/running.ts";
 import type { PolicySubjects, TimedAccess } from "./api/types.ts";
@@ -125,8 +124,8 @@ function readObjects<T>(
   { name }: { readonly name: string },
   objects: T | undefined,
 ): T {
-  const { what = kinds[name as KindName].reading?.what, reason = "" } = unread.get(name as KindName) ?? {};
-  if (objects === undefined || unread.has(name as KindName))
+  const { what = kindNamed(name).reading?.what, reason = "" } = unread.get(name) ?? {};
+  if (objects === undefined || unread.has(name))
     throw new Error(`${what} could not be read${reason === "" ? "" : `: ${reason}`}`);
   return objects;
 }

@@ -13,8 +13,8 @@ import {
   subjectFacts,
 } from "@gatehouse-access/sdk/policy";
 import { DeviceGroups } from "../access/deviceGroups.ts";
-import { byDevice } from "../estate/readNamespace.ts";
-import { changedEnd, listedTexts, withOthers } from "../kinds/changeTexts.ts";
+import { changedEnd, listedTexts, withOthers } from "../model/changeTexts.ts";
+import { byDevice } from "../namespace/readNamespace.ts";
 import { PLAIN, type Style } from "../style.ts";
 import { byText, CONDITIONS, instantText, OTHER_LOGINS, untilText } from "../words.ts";
 

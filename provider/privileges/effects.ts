@@ -6,12 +6,11 @@ import {
   type NamespacePolicy,
   subjectFacts,
 } from "@gatehouse-access/sdk/policy";
-import { kindOf, kinds } from "../kinds/index.ts";
-import type { NamespaceState } from "../kinds/namespaceState.ts";
-import type { LiveObject } from "../kinds/object.ts";
-import { isAboveObserver, roleText } from "../kinds/roles.ts";
-import type { KindName } from "../resources/index.ts";
-import { idWithin } from "../resources/values.ts";
+import type { LiveObject } from "../model/object.ts";
+import { isAboveObserver, roleText } from "../model/roles.ts";
+import { idWithin } from "../model/values.ts";
+import type { NamespaceState } from "../namespace/namespaceState.ts";
+import { kindNamed, kindOf } from "../resources/index.ts";
 import { PLAIN } from "../style.ts";
 import { counted } from "../words.ts";
 import { givesAccess, ReportedGains } from "./accessEffect.ts";
@@ -33,7 +32,7 @@ export const decidesAboutLogins = (object: LiveObject, policy: NamespacePolicy):
 
 function decidesIn(mode: AccessMode, object: LiveObject, policy: NamespacePolicy): boolean {
   const { definition, decides, parts } = kindOf(object);
-  const deciding = decides ?? (parts && kinds[parts.whole.name as KindName].decides);
+  const deciding = decides ?? (parts && kindNamed(parts.whole.name).decides);
   if (!deciding) return false;
   const isActive = definition.actsIn === undefined || definition.actsIn === mode;
   return isActive && (deciding.isDeciding?.(object, policy) ?? true);

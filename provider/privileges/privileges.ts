@@ -4,18 +4,17 @@ import {
   type EvaluationOptions,
   type NamespacePolicy,
 } from "@gatehouse-access/sdk/policy";
-import { countingInvited, evaluatedFor } from "../estate/readNamespace.ts";
-import type { ApiKeyChange } from "../kinds/apiKey.ts";
-import { LIST_NAMES, type ListName } from "../kinds/changes.ts";
-import { kindsWith } from "../kinds/index.ts";
-import type { OtherPrivilege } from "../kinds/installKey.ts";
-import type { MemberChange } from "../kinds/member.ts";
-import type { PlanSides } from "../kinds/namespaceObjects.ts";
-import type { NamespaceState } from "../kinds/namespaceState.ts";
-import type { Objects } from "../kinds/object.ts";
-import type { WorkloadChange } from "../kinds/trustedWorkload.ts";
-import { definitionsByName, type KindName } from "../resources/index.ts";
-import type { SettingChange } from "../resources/namespace.ts";
+import { LIST_NAMES, type ListName } from "../model/changes.ts";
+import type { PlanSides } from "../model/namespaceObjects.ts";
+import type { KindName, Objects } from "../model/object.ts";
+import type { NamespaceState } from "../namespace/namespaceState.ts";
+import { countingInvited, evaluatedFor } from "../namespace/readNamespace.ts";
+import type { ApiKeyChange } from "../resources/apiKey/index.ts";
+import { kindsWith } from "../resources/index.ts";
+import type { OtherPrivilege } from "../resources/installKey/index.ts";
+import type { MemberChange } from "../resources/member/index.ts";
+import type { SettingChange } from "../resources/namespace/resource.ts";
+import type { WorkloadChange } from "../resources/trustedWorkload.ts";
 import { PLAIN } from "../style.ts";
 import { byTexts, firstOf } from "../words.ts";
 import { accessEffect } from "./accessEffect.ts";
@@ -99,7 +98,7 @@ export const changeLists = changing.map(({ changes }) => changes);
 /** Returns the changes of privileges beside access. */
 function otherChanges(before: NamespaceState, after: NamespaceState): OtherChanges {
   const lists = changing.map(({ definition, changes: { list, between } }) => {
-    const sides = knownSides(definition.name as KindName, before, after);
+    const sides = knownSides(definition.name, before, after);
     return [list, between(...sides)] as const;
   });
   return Object.fromEntries(lists) as unknown as OtherChanges;
@@ -112,7 +111,7 @@ function otherChanges(before: NamespaceState, after: NamespaceState): OtherChang
 function knownSides(kind: KindName, before: NamespaceState, after: NamespaceState) {
   const [old, now] = [before, after].map(({ ofUnread }) => ofUnread.get(kind) ?? NO_OBJECTS);
   if (!old || !now || (old === NO_OBJECTS && now === NO_OBJECTS)) return [before, after] as const;
-  const own = definitionsByName[kind];
+  const own = { name: kind };
   return [
     before.withObjects(own, changed(now.was, old)),
     after.withObjects(own, changed(old.was, now)),

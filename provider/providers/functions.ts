@@ -1,7 +1,7 @@
 import { camelKey, GatehouseError } from "@gatehouse-access/sdk";
 import { issueText, operations, tenantId } from "@gatehouse-access/sdk/contract";
 import { z } from "zod";
-import { jsonSchema, readOnlyText, type Schema } from "../resources/definition.ts";
+import { jsonSchema, readOnlyText, type Schema } from "../model/definition.ts";
 import { definitions } from "../resources/index.ts";
 import type { Connection } from "../service/connection.ts";
 import {
@@ -161,7 +161,7 @@ export const functions: readonly PluginFunction[] = [
     async run(service, { tenant, devices = [], keys = [], users = [], logins = [], addresses = [] }) {
       const { accessAnswer } = await import("../access/answer.ts");
       const { AccessInquiryError, accessInquiry } = await import("../access/inquiry.ts");
-      const { readNamespace } = await import("../estate/readNamespace.ts");
+      const { readNamespace } = await import("../namespace/readNamespace.ts");
       const inquiry = accessInquiry(
         { device: devices, key: keys, user: users, login: logins, from: addresses },
         "json",

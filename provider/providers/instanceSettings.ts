@@ -2,8 +2,8 @@ import { ConfigurationError, credentialsFromEnvironment } from "@gatehouse-acces
 import { maskSecrets, printedError } from "@gatehouse-access/sdk/errors";
 import { UNKNOWN } from "../engineMarks.ts";
 import type { InputChange } from "../lifecycle/diff.ts";
+import { hasUnknown } from "../model/values.ts";
 import { ResourceError } from "../resourceError.ts";
-import { hasUnknown } from "../resources/values.ts";
 import { type Connection, type FrontEnd, isSameService } from "../service/connection.ts";
 import {
   CREDENTIALS,

@@ -1,9 +1,9 @@
 import { devices, uid } from "@gatehouse-access/sdk/contract";
 import { z } from "zod";
+import { output, required } from "../model/definition.ts";
 import { ResourceError, said } from "../resourceError.ts";
 import type { Connection, TenantClient } from "../service/connection.ts";
 import { type Device, deviceKey, devicesByKey } from "../service/listings.ts";
-import { output, required } from "./definition.ts";
 
 /** The input that selects the device of a resource. */
 export const deviceInput = required(z.string().min(1).max(64), {
@@ -35,7 +35,7 @@ export const deviceOutputs = {
 };
 
 /** Returns the values of the namespace, {@link deviceInput} and {@link deviceOutputs} for a state. */
-export const deviceState = (
+export const deviceValues = (
   tenant: string,
   selector: string,
   { uid, identity: { mac }, name, status }: Device,

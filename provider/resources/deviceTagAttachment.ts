@@ -1,23 +1,39 @@
 import { PermissionError } from "@gatehouse-access/sdk";
+import type { Declaration } from "@gatehouse-access/sdk/contract";
 import { tag as tagSchema } from "@gatehouse-access/sdk/contract";
-import { type Doubt, doubtOf, requireAbsent } from "../service/absence.ts";
+import { deciderOf, type NamespacePolicy } from "@gatehouse-access/sdk/policy";
+import { defineResource, IdForm, listed, type Origin, required, tenantInput } from "../model/definition.ts";
+import type { Kind } from "../model/kind.ts";
+import type { ObjectsOf } from "../model/namespaceObjects.ts";
+import type { LiveObject } from "../model/object.ts";
+import { outputOf } from "../model/plannedStep.ts";
+import { idWithin } from "../model/values.ts";
 import type { TenantClient } from "../service/connection.ts";
 import type { Device } from "../service/listings.ts";
-import { defineResource, IdForm, listed, type Origin, required, tenantInput } from "./definition.ts";
+import {
+  changeDevice,
+  device,
+  deviceState,
+  devicesOf,
+  existingDevice,
+  listedDevice,
+  selectedDevice,
+} from "./device.ts";
 import {
   deviceInput,
   deviceOf,
   deviceOutputs,
-  deviceState,
+  deviceValues,
   followDevice,
   idOfDevice,
   pendingWarning,
   selectorsOf,
 } from "./deviceSelector.ts";
+import { claimOfTag, deleteTags, removeTags } from "./deviceTags.ts";
 
 const ids = new IdForm("DeviceTagAttachment", "tenant", "uid", "tag");
 
-export const deviceTagAttachment = defineResource({
+const definition = defineResource({
   name: "DeviceTagAttachment",
   description:
     "One tag of a device. The resource does not change other tags of the device. Do not use this resource together with `DeviceTags` on the same device.",
@@ -100,37 +116,13 @@ export const deviceTagAttachment = defineResource({
 
   async delete(connection, id) {
     const { tenant, uid, tag } = ids.split(id);
-    await removeTags(await connection.tenant(tenant), uid, [tag]);
+    await deleteTags(await connection.tenant(tenant), uid, [tag]);
   },
 });
 
 /** Returns true if the declared fields of a device's tags contain the tag. */
 const hasTag = (declared: unknown, tag: string): boolean =>
   ((declared as { readonly tags?: readonly string[] } | null)?.tags ?? []).includes(tag);
-
-/** Removes tags from a device, if the device exists and has the tags. */
-export async function removeTags(
-  { client, devices }: TenantClient,
-  uid: string,
-  tags: readonly string[],
-): Promise<void> {
-  let doubt: Doubt | undefined;
-  for (const tag of tags) {
-    const removed = await doubtOf(client, (witnessed) => witnessed.deleteDeviceTag({ params: { uid, tag } }));
-    doubt ??= removed;
-  }
-  await requireAbsent("DeviceTagAttachment", `${uid}/${tags.join(", ")}`, doubt, async () => {
-    devices.forget();
-    const left = (await devices.find(uid))?.tags ?? [];
-    return tags.some((tag) => left.includes(tag));
-  });
-}
-
-/**
- * Returns the key of the claim on one tag of a device.
- * @param id `tenant/uid/tag`
- */
-export const claimOfTag = (id: string) => `tag of ${id}`;
 
 /**
  * Returns true if the device already has the new tag instead of the replaced tag. This is the case after a `Tag`
@@ -150,11 +142,90 @@ async function attach(opened: TenantClient, uid: string, tag: string, origin: Or
     const old = replaced?.state;
     if (!(error instanceof PermissionError) || old?.uid !== uid) throw error;
     // A device can have at most three tags, so the replaced tag must be removed first.
-    await removeTags(opened, uid, [String(old.tag)]);
+    await deleteTags(opened, uid, [String(old.tag)]);
     await send();
   }
 }
 
 function existing(tenant: string, selector: string, device: Device, tag: string) {
-  return { id: `${tenant}/${device.uid}/${tag}`, state: { ...deviceState(tenant, selector, device), tag } };
+  return { id: `${tenant}/${device.uid}/${tag}`, state: { ...deviceValues(tenant, selector, device), tag } };
+}
+
+/**
+ * One tag of a device. An update only changes the selector, and the new selector still matches the same device, so the
+ * object does not change. Other changes replace the resource.
+ */
+export const deviceTagAttachment: Kind = {
+  definition,
+  keyOf: idWithin,
+  reading: undefined,
+  parts: {
+    whole: device.definition,
+    of: attachmentsIn,
+    wholeOf: (part) => idWithin(part).split("/")[0] ?? "",
+    without(whole, parts) {
+      const removed = new Set(parts.map((part) => idWithin(part).split("/")[1]));
+      const tags = deviceState(whole).tags.filter((tag) => !removed.has(tag));
+      return { ...whole, state: { ...whole.state, tags } };
+    },
+  },
+  watched: {},
+  operations: { create: ["createDeviceTag"], update: ["createDeviceTag"], delete: ["deleteDeviceTag"] },
+  plan: {
+    stage: "objects",
+    keyOf: (before) => outputOf(before, "uid"),
+    newKey: (draft, planned, { tag }) => `${selectedDevice(draft, planned)}/${tag}`,
+    create(draft, planned, inputs) {
+      const { uid, tags } = existingDevice(draft, selectedDevice(draft, planned));
+      const tag = String(inputs.tag);
+      if (!tags.includes(tag)) changeDevice(draft, uid, { tags: [...tags, tag] });
+    },
+    update: () => undefined,
+    remove(draft, { step }) {
+      const [, uid = "", tag = ""] = step.id?.split("/") ?? [];
+      removeTags(draft, uid, (other) => other === tag);
+    },
+  },
+  decides: {
+    // The devices contain the tags.
+    parts: () => ({}),
+    isDeciding: (object, policy) => tagsInFilters(policy).has(idWithin(object).split("/")[1] ?? ""),
+  },
+  role: undefined,
+  changes: undefined,
+  linted: undefined,
+  imported: undefined,
+};
+
+/** The tags in the filters of policies. */
+const filterTags = new WeakMap<NamespacePolicy, ReadonlySet<string>>();
+
+/** Returns the tags in the filters of the objects that decide about logins. A filter with a pattern ignores its tags. */
+function tagsInFilters(policy: NamespacePolicy): ReadonlySet<string> {
+  const known = filterTags.get(policy);
+  if (known) return known;
+  const tags = new Set(
+    deciderOf(policy).objects.flatMap(({ filter: { hostname, tags } }) => (hostname ? [] : (tags ?? []))),
+  );
+  filterTags.set(policy, tags);
+  return tags;
+}
+
+/** Returns each tag of each device as an object. */
+function attachmentsIn(of: ObjectsOf): LiveObject[] {
+  const objects = new Map(devicesOf({ of }).map((object) => [deviceState(object).uid, object]));
+  const devices = Array.from(objects.values(), listedDevice) as Device[];
+  // A name or MAC address selects one of all devices, so the selectors depend on the devices without tags too.
+  return selectorsOf(devices).flatMap(({ device, selector }) => {
+    const whole = objects.get(device.uid);
+    const { tenant } = whole ? deviceState(whole) : { tenant: "" };
+    const declaredBy = whole?.facts?.tagsDeclaredBy as Declaration | undefined;
+    return device.tags.map((tag) => ({
+      definition,
+      id: `${tenant}/${device.uid}/${tag}`,
+      name: `${tag} on ${device.name}`,
+      state: { ...deviceValues(tenant, selector, device), tag },
+      declaredBy,
+    }));
+  });
 }

@@ -1,4 +1,3 @@
-import type { Device } from "../service/listings.ts";
 import {
   defineResource,
   IdForm,
@@ -8,22 +7,30 @@ import {
   required,
   tagsSchema,
   tenantInput,
-} from "./definition.ts";
+} from "../model/definition.ts";
+import type { Draft } from "../model/draft.ts";
+import type { Kind } from "../model/kind.ts";
+import { outputOf } from "../model/plannedStep.ts";
+import { idWithin } from "../model/values.ts";
+import { type Doubt, doubtOf, requireAbsent } from "../service/absence.ts";
+import type { TenantClient } from "../service/connection.ts";
+import type { Device } from "../service/listings.ts";
+import type { Values } from "../values.ts";
+import { changeDevice, device, existingDevice, selectedDevice } from "./device.ts";
 import {
   deviceInput,
   deviceOf,
   deviceOutputs,
-  deviceState,
+  deviceValues,
   followDevice,
   idOfDevice,
   pendingWarning,
   selectorsOf,
 } from "./deviceSelector.ts";
-import { claimOfTag, removeTags } from "./deviceTagAttachment.ts";
 
 const ids = new IdForm("DeviceTags", "tenant", "uid");
 
-export const deviceTags = defineResource({
+const definition = defineResource({
   name: "DeviceTags",
   description:
     "All tags of a device. Other tags of the device are removed. Public keys and firewall rules select devices by tag. Existing tags that equal `tags` are adopted even without `adopt`, and are removed when the resource is deleted.",
@@ -106,7 +113,7 @@ export const deviceTags = defineResource({
     // A run can replace a DeviceTags resource with DeviceTagAttachment resources. The tags of the attachments stay on
     // the device.
     const own = state.tags.filter((tag) => !isClaimed(claimOfTag(`${id}/${tag}`)));
-    await removeTags(opened, uid, own);
+    await deleteTags(opened, uid, own);
   },
 });
 
@@ -116,5 +123,74 @@ function existing(tenant: string, selector: string, device: Device) {
 }
 
 function toState(tenant: string, selector: string, device: Device) {
-  return { ...deviceState(tenant, selector, device), tags: [...device.tags].sort() };
+  return { ...deviceValues(tenant, selector, device), tags: [...device.tags].sort() };
+}
+
+/** All tags of a device. A device contains its tags, so the resource has no object of its own. */
+export const deviceTags: Kind = {
+  definition,
+  keyOf: idWithin,
+  reading: undefined,
+  parts: undefined,
+  watched: undefined,
+  operations: {
+    create: ["updateDeviceTags"],
+    update: ["updateDeviceTags"],
+    delete: ["deleteDeviceTag"],
+  },
+  plan: {
+    stage: "objects",
+    keyOf: (before) => outputOf(before, "uid"),
+    newKey: selectedDevice,
+    create: (draft, planned, inputs) => setTags(draft, selectedDevice(draft, planned), inputs),
+    update: (draft, _planned, inputs, before) => setTags(draft, outputOf(before, "uid"), inputs),
+    remove(draft, _planned, before, isClaimed) {
+      const uid = outputOf(before, "uid");
+      const tags = [before.outputs.tags].flat();
+      const { tenant } = draft.live;
+      removeTags(
+        draft,
+        uid,
+        (tag) => tags.includes(tag) && !isClaimed(claimOfTag(`${tenant}/${uid}/${tag}`)),
+      );
+    },
+  },
+  decides: undefined,
+  role: undefined,
+  changes: undefined,
+  linted: undefined,
+  imported: { file: "devices", naming: "device" },
+};
+
+const setTags = (draft: Draft, uid: string, { tags }: Values) =>
+  changeDevice(draft, existingDevice(draft, uid).uid, { tags: tags as string[] });
+
+/** Removes tags from a device, if the device exists and has the tags. */
+export async function deleteTags(
+  { client, devices }: TenantClient,
+  uid: string,
+  tags: readonly string[],
+): Promise<void> {
+  let doubt: Doubt | undefined;
+  for (const tag of tags) {
+    const removed = await doubtOf(client, (witnessed) => witnessed.deleteDeviceTag({ params: { uid, tag } }));
+    doubt ??= removed;
+  }
+  await requireAbsent("DeviceTagAttachment", `${uid}/${tags.join(", ")}`, doubt, async () => {
+    devices.forget();
+    const left = (await devices.find(uid))?.tags ?? [];
+    return tags.some((tag) => left.includes(tag));
+  });
+}
+
+/**
+ * Returns the key of the claim on one tag of a device.
+ * @param id `tenant/uid/tag`
+ */
+export const claimOfTag = (id: string) => `tag of ${id}`;
+
+/** Removes tags from a planned device, if it exists. */
+export function removeTags(draft: Draft, uid: string, isRemoved: (tag: string) => boolean): void {
+  if (draft.of(device.definition)?.has(uid))
+    changeDevice(draft, uid, { tags: existingDevice(draft, uid).tags.filter((tag) => !isRemoved(tag)) });
 }

@@ -1,39 +1,64 @@
+import type { ResourceDefinition } from "../model/definition.ts";
+import type { Kind } from "../model/kind.ts";
 import { accessPolicy } from "./accessPolicy.ts";
-import { apiKey } from "./apiKey.ts";
-import type { ResourceDefinition } from "./definition.ts";
+import { apiKey } from "./apiKey/index.ts";
 import { device } from "./device.ts";
 import { deviceTagAttachment } from "./deviceTagAttachment.ts";
 import { deviceTags } from "./deviceTags.ts";
 import { firewallRule } from "./firewallRule.ts";
-import { installKey } from "./installKey.ts";
-import { member } from "./member.ts";
-import { namespace } from "./namespace.ts";
+import { installKey } from "./installKey/index.ts";
+import { member } from "./member/index.ts";
+import { namespace } from "./namespace/index.ts";
 import { publicKey } from "./publicKey.ts";
 import { serviceAccount } from "./serviceAccount.ts";
 import { tag } from "./tag.ts";
 import { trustedWorkload } from "./trustedWorkload.ts";
 
-const byKind = {
+/** All kinds of objects by name, in the order of reports. */
+const byName = {
   Namespace: namespace,
   Member: member,
   PublicKey: publicKey,
   FirewallRule: firewallRule,
-  ApiKey: apiKey,
-  TrustedWorkload: trustedWorkload,
-  Tag: tag,
-  DeviceTags: deviceTags,
-  DeviceTagAttachment: deviceTagAttachment,
-  Device: device,
   AccessPolicy: accessPolicy,
   ServiceAccount: serviceAccount,
   InstallKey: installKey,
-};
+  ApiKey: apiKey,
+  TrustedWorkload: trustedWorkload,
+  Tag: tag,
+  Device: device,
+  DeviceTags: deviceTags,
+  DeviceTagAttachment: deviceTagAttachment,
+} satisfies Readonly<Record<string, Kind>>;
 
 /** The name of a kind of object: the name of its resource type. */
-export type KindName = keyof typeof byKind;
+export type KindName = keyof typeof byName;
+
+/** All kinds of objects, in the order of reports. */
+export const kinds: readonly Kind[] = Object.values(byName);
 
 /** All declarative resources, by name. */
-export const definitionsByName = byKind as unknown as Readonly<Record<KindName, ResourceDefinition>>;
+export const definitionsByName = Object.fromEntries(
+  Object.entries(byName).map(([name, { definition }]) => [name, definition]),
+) as unknown as Readonly<Record<KindName, ResourceDefinition>>;
 
-/** All declarative resources. */
-export const definitions: readonly ResourceDefinition[] = Object.values(definitionsByName);
+/** All declarative resources, in the order of {@link kinds}. */
+export const definitions: readonly ResourceDefinition[] = kinds.map(({ definition }) => definition);
+
+/** Returns the kind with this name. @throws Error if there is none */
+export function kindNamed(name: string): Kind {
+  if (Object.hasOwn(byName, name)) return byName[name as KindName];
+  throw new Error(`there is no kind of object with the name ${name}`);
+}
+
+/** Returns the kind of an object or a step. */
+export const kindOf = ({ definition: { name } }: { readonly definition: { readonly name: string } }): Kind =>
+  kindNamed(name);
+
+/** Returns the kinds that have a part, in the order of reports. */
+export const kindsWith = <P extends keyof Kind>(
+  part: P,
+): readonly (Kind & { readonly [K in P]: NonNullable<Kind[K]> })[] =>
+  kinds.filter(
+    (kind): kind is Kind & { readonly [K in P]: NonNullable<Kind[K]> } => kind[part] !== undefined,
+  );

@@ -3,14 +3,15 @@ import {
   fingerprint,
   parseSshPublicKey,
   publicKeys,
+  refusedKeyType,
   sha256Fingerprint,
   sshPublicKeyLine,
 } from "@gatehouse-access/sdk/contract";
+import type { AccessKey } from "@gatehouse-access/sdk/policy";
 import { z } from "zod";
-import { ResourceError, type ResourceFault, said } from "../resourceError.ts";
-import type { Connection } from "../service/connection.ts";
-import { isUnreadable, type PublicKey } from "../service/listings.ts";
+import type { ResourceValues } from "../engine/index.ts";
 import {
+  defineResource,
   filterInput,
   filterState,
   IdForm,
@@ -22,9 +23,19 @@ import {
   patternOn,
   required,
   tenantInput,
-} from "./definition.ts";
-import { defineExpiring, endState, endToSend, expiryInputs, expiryOutputs } from "./expiry.ts";
-import { hasEmail, usersIn } from "./member.ts";
+} from "../model/definition.ts";
+import type { Draft } from "../model/draft.ts";
+import { endState, endToSend, expiring, expiryInputs, expiryOutputs } from "../model/expiry.ts";
+import { type Kind, listedBy, policyEnd } from "../model/kind.ts";
+import type { DecidingFacts } from "../model/namespaceObjects.ts";
+import { outputOf, UnpredictableError } from "../model/plannedStep.ts";
+import { idWithin } from "../model/values.ts";
+import { ResourceError, type ResourceFault, said } from "../resourceError.ts";
+import type { Connection } from "../service/connection.ts";
+import { isUnreadable, type PublicKey } from "../service/listings.ts";
+import type { Values } from "../values.ts";
+import { hasEmail, definition as members, usersIn } from "./member/resource.ts";
+import { userIdOf } from "./member/users.ts";
 
 const wire = publicKeys.createPublicKey.body.shape;
 
@@ -42,10 +53,11 @@ export const canonicalSshKey = (line: string): string => sshPublicKeyLine(parseS
 
 const ids = new IdForm("PublicKey", "tenant", "fingerprint");
 
-export const publicKey = defineExpiring({
+const definition = defineResource({
   name: "PublicKey",
   description: "An SSH public key, with the logins and devices that it gives access to.",
   id: ids,
+  layers: [expiring],
   object: { kind: "publicKey" },
   inputs: {
     tenant: tenantInput,
@@ -276,4 +288,83 @@ function toState(tenant: string, key: PublicKey, owner: Owner) {
     ...owner,
     ...endState(key.expiresAt),
   };
+}
+
+type KeyState = Pick<AccessKey, "name" | "username" | "filter" | "fingerprint"> & {
+  readonly data: string;
+  readonly ownerId: string;
+  readonly expiresAt: string;
+};
+
+export const publicKey: Kind = {
+  definition,
+  keyOf: idWithin,
+  reading: listedBy(definition, {
+    what: "public keys",
+    missed: "unmanaged public keys cannot be detected",
+    isRequired: true,
+  }),
+  parts: undefined,
+  watched: {},
+  operations: { create: ["createPublicKey"], update: ["updatePublicKey"], delete: ["deletePublicKey"] },
+  plan: {
+    stage: "objects",
+    keyOf: (before) => outputOf(before, "fingerprint"),
+    // The address is empty if the owner is not a member.
+    captured: ({ state: { owner, ownerId } }) => ({
+      owner: [...new Set([owner, ownerId])].filter(Boolean).join(" "),
+    }),
+    newKey: (_draft, _planned, { data }) => parseSshPublicKey(String(data)).fingerprint,
+    values: (draft, { planned, after, key }) => ({
+      fingerprint: key,
+      ...ownerIn(draft, after, planned.before),
+    }),
+  },
+  decides: {
+    parts: (objects, facts) => ({
+      keys: Array.from(objects, ({ state }) => accessKey(state as KeyState, facts)),
+    }),
+    subject: "key",
+  },
+  role: undefined,
+  changes: undefined,
+  linted: undefined,
+  imported: { file: "keys", naming: "name" },
+};
+
+function accessKey(state: KeyState, { enforcesExpiry, hasAccessModes }: DecidingFacts): AccessKey {
+  const { fingerprint, name, username, filter, data, ownerId } = state;
+  // Other servers than this project's admit all types of keys.
+  const refusedType = enforcesExpiry ? refusedKeyType(data) : undefined;
+  // Identity mode identifies a key by another fingerprint. Older servers stored keys that this version rejects.
+  const sshFingerprint = hasAccessModes ? sshFingerprintOf(data) : undefined;
+  return {
+    fingerprint,
+    name,
+    username,
+    filter,
+    ...(refusedType !== undefined && { refusedType }),
+    ...(sshFingerprint !== undefined && { sshFingerprint }),
+    ...policyEnd(state),
+    ...(ownerId && { owner: ownerId }),
+  };
+}
+
+/**
+ * Returns the owner of a planned key: the id of the member with the declared e-mail address. A user who is not a member
+ * has the address as id, so that the key admits no logins.
+ * @throws UnpredictableError if the members could not be read
+ */
+function ownerIn(draft: Draft, after: ResourceValues, before: ResourceValues | undefined): Values {
+  const { owner } = after.inputs;
+  if (typeof owner !== "string" || owner === "" || !draft.live.facts.enforcesExpiry)
+    return { owner: "", ownerId: "" };
+  // Users can change the address of their account. The declared address then still refers to the same user.
+  // Drift of a deleted key restores the key with the owner in the state.
+  const stated = before?.inputs.owner === owner ? before : before ? undefined : after;
+  const known = stated ? outputOf(stated, "ownerId") : "";
+  if (known === "" && !draft.of(members))
+    throw new UnpredictableError("its owner cannot be found, because the members could not be read");
+  const email = owner.toLowerCase();
+  return { owner: email, ownerId: known || userIdOf(draft, email) || email };
 }

@@ -1,13 +1,18 @@
 import { type Client, ConflictError, createTag, hasDifference, where } from "@gatehouse-access/sdk";
 import { tag as tagSchema } from "@gatehouse-access/sdk/contract";
+import { defineResource, IdForm, required, tenantInput } from "../model/definition.ts";
+import type { Draft } from "../model/draft.ts";
+import type { Kind } from "../model/kind.ts";
+import { knownInputs, outputOf, type PlannedStep } from "../model/plannedStep.ts";
+import { idWithin } from "../model/values.ts";
 import { ResourceError, type ResourceFault, said } from "../resourceError.ts";
 import { doubtAbout, isMissingObject, isProvenMissing, requireAbsent } from "../service/absence.ts";
 import type { Connection, TenantClient } from "../service/connection.ts";
-import { defineResource, IdForm, required, tenantInput } from "./definition.ts";
+import { changeDevice, deviceState, devicesOf } from "./device.ts";
 
 const ids = new IdForm("Tag", "tenant", "name");
 
-export const tag = defineResource({
+const definition = defineResource({
   name: "Tag",
   description:
     "The name of a tag, for references from other resources. Changing the name renames the tag on all devices, public keys and firewall rules of the namespace in one step. Every filter with the tag keeps matching. A tag exists while a device, key or rule uses it. Creating or deleting this resource does not change anything on the service. Servers of version 0.21 or later store tags separately: there, this resource creates the tag, and deletes it unless a device, key, rule or access policy uses it.",
@@ -112,4 +117,50 @@ async function rename(opened: TenantClient, from: string, to: string): Promise<v
     await ensure(opened, to);
   }
   for (const listing of [devices, keys, rules, accessPolicies, tags]) listing.forget();
+}
+
+/** The name of a tag. The resource neither creates nor deletes an object, but its update renames the tag everywhere. */
+export const tag: Kind = {
+  definition,
+  keyOf: idWithin,
+  reading: undefined,
+  parts: undefined,
+  watched: undefined,
+  operations: { create: [], update: ["renameTag"], delete: [] },
+  plan: {
+    stage: "names",
+    keyOf: (before) => outputOf(before, "name"),
+    create: () => undefined,
+    update: () => undefined,
+    remove: () => undefined,
+    together: renameTags,
+  },
+  decides: undefined,
+  role: undefined,
+  changes: undefined,
+  linted: undefined,
+  imported: undefined,
+};
+
+/**
+ * Renames tags on every device, key, rule and access policy. All renames are applied at once, since one tag may take the
+ * old name of another tag.
+ */
+function renameTags(draft: Draft, planned: readonly PlannedStep[]): void {
+  const names = new Map<string, string>();
+  for (const one of planned) {
+    if (one.before && one.step.op === "update")
+      names.set(outputOf(one.before, "name"), String(knownInputs(one).name));
+  }
+  if (names.size === 0) return;
+  const renamed = (tags: readonly string[]) => tags.map((name) => names.get(name) ?? name);
+  for (const { uid, tags } of devicesOf(draft).map(deviceState))
+    changeDevice(draft, uid, { tags: renamed(tags) });
+  for (const objects of draft.objects().values()) {
+    for (const [key, { definition, state }] of objects) {
+      if (!definition.inputs.filter) break;
+      const { tags, ...filter } = state.filter as { readonly tags?: readonly string[] };
+      if (tags) draft.put(definition, key, { ...state, filter: { ...filter, tags: renamed(tags) } });
+    }
+  }
 }

@@ -1,6 +1,6 @@
 import type { Plan } from "../engine/index.ts";
-import { readEach, readNamespace } from "../estate/readNamespace.ts";
-import type { NamespaceState } from "../kinds/namespaceState.ts";
+import type { NamespaceState } from "../namespace/namespaceState.ts";
+import { readEach, readNamespace } from "../namespace/readNamespace.ts";
 import { withAdoptedNamespaces } from "../plan/adoptedNamespaces.ts";
 import { namespacesOf, onService, type PlanNamespaces } from "../plan/steps.ts";
 import type { Connection } from "../service/connection.ts";

@@ -8,6 +8,7 @@ import {
 } from "@gatehouse-access/sdk/policy";
 import { DAY } from "@gatehouse-access/sdk/times";
 import type { Plan } from "../engine/index.ts";
+import type { LiveObject } from "../model/object.ts";
 import {
   type Declarer,
   type Exception,
@@ -15,13 +16,9 @@ import {
   share,
   shownObject,
   unmanagedOf,
-} from "../estate/coverage.ts";
-import { watchedIn } from "../estate/liveObjects.ts";
-import { kindsWith } from "../kinds/index.ts";
-import { hasMembershipEnded, membersOf } from "../kinds/member.ts";
-import type { NamespaceState } from "../kinds/namespaceState.ts";
-import type { LiveObject } from "../kinds/object.ts";
-import { workloadsOf } from "../kinds/trustedWorkload.ts";
+} from "../namespace/coverage.ts";
+import { watchedIn } from "../namespace/liveObjects.ts";
+import type { NamespaceState } from "../namespace/namespaceState.ts";
 import { type AppliedPlan, applyPlan } from "../plan/planned/appliedPlan.ts";
 import { declaredEnds } from "../plan/planned/notes.ts";
 import type { PolicyTestResult } from "../policyTests/results.ts";
@@ -30,6 +27,9 @@ import type { ReviewedAccess } from "../privileges/accessLines.ts";
 import { wideningOf } from "../privileges/effects.ts";
 import { copiedFindings, undistinguished } from "../privileges/modeChange.ts";
 import { comparable, differenceOf } from "../privileges/privileges.ts";
+import { kindsWith } from "../resources/index.ts";
+import { hasMembershipEnded, membersOf } from "../resources/member/index.ts";
+import { workloadsOf } from "../resources/trustedWorkload.ts";
 import type { Member } from "../service/newerListings.ts";
 import { byText } from "../words.ts";
 import {

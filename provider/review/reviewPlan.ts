@@ -1,8 +1,8 @@
 import type { EvaluationOptions } from "@gatehouse-access/sdk/policy";
 import { type Plan, type ShownStep, type Step, shownStep } from "../engine/index.ts";
-import { membersOf } from "../kinds/member.ts";
 import { newNamespaceNotes, newNamespacesOf } from "../plan/planned/notes.ts";
 import { unplacedNotes } from "../plan/steps.ts";
+import { membersOf } from "../resources/member/index.ts";
 import type { Connection, Home } from "../service/connection.ts";
 import { byText, byTexts } from "../words.ts";
 import { protectedGroup } from "./guards/lockouts.ts";

@@ -1,5 +1,5 @@
-import { readEach } from "../estate/readNamespace.ts";
-import type { NamespaceState } from "../kinds/namespaceState.ts";
+import type { NamespaceState } from "../namespace/namespaceState.ts";
+import { readEach } from "../namespace/readNamespace.ts";
 import { changesNamespace, createdNamespaces } from "../plan/steps.ts";
 import { loadPolicySuite } from "../policyTests/policySuite.ts";
 import type { PolicyTestResult } from "../policyTests/results.ts";

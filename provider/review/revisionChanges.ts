@@ -8,10 +8,10 @@ import {
   summarize,
   typeName,
 } from "../engine/index.ts";
-import { definitionOf } from "../estate/liveObjects.ts";
-import { isHidden } from "../kinds/plannedStep.ts";
+import { isHidden } from "../model/plannedStep.ts";
+import { sameValue } from "../model/values.ts";
+import { definitionOf } from "../namespace/liveObjects.ts";
 import { topOf } from "../plan/steps.ts";
-import { sameValue } from "../resources/values.ts";
 
 interface DeclaredStep extends Step {
   readonly after: ResourceValues;

@@ -1,9 +1,8 @@
 import { ConfigurationError } from "@gatehouse-access/sdk";
 import type { Plan } from "../engine/index.ts";
-import { namespacesUsedBy, type OwnResource } from "../estate/coverage.ts";
-import { evaluatedFor, readEach, readNamespace } from "../estate/readNamespace.ts";
-import { invitedAsMembers, membersOf } from "../kinds/member.ts";
-import type { NamespaceState } from "../kinds/namespaceState.ts";
+import { namespacesUsedBy, type OwnResource } from "../namespace/coverage.ts";
+import type { NamespaceState } from "../namespace/namespaceState.ts";
+import { evaluatedFor, readEach, readNamespace } from "../namespace/readNamespace.ts";
 import { withAdoptedNamespaces } from "../plan/adoptedNamespaces.ts";
 import { applyPlan } from "../plan/planned/appliedPlan.ts";
 import { newNamespaceNotes } from "../plan/planned/notes.ts";
@@ -42,6 +41,7 @@ import {
   usedBy,
 } from "../policyTests/testCoverage.ts";
 import { definitionsByName } from "../resources/index.ts";
+import { invitedAsMembers, membersOf } from "../resources/member/index.ts";
 import type { Connection } from "../service/connection.ts";
 import { byText } from "../words.ts";
 import { actorOf } from "./guards/planProblems.ts";

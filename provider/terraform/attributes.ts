@@ -4,7 +4,7 @@ import {
   type OutputField,
   type ResourceDefinition,
   readOnlyText,
-} from "../resources/definition.ts";
+} from "../model/definition.ts";
 import {
   describedInTerraform,
   type Member,

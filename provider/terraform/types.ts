@@ -1,6 +1,6 @@
 import { UNKNOWN } from "../engineMarks.ts";
+import type { Schema } from "../model/definition.ts";
 import type { Phrases, Words } from "../resourceError.ts";
-import type { Schema } from "../resources/definition.ts";
 import { definitions } from "../resources/index.ts";
 
 /** The type of a value in Terraform, with the property names of its objects in the declarative model. */

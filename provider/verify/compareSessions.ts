@@ -19,8 +19,8 @@ import {
 } from "@gatehouse-access/sdk/policy";
 import { reason } from "../access/explanation.ts";
 import { reason as identityReason } from "../access/identityExplanation.ts";
-import { acceptedDevices, type DeviceState } from "../kinds/device.ts";
-import type { NamespaceState } from "../kinds/namespaceState.ts";
+import type { NamespaceState } from "../namespace/namespaceState.ts";
+import { acceptedDevices, type DeviceState } from "../resources/device.ts";
 import type { Device } from "../service/listings.ts";
 import { counted, instantText, ruleText } from "../words.ts";
 import type { ComparedSessions, LoginDifference, Verification } from "./verification.ts";

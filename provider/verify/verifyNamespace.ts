@@ -1,8 +1,8 @@
 import { type Client, GatehouseError, TransportError } from "@gatehouse-access/sdk";
 import { EngineError } from "../engine/index.ts";
-import { readNamespace } from "../estate/readNamespace.ts";
-import { deviceState, devicesOf } from "../kinds/device.ts";
+import { readNamespace } from "../namespace/readNamespace.ts";
 import { inParallel } from "../parallel.ts";
+import { deviceState, devicesOf } from "../resources/device.ts";
 import { lastPolicyChange, type PolicyChange } from "../service/auditTrail.ts";
 import type { Connection, TenantClient } from "../service/connection.ts";
 import { type Device, isUnreadable } from "../service/listings.ts";

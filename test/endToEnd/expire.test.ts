@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { DriftReport } from "../../provider/drift/driftReport.ts";
 import { type ExpireReport, findExpired, removeExpired } from "../../provider/drift/expire.ts";
-import { definitionNamed } from "../../provider/estate/liveObjects.ts";
+import { definitionNamed } from "../../provider/namespace/liveObjects.ts";
 import { Connection } from "../../provider/service/connection.ts";
 import { createClient, passwordCredential } from "../../sdk/index.ts";
 import { environmentWithout } from "../support/command.ts";

@@ -37,7 +37,7 @@ export const providerMutants: readonly Mutant[] = mutantsOf({
         "[-&& !before.reached().isEmpty()-];",
     },
   },
-  "provider/kinds/member.ts": {
+  "provider/resources/member/index.ts": {
     "test/review/guards/missingPermissions.test.ts": {
       "The operations of member need their permissions.":
         'create: [[-"inviteMember"], update: ["updateMember"], delete: ["removeMember"-]{+], update: [], delete: [+}]',
@@ -46,7 +46,7 @@ export const providerMutants: readonly Mutant[] = mutantsOf({
       "A repair keeps the user who runs it.": '[-idWithin(object) === userId-]{+userId === ""+} ?',
     },
   },
-  "provider/kinds/accessPolicy.ts": {
+  "provider/resources/accessPolicy.ts": {
     "test/review/guards/missingPermissions.test.ts": {
       "The operations of accessPolicy need their permissions.":
         'create: [[-"createAccessPolicy"],\n    update: ["updateAccessPolicy"],\n    delete: ["deleteAccessPolicy"],-]{+], update: [], delete: []+}',
@@ -55,30 +55,30 @@ export const providerMutants: readonly Mutant[] = mutantsOf({
       "A repair keeps the last access policies.": "isClosed {+&& _object.name === _object.id +}?",
     },
   },
-  "provider/kinds/installKey.ts": {
+  "provider/resources/installKey/index.ts": {
     "test/review/guards/missingPermissions.test.ts": {
       "The operations of installKey need their permissions.":
         'create: [[-"createInstallKey"],\n    update: ["updateInstallKey"],\n    delete: ["updateInstallKey"],-]{+], update: [], delete: []+}',
     },
   },
-  "provider/kinds/tag.ts": {
+  "provider/resources/tag.ts": {
     "test/review/guards/missingPermissions.test.ts": {
       "The operations of tag need their permissions.": 'create: [], update: [[-"renameTag"-]], delete: []',
     },
   },
-  "provider/kinds/deviceTagAttachment.ts": {
+  "provider/resources/deviceTagAttachment.ts": {
     "test/review/guards/missingPermissions.test.ts": {
       "The operations of deviceTagAttachment need their permissions.":
         'create: [[-"createDeviceTag"], update: ["createDeviceTag"], delete: ["deleteDeviceTag"-]{+], update: [], delete: [+}]',
     },
   },
-  "provider/kinds/trustedWorkload.ts": {
+  "provider/resources/trustedWorkload.ts": {
     "test/review/guards/repair.test.ts": {
       "A repair keeps the workload that runs it.":
         '[-idWithin(object) === workloadId-]{+workloadId === ""+} ?',
     },
   },
-  "provider/kinds/apiKey.ts": {
+  "provider/resources/apiKey/index.ts": {
     "test/review/guards/repair.test.ts": {
       "A repair with an API key keeps every API key.":
         'credential === [-"apiKey"-]{+"anonymous"+}\n        ?',
@@ -245,7 +245,7 @@ export const providerMutants: readonly Mutant[] = mutantsOf({
   "provider/policyTests/runPolicyTests.ts": {
     "test/review/guards/policyTests.test.ts": {
       "A policy test without the objects of a kind fails.":
-        "if (objects === undefined[- || unread.has(name as KindName)-])",
+        "if (objects === undefined[- || unread.has(name)-])",
       "A policy test fails if the access is not known.":
         "[-if (accessUnknown !== undefined) throw new Error(accessUnknown);-]",
       "A policy file that cannot be loaded is a failed test.":
@@ -314,7 +314,7 @@ export const providerMutants: readonly Mutant[] = mutantsOf({
         "isSameStack(one, two)[- && one.resource === two.resource-];",
     },
   },
-  "provider/kinds/plannedStep.ts": {
+  "provider/model/plannedStep.ts": {
     "test/review/onService.test.ts": {
       "A resource with its own credential needs none of the credential's permissions.":
         '[-Object.values((after ?? before)?.provider ?? {}).some((value) => holds(value, "[secret]"))-]{+before === after+};',

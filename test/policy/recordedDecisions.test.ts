@@ -1,9 +1,9 @@
 import { readFileSync } from "node:fs";
 import { expect, it } from "vitest";
-import { keysByUser } from "../../provider/estate/readNamespace.ts";
-import { kinds } from "../../provider/kinds/index.ts";
-import type { LiveObject, Objects } from "../../provider/kinds/object.ts";
+import type { LiveObject, Objects } from "../../provider/model/object.ts";
+import { keysByUser } from "../../provider/namespace/readNamespace.ts";
 import type { KindName } from "../../provider/resources/index.ts";
+import { kindNamed } from "../../provider/resources/index.ts";
 import type { Connection } from "../../provider/service/connection.ts";
 import {
   fromWire,
@@ -113,13 +113,14 @@ async function policyOf(state: State): Promise<NamespacePolicy | undefined> {
     namespaces: { find: async () => ({ members: [...members, ...accounts] }) },
   } as unknown as Connection;
   const objectsOf = async (kind: KindName): Promise<Objects> => {
-    const { definition, reading, keyOf } = kinds[kind];
+    const { definition, reading, keyOf } = kindNamed(kind);
     const { objects = [] } = (await reading?.read(connection, TENANT)) ?? {};
     const live = objects.map((object): LiveObject => ({ ...object, definition }));
     return new Map(live.map((object) => [keyOf(object), object]));
   };
   const policies = await objectsOf("AccessPolicy");
-  if ([...policies.values()].some((one) => kinds.AccessPolicy.decides?.obstacle?.(one))) return undefined;
+  if ([...policies.values()].some((one) => kindNamed("AccessPolicy").decides?.obstacle?.(one)))
+    return undefined;
   const users = members.map(({ id, email, role }) => ({ id, email, role, status: "accepted" }));
   const { userKeys: _none, ...identity } = NO_IDENTITY;
   const userKeys = keysByUser(await all(listSshIdentities, state.identities).all());

@@ -1,7 +1,7 @@
 import { createClient, tokenCredential } from "@gatehouse-access/sdk";
 import fc from "fast-check";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { readNamespace } from "../../provider/estate/readNamespace.ts";
+import { readNamespace } from "../../provider/namespace/readNamespace.ts";
 import { Connection } from "../../provider/service/connection.ts";
 import { type DeviceFilter, explain, type NamespacePolicy } from "../../sdk/policy/index.ts";
 import { sshKeyLine } from "../provider/support/programs.ts";

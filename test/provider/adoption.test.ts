@@ -102,7 +102,7 @@ describe.each(adoptable.map((definition) => ({ type: definition.name, definition
 );
 
 it("each of several equal existing rules is adopted by one resource", async () => {
-  const { base } = sampleOf(firewallRule);
+  const { base } = sampleOf(firewallRule.definition);
   const rules = (adopt: boolean) => {
     const args = fleet.here({ ...base, ...(adopt && { adopt }) });
     return Object.fromEntries(["a", "b", "c"].map((name) => [name, { type: "FirewallRule", args }]));

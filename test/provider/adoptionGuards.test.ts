@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { definitionNamed } from "../../provider/estate/liveObjects.ts";
 import { type Creation, createOrAdopt } from "../../provider/lifecycle/createOrAdopt.ts";
-import type { Existing, Origin, ResourceDefinition } from "../../provider/resources/definition.ts";
+import type { Existing, Origin, ResourceDefinition } from "../../provider/model/definition.ts";
+import { definitionNamed } from "../../provider/namespace/liveObjects.ts";
 import type { Connection } from "../../provider/service/connection.ts";
 import { ConflictError, NotFoundError, type RequestErrorDetails, TransportError } from "../../sdk/errors.ts";
 import { sshKeyLine } from "./support/programs.ts";

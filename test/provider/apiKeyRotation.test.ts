@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { apiKey } from "../../provider/resources/apiKey.ts";
-import type { Origin } from "../../provider/resources/definition.ts";
+import type { Origin } from "../../provider/model/definition.ts";
+import { definition } from "../../provider/resources/apiKey/resource.ts";
 import type { Connection } from "../../provider/service/connection.ts";
 import { AuthenticationError, apiKeyCredential, createClient } from "../../sdk/index.ts";
 import { sharedFleet } from "../support/shared.ts";
@@ -390,7 +390,7 @@ it("rejects a chosen secret that another key has, before any request", async () 
     }) as unknown as Connection;
   const origin = { name: "ci", chosen: { key: "secret" }, replaced: undefined } as unknown as Origin;
   const create = (isTaken: boolean) =>
-    apiKey.create(connectionTo(isTaken), { tenant: fleet.tenant, validDays: 30 }, origin);
+    definition.create(connectionTo(isTaken), { tenant: fleet.tenant, validDays: 30 }, origin);
   await expect(create(true)).rejects.toThrow(/already has this secret/);
   expect(sent).toEqual([]);
   await expect(create(false)).rejects.toThrow();

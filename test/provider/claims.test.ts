@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { UNKNOWN } from "../../provider/engineMarks.ts";
-import { definitionNamed } from "../../provider/estate/liveObjects.ts";
 import { Claims, DuplicateDeclarationError } from "../../provider/lifecycle/claims.ts";
+import { definitionNamed } from "../../provider/namespace/liveObjects.ts";
 
 const TENANT = "00000000-0000-4000-8000-000000000000";
 const urnOf = (kind: string, name: string) => `urn:pulumi:prod::fleet::gatehouse:index:${kind}::${name}`;

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { canonicalInputs } from "../../provider/resources/values.ts";
+import { canonicalInputs } from "../../provider/model/values.ts";
 import { ownDefinitions } from "../support/ownDefinitions.ts";
 import { sharedFilledFleet } from "./support/filledFleet.ts";
 import { Harness, type Program } from "./support/harness.ts";

@@ -1,7 +1,7 @@
 import { basename } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { nameText, whoChanged } from "../../provider/drift/whoChanged.ts";
-import { canonicalInputs } from "../../provider/resources/values.ts";
+import { canonicalInputs } from "../../provider/model/values.ts";
 import type { Client } from "../../sdk/index.ts";
 import { isSparse } from "../projects.ts";
 import { ownDefinitions } from "../support/ownDefinitions.ts";

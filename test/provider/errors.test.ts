@@ -100,9 +100,9 @@ describe("a diagnostic of Terraform", () => {
       username: ".*",
       filter: { hostname: "^web 1$" },
     };
-    const { failures } = check(firewallRule, rule);
+    const { failures } = check(firewallRule.definition, rule);
     expect(failures.map(({ field }) => field)).toEqual([["filter", "hostname"]]);
-    expect(failures.map((failure) => failureDiagnostic(firewallRule, failure))).toMatchObject([
+    expect(failures.map((failure) => failureDiagnostic(firewallRule.definition, failure))).toMatchObject([
       {
         attribute: attributePath("filter", "hostname"),
         detail: expect.stringMatching(/^filter\.hostname: .* matches no device name/),

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { TerraformResource } from "../../provider/providers/terraform/resource.ts";
-import { member } from "../../provider/resources/member.ts";
+import { definition } from "../../provider/resources/member/resource.ts";
 import { planProblems } from "../../provider/review/guards/planProblems.ts";
 import { Connection } from "../../provider/service/connection.ts";
 import { createClient, passwordCredential } from "../../sdk/index.ts";
@@ -486,7 +486,7 @@ it.skipIf(isTerraform)("a Member in a state of an earlier version has no differe
 });
 
 it("Terraform upgrades a gatehouse_member of an earlier version, and keeps one of this version", () => {
-  const resource = new TerraformResource(member);
+  const resource = new TerraformResource(definition);
   const upgraded = resource.upgraded({ id: "a/b", status: "invited", expires_at: EARLIER_END });
   expect(upgraded).toMatchObject({ expires_at: "", invitation_expires_at: EARLIER_END, status: "invited" });
   const current = { status: "invited", expires_at: EARLIER_END, invitation_expires_at: "" };

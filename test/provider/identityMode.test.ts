@@ -1,9 +1,9 @@
 import { createHash } from "node:crypto";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { z } from "zod";
-import { coverageOf, ManagedObjects } from "../../provider/estate/coverage.ts";
-import { declarable, inventoryOf, watchedIn } from "../../provider/estate/liveObjects.ts";
-import { readNamespace } from "../../provider/estate/readNamespace.ts";
+import { coverageOf, ManagedObjects } from "../../provider/namespace/coverage.ts";
+import { declarable, inventoryOf, watchedIn } from "../../provider/namespace/liveObjects.ts";
+import { readNamespace } from "../../provider/namespace/readNamespace.ts";
 import { definitions, definitionsByName } from "../../provider/resources/index.ts";
 import { Connection } from "../../provider/service/connection.ts";
 import { isUnreadable } from "../../provider/service/listings.ts";

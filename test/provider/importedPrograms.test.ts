@@ -2,13 +2,13 @@ import fc from "fast-check";
 import ts from "typescript";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
-import { type Declarable, definitionNamed } from "../../provider/estate/liveObjects.ts";
 import { cidr, hostname, login } from "../../provider/helpers/patterns.ts";
 import { namesIn, rangesIn } from "../../provider/import/helperCalls.ts";
 import type { Program, ProgramOptions } from "../../provider/import/model.ts";
 import { writeProgram } from "../../provider/import/writeProgram.ts";
+import { canonicalInputs, declaringInputs } from "../../provider/model/values.ts";
+import { type Declarable, definitionNamed } from "../../provider/namespace/liveObjects.ts";
 import { packageVersion } from "../../provider/packageFile.ts";
-import { canonicalInputs, declaringInputs } from "../../provider/resources/values.ts";
 import { SOURCE } from "../../provider/terraform/source.ts";
 import { programs } from "./support/programs.ts";
 

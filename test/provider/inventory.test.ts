@@ -7,8 +7,8 @@ import {
   isExceptionOver,
   ManagedObjects,
   ownResources,
-} from "../../provider/estate/coverage.ts";
-import { declarable, definitionNamed, type LiveObject } from "../../provider/estate/liveObjects.ts";
+} from "../../provider/namespace/coverage.ts";
+import { declarable, definitionNamed, type LiveObject } from "../../provider/namespace/liveObjects.ts";
 import { selectorsOf } from "../../provider/resources/deviceSelector.ts";
 import type { Device } from "../../provider/service/listings.ts";
 import { sshKeyLine } from "./support/programs.ts";

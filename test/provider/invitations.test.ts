@@ -1,5 +1,5 @@
 import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
-import { member } from "../../provider/resources/member.ts";
+import { definition } from "../../provider/resources/member/resource.ts";
 import type { Connection } from "../../provider/service/connection.ts";
 import { withSharedApp } from "../server/http/appOfTest.ts";
 import { PASSWORD, type TestUser } from "../server/http/testApp.ts";
@@ -195,7 +195,8 @@ describe("the user of a Member", () => {
     tenant: async () => ({ tenant }),
   } as unknown as Connection;
   const id = `${tenant}/${"3".repeat(24)}`;
-  const found = async (id: string, state: object) => (await member.read(connection, id, state))?.id;
+  const found = async (id: string, state: Record<string, unknown>) =>
+    (await definition.read(connection, id, state))?.id;
 
   it("is found by e-mail address until the invitation is accepted, and then only by id", async () => {
     const email = "ana@example.com";
@@ -229,13 +230,13 @@ describe("the user of a Member", () => {
       tenant: async () => ({ tenant, invitations }),
     } as unknown as Connection;
     const adopted = async (digit: string) =>
-      (await member.find?.(apart, { email: `${digit}@example.com`, role: "observer" }))?.id;
+      (await definition.find?.(apart, { email: `${digit}@example.com`, role: "observer" }))?.id;
     expect([await adopted("4"), await adopted("5"), await adopted("6")]).toEqual([
       `${tenant}/${"4".repeat(24)}`,
       undefined,
       undefined,
     ]);
-    expect((await member.list?.(apart, tenant))?.map(({ name }) => name)).toEqual([
+    expect((await definition.list?.(apart, tenant))?.map(({ name }) => name)).toEqual([
       "4@example.com",
       "5@example.com",
     ]);

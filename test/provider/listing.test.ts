@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { listed } from "../../provider/resources/heldKeys.ts";
+import { listed } from "../../provider/resources/apiKey/heldKeys.ts";
 import type { TenantClient } from "../../provider/service/connection.ts";
 import { apiKeyListing, isUnreadable, Listing } from "../../provider/service/listings.ts";
 import {

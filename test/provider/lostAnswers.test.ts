@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import type { ResourceDefinition } from "../../provider/resources/definition.ts";
+import type { ResourceDefinition } from "../../provider/model/definition.ts";
 import { OWN_ONLY, ownDefinitions } from "../support/ownDefinitions.ts";
 import { type LossyProxy, startLossyProxy } from "../support/proxy.ts";
 import { type SparseService, startSparseService } from "../support/sparseService.ts";

@@ -5,9 +5,9 @@ import { z } from "zod";
 import { UNKNOWN } from "../../provider/engineMarks.ts";
 import { diff } from "../../provider/lifecycle/diff.ts";
 import { check } from "../../provider/lifecycle/lifecycle.ts";
-import { filterState, optional, type ResourceDefinition } from "../../provider/resources/definition.ts";
+import { filterState, optional, type ResourceDefinition } from "../../provider/model/definition.ts";
+import { canonical, canonicalInputs } from "../../provider/model/values.ts";
 import { definitions } from "../../provider/resources/index.ts";
-import { canonical, canonicalInputs } from "../../provider/resources/values.ts";
 import { programs } from "./support/programs.ts";
 
 const cases = definitions.map((definition) => [definition.name, definition] as const);

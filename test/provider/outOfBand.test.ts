@@ -1,8 +1,8 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { outOfBandChanges } from "../../provider/lifecycle/outOfBand.ts";
-import type { InputField } from "../../provider/resources/definition.ts";
+import type { InputField } from "../../provider/model/definition.ts";
+import { canonical } from "../../provider/model/values.ts";
 import { definitions } from "../../provider/resources/index.ts";
-import { canonical } from "../../provider/resources/values.ts";
 import { type LossyProxy, startLossyProxy } from "../support/proxy.ts";
 import { sharedFleet } from "../support/shared.ts";
 import { Harness, type Program } from "./support/harness.ts";

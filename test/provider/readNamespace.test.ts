@@ -1,7 +1,7 @@
 import { createServer, type Server } from "node:http";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { watchedIn } from "../../provider/estate/liveObjects.ts";
-import { readNamespace } from "../../provider/estate/readNamespace.ts";
+import { watchedIn } from "../../provider/namespace/liveObjects.ts";
+import { readNamespace } from "../../provider/namespace/readNamespace.ts";
 import { definitionsByName } from "../../provider/resources/index.ts";
 import { Connection } from "../../provider/service/connection.ts";
 import { apiKeyCredential, createClient } from "../../sdk/index.ts";

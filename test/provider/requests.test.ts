@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { inventoryOf } from "../../provider/estate/liveObjects.ts";
-import { readNamespace } from "../../provider/estate/readNamespace.ts";
-import { kindsWith } from "../../provider/kinds/index.ts";
+import { inventoryOf } from "../../provider/namespace/liveObjects.ts";
+import { readNamespace } from "../../provider/namespace/readNamespace.ts";
+import { kindsWith } from "../../provider/resources/index.ts";
 import { Connection } from "../../provider/service/connection.ts";
 import { requestsDuring } from "../support/requests.ts";
 import { sharedFleet } from "../support/shared.ts";

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { declarable, inventoryOf } from "../../provider/estate/liveObjects.ts";
-import { readNamespace } from "../../provider/estate/readNamespace.ts";
 import { githubActions } from "../../provider/helpers/workloads.ts";
-import { workloadsOf } from "../../provider/kinds/trustedWorkload.ts";
+import { declarable, inventoryOf } from "../../provider/namespace/liveObjects.ts";
+import { readNamespace } from "../../provider/namespace/readNamespace.ts";
 import { definitionsByName } from "../../provider/resources/index.ts";
+import { workloadsOf } from "../../provider/resources/trustedWorkload.ts";
 import { Connection } from "../../provider/service/connection.ts";
 import { NotFoundError } from "../../sdk/index.ts";
 import { requestsDuring } from "../support/requests.ts";

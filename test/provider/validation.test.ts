@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { check } from "../../provider/lifecycle/lifecycle.ts";
-import type { ResourceDefinition } from "../../provider/resources/definition.ts";
+import type { ResourceDefinition } from "../../provider/model/definition.ts";
 import { firewallRule } from "../../provider/resources/firewallRule.ts";
 import { definitions } from "../../provider/resources/index.ts";
 import type { Connection } from "../../provider/service/connection.ts";
@@ -205,7 +205,7 @@ it("FirewallRule adopts a rule with equal inputs that no other resource manages"
   const equal = { ...inputs, id: "equal", filter: { tags: ["web", "prod"] } };
   const find = (rules: readonly object[], isOthers?: (id: string) => boolean) => {
     const connection = { tenant: async () => ({ tenant, rules: { all: async () => rules } }) };
-    return firewallRule.find?.(connection as unknown as Connection, inputs, isOthers);
+    return firewallRule.definition.find?.(connection as unknown as Connection, inputs, isOthers);
   };
   expect(await find(others)).toBeUndefined();
   expect((await find([...others, equal]))?.id).toBe(`${tenant}/equal`);

@@ -39,7 +39,7 @@ describe("githubActions()", () => {
     ],
   ])("returns the claims of %j", (jobs, claims) => {
     expect(githubActions(jobs)).toEqual({ issuer: GITHUB, claims, singleUse: true });
-    expect(trustedWorkload.inputs.claims.schema.safeParse(claims).success).toBe(true);
+    expect(trustedWorkload.definition.inputs.claims?.schema.safeParse(claims).success).toBe(true);
   });
 
   it.each<[object, RegExp]>([

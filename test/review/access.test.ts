@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { accessAnswer } from "../../provider/access/answer.ts";
 import { type AccessFlags, type AccessFormat, accessInquiry } from "../../provider/access/inquiry.ts";
-import { readNamespace } from "../../provider/estate/readNamespace.ts";
-import { membersOf } from "../../provider/kinds/member.ts";
-import type { NamespaceState } from "../../provider/kinds/namespaceState.ts";
+import type { NamespaceState } from "../../provider/namespace/namespaceState.ts";
+import { readNamespace } from "../../provider/namespace/readNamespace.ts";
 import { definitionsByName } from "../../provider/resources/index.ts";
+import { membersOf } from "../../provider/resources/member/index.ts";
 import { Connection } from "../../provider/service/connection.ts";
 import { gatehouse, spawnGatehouse } from "../support/gatehouse.ts";
 import { type PolicyWorld, startPolicyWorld } from "./support.ts";

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { memberChanges } from "../../provider/kinds/member.ts";
 import { accessLines } from "../../provider/privileges/accessLines.ts";
 import { definitions, definitionsByName } from "../../provider/resources/index.ts";
+import { memberChanges } from "../../provider/resources/member/index.ts";
 import {
   deviceLockouts,
   memberLockouts,

@@ -10,7 +10,7 @@ import {
 } from "../../provider/drift/driftNotice.ts";
 import type { DriftReport, ReportedObject } from "../../provider/drift/driftReport.ts";
 import { KeptFile, keptPath } from "../../provider/drift/KeptFile.ts";
-import { definitionNamed } from "../../provider/estate/liveObjects.ts";
+import { definitionNamed } from "../../provider/namespace/liveObjects.ts";
 import { testFolder } from "../support/folder.ts";
 
 const key = (name: string, meaning: readonly string[] = []): ReportedObject => ({

@@ -7,7 +7,7 @@ import type { DriftReport } from "../../provider/drift/driftReport.ts";
 import { driftJunit } from "../../provider/drift/report/junit.ts";
 import { driftedSentence } from "../../provider/drift/report/reports.ts";
 import type { FieldChange, Step } from "../../provider/engine/index.ts";
-import { definitionNamed } from "../../provider/estate/liveObjects.ts";
+import { definitionNamed } from "../../provider/namespace/liveObjects.ts";
 import { PLAIN } from "../../provider/style.ts";
 import { sshKeyLine } from "../provider/support/programs.ts";
 

@@ -1,9 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { watchedIn } from "../../provider/estate/liveObjects.ts";
-import { kinds } from "../../provider/kinds/index.ts";
-import { byKey } from "../../provider/kinds/namespaceState.ts";
-import type { LiveObject } from "../../provider/kinds/object.ts";
-import { definitionsByName } from "../../provider/resources/index.ts";
+import type { LiveObject } from "../../provider/model/object.ts";
+import { watchedIn } from "../../provider/namespace/liveObjects.ts";
+import { byKey } from "../../provider/namespace/namespaceState.ts";
+import { definitionsByName, kindNamed } from "../../provider/resources/index.ts";
 import { namespaceOf } from "./support/namespace.ts";
 import { device, estate, TENANT } from "./support/planned.ts";
 
@@ -26,7 +25,7 @@ describe("the keys of objects", () => {
 });
 
 it("the attachments of a namespace without readable devices are unread", () => {
-  const { what, missed } = kinds.Device.reading ?? { what: "", missed: "" };
+  const { what, missed } = kindNamed("Device").reading ?? { what: "", missed: "" };
   const state = namespaceOf(estate).with({
     unread: new Map([["Device", { what, missed, reason: "permission denied" }]]),
   });

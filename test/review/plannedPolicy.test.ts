@@ -1,6 +1,4 @@
 import { describe, expect, test } from "vitest";
-import { kinds } from "../../provider/kinds/index.ts";
-import { definitions } from "../../provider/resources/index.ts";
 import { namespaceAfter } from "./support/namespace.ts";
 import {
   estate,
@@ -36,11 +34,6 @@ test("rejects a plan without values", () => {
 test("ignores resources of other packages, components and the stack", () => {
   const stack = { ...step("update", "PublicKey", "a", {}), type: "pulumi:pulumi:Stack" };
   expect(plan(stack).policy).toEqual(estate.policy);
-});
-
-test("supports every resource", () => {
-  expect(Object.keys(kinds).sort()).toEqual(definitions.map(({ name }) => name).sort());
-  for (const [name, { definition }] of Object.entries(kinds)) expect(definition.name).toBe(name);
 });
 
 describe("namespaces", () => {

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { valueText } from "../../provider/drift/driftReport.ts";
-import { workloadSentence } from "../../provider/kinds/trustedWorkload.ts";
+import { workloadSentence } from "../../provider/resources/trustedWorkload.ts";
 import { PLAIN } from "../../provider/style.ts";
 import { valueJson } from "../../provider/words.ts";
 import { printableIssuer } from "../../sdk/errors.ts";

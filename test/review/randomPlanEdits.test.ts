@@ -6,7 +6,7 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { EngineError } from "../../provider/engine/index.ts";
-import { readNamespace } from "../../provider/estate/readNamespace.ts";
+import { readNamespace } from "../../provider/namespace/readNamespace.ts";
 import { namespacesOf, onService } from "../../provider/plan/steps.ts";
 import { readTerraformPlan } from "../../provider/plan/terraform/readTerraformPlan.ts";
 import { isGain } from "../../provider/privileges/accessLines.ts";

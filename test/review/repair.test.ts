@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { type Repairer, removable } from "../../provider/drift/repair.ts";
-import { definitionNamed, type LiveObject } from "../../provider/estate/liveObjects.ts";
+import { definitionNamed, type LiveObject } from "../../provider/namespace/liveObjects.ts";
 
 const TENANT = "00000000-0000-4000-8000-000000000000";
 const USER = "64b000000000000000000001";

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { driftMeaning } from "../../provider/drift/driftMeaning.ts";
-import type { LiveObject } from "../../provider/kinds/object.ts";
+import type { LiveObject } from "../../provider/model/object.ts";
 import { wideningOf } from "../../provider/privileges/effects.ts";
 import type { AccessKey, AccessPolicy, AccessRule, Principal } from "../../sdk/policy/index.ts";
 import { type NamespaceFixture, namespaceOf } from "./support/namespace.ts";

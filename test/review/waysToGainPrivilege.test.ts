@@ -2,8 +2,8 @@ import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { type Drifted, driftMeaning } from "../../provider/drift/driftMeaning.ts";
 import type { Step } from "../../provider/engine/index.ts";
-import type { ListName } from "../../provider/kinds/changes.ts";
-import { idWithin } from "../../provider/resources/values.ts";
+import type { ListName } from "../../provider/model/changes.ts";
+import { idWithin } from "../../provider/model/values.ts";
 import { type NamespaceFixture, namespaceAfter } from "./support/namespace.ts";
 import { reviewed } from "./support/namespaceReview.ts";
 import {

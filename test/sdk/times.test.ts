@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { hasEnded } from "../../provider/resources/validity.ts";
+import { hasEnded } from "../../provider/model/validity.ts";
 import { canonicalTime, DAY, HOUR, hasPassed, isTime, MINUTE, SECOND } from "../../sdk/times.ts";
 
 const NOW = new Date("2026-11-30T00:00:00.000Z");

@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { inventoryOf } from "../../provider/estate/liveObjects.ts";
+import { inventoryOf } from "../../provider/namespace/liveObjects.ts";
 import { TerraformResource } from "../../provider/providers/terraform/resource.ts";
 import { definitionsByName, type KindName } from "../../provider/resources/index.ts";
 import { Connection } from "../../provider/service/connection.ts";

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { ResourceDefinition } from "../../provider/resources/definition.ts";
+import type { ResourceDefinition } from "../../provider/model/definition.ts";
 import { type FilledFleet, startFilledFleet } from "../provider/support/filledFleet.ts";
 import type { CreatedObject, FrontEnd } from "../provider/support/frontEnd.ts";
 import { programs } from "../provider/support/programs.ts";

@@ -1,6 +1,6 @@
 import { type FieldChange, typeName } from "../../engine/index.ts";
-import { expiredSentence } from "../../estate/expired.ts";
 import type { Format } from "../../import/model.ts";
+import { expiredSentence } from "../../namespace/expired.ts";
 import { accessSentence } from "../../privileges/accessLines.ts";
 import { COMMENT_MAX, code, fittedSections, MARKDOWN } from "../../review/report/markdown.ts";
 import { changeSections, type ReportStyle, type Section } from "../../review/report/sections.ts";

@@ -1,11 +1,8 @@
 import { type Role, roleAtLeast } from "@gatehouse-access/sdk/contract";
 import type { Plan, ResourceValues } from "../../engine/index.ts";
-import { ManagedObjects } from "../../estate/coverage.ts";
-import { identityUnknown } from "../../estate/readNamespace.ts";
-import { Draft } from "../../kinds/draft.ts";
-import { kindOf } from "../../kinds/index.ts";
-import { STAGES } from "../../kinds/kind.ts";
-import type { NamespaceState } from "../../kinds/namespaceState.ts";
+import { Claims, DuplicateDeclarationError } from "../../lifecycle/claims.ts";
+import { Draft } from "../../model/draft.ts";
+import { STAGES } from "../../model/kind.ts";
 import {
   declaredEnd,
   hiddenValues,
@@ -15,11 +12,13 @@ import {
   nameIn,
   type PlannedStep,
   UnpredictableError,
-} from "../../kinds/plannedStep.ts";
-import { Claims, DuplicateDeclarationError } from "../../lifecycle/claims.ts";
-import { definitionsByName } from "../../resources/index.ts";
-import { hasEnded } from "../../resources/validity.ts";
-import { idWithin } from "../../resources/values.ts";
+} from "../../model/plannedStep.ts";
+import { hasEnded } from "../../model/validity.ts";
+import { idWithin } from "../../model/values.ts";
+import { ManagedObjects } from "../../namespace/coverage.ts";
+import type { NamespaceState } from "../../namespace/namespaceState.ts";
+import { identityUnknown } from "../../namespace/readNamespace.ts";
+import { definitionsByName, kindOf } from "../../resources/index.ts";
 import type { Values } from "../../values.ts";
 import { stepsOf } from "../steps.ts";
 import {

@@ -1,12 +1,12 @@
 import { isDeepStrictEqual } from "node:util";
 import { Access, type AccessDevice, type AccessRule, areDisjoint } from "@gatehouse-access/sdk/policy";
-import { accessDevices, devicesOf } from "../../kinds/device.ts";
-import type { Draft } from "../../kinds/draft.ts";
-import { rulesOf } from "../../kinds/firewallRule.ts";
-import { isHidden, knownInputs, type PlannedStep, UnpredictableError } from "../../kinds/plannedStep.ts";
 import { claimsOfId } from "../../lifecycle/claims.ts";
-import type { Claim } from "../../resources/definition.ts";
-import { idWithin } from "../../resources/values.ts";
+import type { Claim } from "../../model/definition.ts";
+import type { Draft } from "../../model/draft.ts";
+import { isHidden, knownInputs, type PlannedStep, UnpredictableError } from "../../model/plannedStep.ts";
+import { idWithin } from "../../model/values.ts";
+import { accessDevices, devicesOf } from "../../resources/device.ts";
+import { rulesOf } from "../../resources/firewallRule.ts";
 
 /**
  * Two or more resources that declare the same object. Each resource would revert the changes of the other resources.

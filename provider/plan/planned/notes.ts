@@ -1,14 +1,13 @@
 import { hasPassed } from "@gatehouse-access/sdk/times";
 import type { Plan, Shown } from "../../engine/index.ts";
-import { keysWithoutRole } from "../../kinds/apiKey.ts";
-import { findDevice } from "../../kinds/device.ts";
-import type { Draft } from "../../kinds/draft.ts";
-import { kindOf } from "../../kinds/index.ts";
-import { membersOf } from "../../kinds/member.ts";
-import { declaredEnd, isHidden, type PlannedStep, UnpredictableError } from "../../kinds/plannedStep.ts";
+import type { Draft } from "../../model/draft.ts";
+import { declaredEnd, isHidden, type PlannedStep, UnpredictableError } from "../../model/plannedStep.ts";
+import { keysWithoutRole } from "../../resources/apiKey/index.ts";
+import { findDevice } from "../../resources/device.ts";
 import { pendingText } from "../../resources/deviceSelector.ts";
-import { definitionsByName } from "../../resources/index.ts";
-import { newSettings } from "../../resources/namespace.ts";
+import { definitionsByName, kindOf } from "../../resources/index.ts";
+import { membersOf } from "../../resources/member/index.ts";
+import { newSettings } from "../../resources/namespace/resource.ts";
 import { byText, byTexts, firstOf } from "../../words.ts";
 import { createdNamespaces, stepsOf } from "../steps.ts";
 

@@ -1,11 +1,10 @@
 import { type Plan, type Step, typeName } from "../../engine/index.ts";
-import { definitionOf } from "../../estate/liveObjects.ts";
-import { acceptedDevices, deviceState, devicesOf, uidSelected } from "../../kinds/device.ts";
-import { kindOf, kindsWith } from "../../kinds/index.ts";
-import type { NamespaceState } from "../../kinds/namespaceState.ts";
-import type { LiveObject } from "../../kinds/object.ts";
-import { definitionsByName } from "../../resources/index.ts";
-import { idWithin } from "../../resources/values.ts";
+import type { LiveObject } from "../../model/object.ts";
+import { idWithin } from "../../model/values.ts";
+import { definitionOf } from "../../namespace/liveObjects.ts";
+import type { NamespaceState } from "../../namespace/namespaceState.ts";
+import { acceptedDevices, deviceState, devicesOf, uidSelected } from "../../resources/device.ts";
+import { definitionsByName, kindOf, kindsWith } from "../../resources/index.ts";
 import { tenantIn } from "../steps.ts";
 import type { ReviewedContent, ReviewedFields, ReviewedObject, ReviewedStep } from "./planFile.ts";
 

@@ -1,7 +1,7 @@
 import type { StateResource, Step } from "../../engine/index.ts";
 import { UNKNOWN } from "../../engineMarks.ts";
+import type { ResourceDefinition } from "../../model/definition.ts";
 import { inParallel } from "../../parallel.ts";
-import type { ResourceDefinition } from "../../resources/definition.ts";
 import { isSameService } from "../../service/connection.ts";
 import type { Row } from "../../terraform/types.ts";
 import { firstOf } from "../../words.ts";

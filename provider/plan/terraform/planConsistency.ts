@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import { EngineError } from "../../engine/index.ts";
-import { hasUnknown } from "../../resources/values.ts";
+import { hasUnknown } from "../../model/values.ts";
 import type { Attribute } from "../../terraform/attributes.ts";
 import { isOwnSource } from "../../terraform/source.ts";
 import { fromTerraform, hasType, type Row } from "../../terraform/types.ts";

@@ -12,8 +12,8 @@ import {
   shownValues,
 } from "../../engine/index.ts";
 import { UNKNOWN } from "../../engineMarks.ts";
+import { canonical, sameValue } from "../../model/values.ts";
 import { definitions } from "../../resources/index.ts";
-import { canonical, sameValue } from "../../resources/values.ts";
 import { type Attribute, attributesOf } from "../../terraform/attributes.ts";
 import {
   fromTerraform,

@@ -9,8 +9,8 @@ import type {
   Outcome,
   Principal,
 } from "@gatehouse-access/sdk/policy";
-import type { Workload } from "../../kinds/trustedWorkload.ts";
-import type { NamespaceSettings } from "../../resources/namespace.ts";
+import type { NamespaceSettings } from "../../resources/namespace/resource.ts";
+import type { Workload } from "../../resources/trustedWorkload.ts";
 import type { ApiKey, Namespace } from "../../service/listings.ts";
 
 /** A member of the namespace, as the service lists it. */

@@ -13,8 +13,8 @@ import {
 } from "../../engineMarks.ts";
 import { openInputs, ResourceLifecycle, type Runtime } from "../../lifecycle/lifecycle.ts";
 import type { Creator } from "../../lifecycle/runRecord.ts";
-import { type ResourceDefinition, secretsOf, UnfinishedError } from "../../resources/definition.ts";
-import { hasUnknown } from "../../resources/values.ts";
+import { type ResourceDefinition, secretsOf, UnfinishedError } from "../../model/definition.ts";
+import { hasUnknown } from "../../model/values.ts";
 import type { Lookup } from "../../service/newConnection.ts";
 import type { Values } from "../../values.ts";
 

@@ -1,5 +1,5 @@
 import { providerText } from "../../engineMarks.ts";
-import { jsonSchema, type ResourceDefinition, type Schema, secretsOf } from "../../resources/definition.ts";
+import { jsonSchema, type ResourceDefinition, type Schema, secretsOf } from "../../model/definition.ts";
 
 /** The path of the module with the functions that the classes call, relative to the generated file. */
 const CLASS_INPUTS = "../classInputs.ts";

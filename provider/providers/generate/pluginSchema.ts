@@ -4,7 +4,7 @@ import {
   type OutputField,
   type ResourceDefinition,
   type Schema,
-} from "../../resources/definition.ts";
+} from "../../model/definition.ts";
 import { SETTINGS, type Setting, settingText } from "../../service/newConnection.ts";
 import { OWN_PLUGIN } from "../../urn.ts";
 import { capitalized } from "../../words.ts";

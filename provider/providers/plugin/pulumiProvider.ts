@@ -9,8 +9,8 @@ import { DECLARER, ownValues, PROVIDER_KEY, providerText } from "../../engineMar
 import { plannedCreate, plannedUpdate } from "../../lifecycle/diff.ts";
 import { type Compared, noticeText, ResourceLifecycle, type Runtime } from "../../lifecycle/lifecycle.ts";
 import { pulumiRun } from "../../lifecycle/runRecord.ts";
+import { type ResourceDefinition, secretsOf, UnfinishedError } from "../../model/definition.ts";
 import { packageFile, packageVersion } from "../../packageFile.ts";
-import { type ResourceDefinition, secretsOf, UnfinishedError } from "../../resources/definition.ts";
 import { definitions } from "../../resources/index.ts";
 import type { Connection } from "../../service/connection.ts";
 import { SETTINGS, type Setting } from "../../service/newConnection.ts";

@@ -15,7 +15,7 @@ import {
 } from "../../engine/value.ts";
 import { OUTPUT, SIGNATURE, UNKNOWN, UNKNOWNS } from "../../engineMarks.ts";
 import type { InputChange } from "../../lifecycle/diff.ts";
-import { hasUnknown } from "../../resources/values.ts";
+import { hasUnknown } from "../../model/values.ts";
 import type { Values } from "../../values.ts";
 
 type Struct = structProto.Struct;

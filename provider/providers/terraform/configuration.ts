@@ -3,7 +3,7 @@ import { ConfigurationError } from "@gatehouse-access/sdk";
 import { declaredByText } from "@gatehouse-access/sdk/contract";
 import { printedError } from "@gatehouse-access/sdk/errors";
 import type { Notice } from "../../lifecycle/lifecycle.ts";
-import { hasUnknown } from "../../resources/values.ts";
+import { hasUnknown } from "../../model/values.ts";
 import type { Connection } from "../../service/connection.ts";
 import { PROJECT_SETTING, SETTINGS, type Setting, settingText } from "../../service/newConnection.ts";
 import { lookupSchema } from "../../terraform/attributes.ts";

@@ -5,9 +5,9 @@ import { UNKNOWN } from "../../engineMarks.ts";
 import { plannedUpdate } from "../../lifecycle/diff.ts";
 import type { ResourceLifecycle } from "../../lifecycle/lifecycle.ts";
 import { markIn } from "../../lifecycle/runRecord.ts";
+import { type Existing, type ResourceDefinition, UnfinishedError } from "../../model/definition.ts";
+import { canonical, hasUnknown, sameValue } from "../../model/values.ts";
 import { ResourceError, type ResourceFault, said } from "../../resourceError.ts";
-import { type Existing, type ResourceDefinition, UnfinishedError } from "../../resources/definition.ts";
-import { canonical, hasUnknown, sameValue } from "../../resources/values.ts";
 import { type Attribute, attributesOf } from "../../terraform/attributes.ts";
 import {
   fromTerraform,

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { roleAtLeast } from "@gatehouse-access/sdk/contract";
 import type { Access, AccessDevice } from "@gatehouse-access/sdk/policy";
-import type { Workload } from "../../kinds/trustedWorkload.ts";
+import type { Workload } from "../../resources/trustedWorkload.ts";
 import type { Member } from "../../service/newerListings.ts";
 import { firstOf } from "../../words.ts";
 

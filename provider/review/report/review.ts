@@ -1,6 +1,6 @@
 import type { Finding } from "@gatehouse-access/sdk/policy";
 import type { Runner, ShownStep, Summary } from "../../engine/index.ts";
-import type { UnmanagedObject } from "../../estate/coverage.ts";
+import type { UnmanagedObject } from "../../namespace/coverage.ts";
 import type { DuplicateDeclarations } from "../../plan/planned/conflicts.ts";
 import type { DeclaredEnd } from "../../plan/planned/notes.ts";
 import type { PolicyTestResult } from "../../policyTests/results.ts";

@@ -1,6 +1,6 @@
 import { ANY_LOGIN, DECIDER_NOUNS, type FindingObject, otherAddressOf } from "@gatehouse-access/sdk/policy";
 import { retainedObjects, typeName } from "../../engine/index.ts";
-import { withOthers } from "../../kinds/changeTexts.ts";
+import { withOthers } from "../../model/changeTexts.ts";
 import type { PolicyTestResult } from "../../policyTests/results.ts";
 import { accessSentence, isGain, type ReviewedAccess } from "../../privileges/accessLines.ts";
 import {

@@ -1,8 +1,8 @@
 import { isDeepStrictEqual } from "node:util";
 import fc from "fast-check";
 import { check } from "../../../provider/lifecycle/lifecycle.ts";
-import type { ResourceDefinition } from "../../../provider/resources/definition.ts";
-import { canonicalInputs } from "../../../provider/resources/values.ts";
+import type { ResourceDefinition } from "../../../provider/model/definition.ts";
+import { canonicalInputs } from "../../../provider/model/values.ts";
 import { programs } from "./programs.ts";
 
 type Values = Record<string, unknown>;

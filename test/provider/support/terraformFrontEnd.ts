@@ -3,9 +3,9 @@ import { fileURLToPath } from "node:url";
 import { isDeepStrictEqual } from "node:util";
 import type { MethodDefinition } from "@grpc/grpc-js";
 import protobuf from "protobufjs";
+import type { ResourceDefinition } from "../../../provider/model/definition.ts";
 import { pluginServices } from "../../../provider/providers/terraform/protocol.ts";
 import { TerraformProvider } from "../../../provider/providers/terraform/terraformProvider.ts";
-import type { ResourceDefinition } from "../../../provider/resources/definition.ts";
 import { definitions } from "../../../provider/resources/index.ts";
 import { snake, typeOf } from "../../terraform/support/configurations.ts";
 import {

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { findExpired, removeExpired } from "../../../provider/drift/expire.ts";
-import { definitionNamed, type LiveObject } from "../../../provider/estate/liveObjects.ts";
+import { definitionNamed, type LiveObject } from "../../../provider/namespace/liveObjects.ts";
 import { Connection } from "../../../provider/service/connection.ts";
 import { createClient, passwordCredential } from "../../../sdk/index.ts";
 import { sshKeyLine } from "../../provider/support/programs.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { PlannedStep } from "../../../provider/kinds/plannedStep.ts";
+import type { PlannedStep } from "../../../provider/model/plannedStep.ts";
 import { definitions } from "../../../provider/resources/index.ts";
 import { type Actor, actorOf, missingPermissions } from "../../../provider/review/guards/planProblems.ts";
 import { member } from "../support/planned.ts";

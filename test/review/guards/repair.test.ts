@@ -7,7 +7,7 @@ import {
   removeObjects,
   restorable,
 } from "../../../provider/drift/repair.ts";
-import { definitionNamed, type LiveObject } from "../../../provider/estate/liveObjects.ts";
+import { definitionNamed, type LiveObject } from "../../../provider/namespace/liveObjects.ts";
 import type { Connection } from "../../../provider/service/connection.ts";
 
 const TENANT = "00000000-0000-4000-8000-000000000000";

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { Step } from "../../../provider/engine/index.ts";
-import { byKey, type NamespaceState } from "../../../provider/kinds/namespaceState.ts";
-import type { LiveObject } from "../../../provider/kinds/object.ts";
+import type { LiveObject } from "../../../provider/model/object.ts";
+import { byKey, type NamespaceState } from "../../../provider/namespace/namespaceState.ts";
 import { capturePlan } from "../../../provider/plan/saved/capturePlan.ts";
 import { planDifferences } from "../../../provider/plan/saved/planDifferences.ts";
 import { definitionsByName } from "../../../provider/resources/index.ts";

@@ -1,5 +1,5 @@
-import { countingInvited, evaluatedFor } from "../../../provider/estate/readNamespace.ts";
 import type { AccessMapMeta } from "../../../provider/map/accessMapData.ts";
+import { countingInvited, evaluatedFor } from "../../../provider/namespace/readNamespace.ts";
 import { everyDevice } from "../../../provider/privileges/accessLines.ts";
 import {
   Access,

@@ -1,17 +1,16 @@
 import type { Plan } from "../../../provider/engine/index.ts";
-import { apiKeysOf } from "../../../provider/kinds/apiKey.ts";
-import { devicesOf, listedDevice } from "../../../provider/kinds/device.ts";
-import { kinds, kindsWith } from "../../../provider/kinds/index.ts";
-import { membersOf } from "../../../provider/kinds/member.ts";
-import { settingsOf } from "../../../provider/kinds/namespace.ts";
-import type { Unread } from "../../../provider/kinds/namespaceObjects.ts";
-import { byKey, NamespaceState } from "../../../provider/kinds/namespaceState.ts";
-import type { LiveObject, Objects } from "../../../provider/kinds/object.ts";
-import { type Workload, workloadsOf } from "../../../provider/kinds/trustedWorkload.ts";
+import type { Unread } from "../../../provider/model/namespaceObjects.ts";
+import type { LiveObject, Objects } from "../../../provider/model/object.ts";
+import { idWithin } from "../../../provider/model/values.ts";
+import { byKey, NamespaceState } from "../../../provider/namespace/namespaceState.ts";
 import { applyPlan } from "../../../provider/plan/planned/appliedPlan.ts";
-import { definitionsByName, type KindName } from "../../../provider/resources/index.ts";
-import type { NamespaceSettings } from "../../../provider/resources/namespace.ts";
-import { idWithin } from "../../../provider/resources/values.ts";
+import { apiKeysOf } from "../../../provider/resources/apiKey/index.ts";
+import { devicesOf, listedDevice } from "../../../provider/resources/device.ts";
+import { definitionsByName, type KindName, kindNamed, kindsWith } from "../../../provider/resources/index.ts";
+import { membersOf } from "../../../provider/resources/member/index.ts";
+import { settingsOf } from "../../../provider/resources/namespace/index.ts";
+import type { NamespaceSettings } from "../../../provider/resources/namespace/resource.ts";
+import { type Workload, workloadsOf } from "../../../provider/resources/trustedWorkload.ts";
 import type { ApiKey, Device } from "../../../provider/service/listings.ts";
 import type { Member } from "../../../provider/service/newerListings.ts";
 import type { Values } from "../../../provider/values.ts";
@@ -190,7 +189,7 @@ export function namespaceOf(fixture: NamespaceFixture): NamespaceState {
   const objects = new Map<KindName, Objects>();
   const unread = new Map<KindName, Unread>();
   for (const [kind, rows] of Object.entries(rowsOf(fixture)) as [KindName, readonly Row[] | undefined][]) {
-    const { reading } = kinds[kind];
+    const { reading } = kindNamed(kind);
     const isRead = !fixture.unreadKinds?.includes(kind);
     const all = (isRead ? rows : undefined)?.map(
       ([id, title, state, facts]): LiveObject => ({

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { liveReader } from "../../../provider/drift/liveReader.ts";
-import { ownResources } from "../../../provider/estate/coverage.ts";
-import { definitionNamed } from "../../../provider/estate/liveObjects.ts";
+import { ownResources } from "../../../provider/namespace/coverage.ts";
+import { definitionNamed } from "../../../provider/namespace/liveObjects.ts";
 import { readTerraformPlan, type TerraformPlan } from "../../../provider/plan/terraform/readTerraformPlan.ts";
 import { definitions } from "../../../provider/resources/index.ts";
 import type { Connection } from "../../../provider/service/connection.ts";

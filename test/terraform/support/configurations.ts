@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import type { ResourceDefinition } from "../../../provider/resources/definition.ts";
+import type { ResourceDefinition } from "../../../provider/model/definition.ts";
 import type { FilledFleet } from "../../provider/support/filledFleet.ts";
 import { sampleOf } from "../../provider/support/samples.ts";
 

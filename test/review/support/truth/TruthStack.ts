@@ -15,7 +15,7 @@ import {
   type Props,
   refreshedFields,
 } from "../../../../provider/engine/value.ts";
-import { ownResources } from "../../../../provider/estate/coverage.ts";
+import { ownResources } from "../../../../provider/namespace/coverage.ts";
 import type { Connection } from "../../../../provider/service/connection.ts";
 import { type FrontEnd, type ResourceName, StateChangedError } from "../../../provider/support/frontEnd.ts";
 import { frontEnds } from "../../../provider/support/frontEnds.ts";

@@ -7,26 +7,24 @@ import {
   type Principal,
 } from "@gatehouse-access/sdk/policy";
 import { DAY } from "@gatehouse-access/sdk/times";
-import { definitionsByName } from "../resources/index.ts";
-import { listedOwner } from "../resources/member.ts";
-import { hasEnded } from "../resources/validity.ts";
-import { idWithin } from "../resources/values.ts";
-import type { Connection } from "../service/connection.ts";
-import { readInvitations } from "../service/invitations.ts";
-import { type Member, usersOf } from "../service/newerListings.ts";
-import type { Style } from "../style.ts";
-import type { Values } from "../values.ts";
-import { byTexts, counted, untilText } from "../words.ts";
-import { changeList } from "./changes.ts";
-import { changedEnd, listedNames } from "./changeTexts.ts";
-import type { Draft } from "./draft.ts";
-import { type Kind, listedBy, policyEnd, type ReadObjects } from "./kind.ts";
-import type { DecidingFacts, HasObjects } from "./namespaceObjects.ts";
-import type { LiveObject, Objects } from "./object.ts";
-import { outputOf } from "./plannedStep.ts";
-import { gainedRole } from "./roles.ts";
-
-const definition = definitionsByName.Member;
+import { changeList } from "../../model/changes.ts";
+import { changedEnd, listedNames } from "../../model/changeTexts.ts";
+import { type Kind, listedBy, policyEnd, type ReadObjects } from "../../model/kind.ts";
+import type { DecidingFacts, HasObjects } from "../../model/namespaceObjects.ts";
+import type { LiveObject, Objects } from "../../model/object.ts";
+import { outputOf } from "../../model/plannedStep.ts";
+import { gainedRole } from "../../model/roles.ts";
+import { hasEnded } from "../../model/validity.ts";
+import { idWithin } from "../../model/values.ts";
+import type { Connection } from "../../service/connection.ts";
+import { readInvitations } from "../../service/invitations.ts";
+import { type Member, usersOf } from "../../service/newerListings.ts";
+import type { Style } from "../../style.ts";
+import type { Values } from "../../values.ts";
+import { byTexts, counted, untilText } from "../../words.ts";
+import { publicKey } from "../publicKey.ts";
+import { definition, listedOwner } from "./resource.ts";
+import { memberWith, stateOf, userIdOf } from "./users.ts";
 
 const WHAT = "members";
 const MISSED = "lockouts cannot be detected";
@@ -36,21 +34,6 @@ const INVITATION_MS = 7 * DAY;
 
 /** The role of the user who owns a namespace. No program declares this user as a member. */
 const OWNER = "owner";
-
-interface MemberState {
-  readonly tenant: string;
-  readonly role: Member["role"];
-  /** Empty if the service does not return the id of an invited user. */
-  readonly userId: string;
-  readonly accountEmail: string;
-  readonly status: "invited" | "accepted" | "expired" | "declined";
-  readonly addedAt: string;
-  readonly invitationExpiresAt: string;
-  /** The end of the membership; empty if it does not end. */
-  readonly expiresAt: string;
-}
-
-const stateOf = ({ state }: LiveObject) => state as unknown as MemberState;
 
 /** Returns the key of a member: the user id, or the e-mail address if the id is not known. */
 const keyOf = (object: LiveObject): string => idWithin(object) || stateOf(object).accountEmail.toLowerCase();
@@ -105,7 +88,7 @@ export const member: Kind = {
     what: "member change",
     between: (before, after) =>
       memberChanges(membersOf(before) ?? [], membersOf(after) ?? [], [
-        ...(after.of(definitionsByName.PublicKey)?.values() ?? []),
+        ...(after.of(publicKey.definition)?.values() ?? []),
       ]),
     sentence: memberSentence,
     isLoss: ({ change }) => change === "removed",
@@ -160,22 +143,6 @@ const invited = (userId: string, email: string, now: Date): Values => ({
   addedAt: now.toISOString(),
   invitationExpiresAt: new Date(now.getTime() + INVITATION_MS).toISOString(),
 });
-
-/** Returns the member with an e-mail address in lower case; undefined if there is none. */
-const memberWith = (members: Objects | undefined, email: string): LiveObject | undefined =>
-  [...(members?.values() ?? [])].find((object) => stateOf(object).accountEmail.toLowerCase() === email);
-
-/**
- * Returns the id of the user with an e-mail address in lower case: of a present or planned member, of a member whom the
- * plan removes, or of a former member who owns keys. Undefined for another user.
- */
-export function userIdOf(draft: Draft, email: string): string | undefined {
-  const { live, statedOwners } = draft;
-  const known = [draft.of(definition), live.of(definition)]
-    .map((members) => memberWith(members, email))
-    .find((object) => object && stateOf(object).userId !== "");
-  return (known && stateOf(known).userId) ?? live.facts.formerOwners.get(email) ?? statedOwners.get(email);
-}
 
 /** The owners of lists of keys, since a report checks many members of one namespace. */
 const owners = new WeakMap<readonly AccessKey[], ReadonlySet<string | undefined>>();

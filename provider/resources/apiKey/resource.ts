@@ -3,11 +3,8 @@ import { ConflictError, RequestError } from "@gatehouse-access/sdk";
 import { apiKeys, dateTime, role as roleSchema, tenantId, userId } from "@gatehouse-access/sdk/contract";
 import { DAY } from "@gatehouse-access/sdk/times";
 import { z } from "zod";
-import { type Message, ResourceError, said } from "../resourceError.ts";
-import type { Connection, TenantClient } from "../service/connection.ts";
-import { type ApiKey, apiKeyIdentity, type KeyIdentity } from "../service/listings.ts";
-import { agoText, inText } from "../words.ts";
 import {
+  defineResource,
   type Existing,
   IdForm,
   type InputValues,
@@ -21,10 +18,14 @@ import {
   type State,
   tenantInput,
   UnfinishedError,
-} from "./definition.ts";
+} from "../../model/definition.ts";
+import { guarded } from "../../model/lockoutGuard.ts";
+import { hasEnded } from "../../model/validity.ts";
+import { type Message, ResourceError, said } from "../../resourceError.ts";
+import type { Connection, TenantClient } from "../../service/connection.ts";
+import { type ApiKey, apiKeyIdentity, type KeyIdentity } from "../../service/listings.ts";
+import { agoText, inText } from "../../words.ts";
 import { giveUpName, type HeldKey, listed, nameOf, rename, revoke } from "./heldKeys.ts";
-import { defineGuarded } from "./lockoutGuard.ts";
-import { hasEnded } from "./validity.ts";
 
 const { API_KEY_DAYS } = apiKeys;
 type ValidDays = (typeof API_KEY_DAYS)[number];
@@ -108,11 +109,12 @@ type Previous = z.output<typeof previous>;
 
 const ids = new IdForm("ApiKey", "tenant", "name");
 
-export const apiKey = defineGuarded({
+export const definition = defineResource({
   name: "ApiKey",
   description:
     "An API key of a namespace. The service does not return the secret of an existing key. A key can be rotated before it expires, and the old key can keep working for a number of days.",
   id: ids,
+  layers: [guarded],
   object: { kind: "apiKey", id: (id, { name }) => String(name ?? ids.split(id).name) },
   idNote: "the name at creation",
   inputs,

@@ -8,11 +8,6 @@ import {
 } from "@gatehouse-access/sdk";
 import { apiKeys, tag } from "@gatehouse-access/sdk/contract";
 import { z } from "zod";
-import { ResourceError, type ResourceFault, said } from "../resourceError.ts";
-import { doubtOf, requireAbsent } from "../service/absence.ts";
-import type { TenantClient } from "../service/connection.ts";
-import { isUnclear } from "../service/listings.ts";
-import { type InstallKey, installKeyNamed } from "../service/newerListings.ts";
 import {
   defineResource,
   type Existing,
@@ -26,9 +21,14 @@ import {
   type State,
   tenantInput,
   UnfinishedError,
-} from "./definition.ts";
-import { daysOf, daysOnWire, daysSchema, hasEnded, NEVER, stateTime } from "./validity.ts";
-import { canonicalInputs } from "./values.ts";
+} from "../../model/definition.ts";
+import { daysOf, daysOnWire, daysSchema, hasEnded, NEVER, stateTime } from "../../model/validity.ts";
+import { canonicalInputs } from "../../model/values.ts";
+import { ResourceError, type ResourceFault, said } from "../../resourceError.ts";
+import { doubtOf, requireAbsent } from "../../service/absence.ts";
+import type { TenantClient } from "../../service/connection.ts";
+import { isUnclear } from "../../service/listings.ts";
+import { type InstallKey, installKeyNamed } from "../../service/newerListings.ts";
 
 const MODES = ["automatic", "manual", "allowlist", "webhook"] as const;
 const WEBHOOK_TIMEOUT = 5;
@@ -134,7 +134,7 @@ type Kept = Partial<Pick<KeyState, "key" | "webhookSecret" | "validDays" | "expi
 // The digest of the key never changes. A name can change, and a revoked key keeps its name.
 const ids = new IdForm("InstallKey", "tenant", "installKeyId");
 
-export const installKey = defineResource({
+export const definition = defineResource({
   name: "InstallKey",
   description:
     "An install key, with which devices enroll in a namespace. Requires a server of version 0.27 or later, and a user's credential: API keys cannot manage install keys. The service cannot delete an install key, so a deletion revokes the key, and its name stays taken. An update also changes the name.",

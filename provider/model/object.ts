@@ -1,9 +1,15 @@
-import type { Listed, ResourceDefinition } from "../resources/definition.ts";
+import type { Listed, ResourceDefinition } from "./definition.ts";
 
 /** An object of a namespace, with the definition of its resource type: a live object, or an object after a plan. */
 export interface LiveObject extends Listed {
   readonly definition: ResourceDefinition;
 }
+
+/** The name of a kind of object: the name of its resource type. */
+export type KindName = string;
+
+/** The values of an object: the inputs and outputs of its resource type. */
+export type Values = LiveObject["state"];
 
 /** The objects of one kind in a namespace, by their key: usually the id without the namespace. */
 export type Objects = ReadonlyMap<string, LiveObject>;

@@ -1,7 +1,7 @@
-import { ResourceError, said } from "../resourceError.ts";
-import { doubtAbout, isMissingObject, isProvenMissing, requireAbsent } from "../service/absence.ts";
-import type { Connection, TenantClient } from "../service/connection.ts";
-import { type ApiKey, apiKeyIdentity, type KeyIdentity } from "../service/listings.ts";
+import { ResourceError, said } from "../../resourceError.ts";
+import { doubtAbout, isMissingObject, isProvenMissing, requireAbsent } from "../../service/absence.ts";
+import type { Connection, TenantClient } from "../../service/connection.ts";
+import { type ApiKey, apiKeyIdentity, type KeyIdentity } from "../../service/listings.ts";
 
 /** An API key that a state contains. After the state was written, the key may have been renamed or revoked. */
 export interface HeldKey extends KeyIdentity {

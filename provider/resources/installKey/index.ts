@@ -1,17 +1,15 @@
 import { DAY } from "@gatehouse-access/sdk/times";
-import { definitionsByName } from "../resources/index.ts";
-import { hasEnded, NEVER } from "../resources/validity.ts";
-import { canonical, idWithin } from "../resources/values.ts";
-import { PLAIN, type Style } from "../style.ts";
-import type { Values } from "../values.ts";
-import { byTexts } from "../words.ts";
-import { changeList } from "./changes.ts";
-import type { Draft } from "./draft.ts";
-import { type Kind, listedBy, type PlannedChange } from "./kind.ts";
-import type { NamespaceObjects } from "./namespaceObjects.ts";
-import { outputOf, type PlannedStep } from "./plannedStep.ts";
-
-const definition = definitionsByName.InstallKey;
+import { changeList } from "../../model/changes.ts";
+import type { Draft } from "../../model/draft.ts";
+import { type Kind, listedBy, type PlannedChange } from "../../model/kind.ts";
+import type { NamespaceObjects } from "../../model/namespaceObjects.ts";
+import { outputOf, type PlannedStep } from "../../model/plannedStep.ts";
+import { hasEnded, NEVER } from "../../model/validity.ts";
+import { canonical, idWithin } from "../../model/values.ts";
+import { PLAIN, type Style } from "../../style.ts";
+import type { Values } from "../../values.ts";
+import { byTexts } from "../../words.ts";
+import { definition } from "./resource.ts";
 
 export const installKey: Kind = {
   definition,

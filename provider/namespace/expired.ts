@@ -1,7 +1,7 @@
 import { canonicalTime, hasPassed, isTime } from "@gatehouse-access/sdk/times";
 import type { StateResource } from "../engine/index.ts";
-import { hasEnded } from "../resources/validity.ts";
-import { idWithin } from "../resources/values.ts";
+import { hasEnded } from "../model/validity.ts";
+import { idWithin } from "../model/values.ts";
 import { urnName } from "../urn.ts";
 import { agoText } from "../words.ts";
 import { definitionOf, type LiveObject } from "./liveObjects.ts";

@@ -7,18 +7,17 @@ import {
   type NamespacePolicy,
   type SshIdentity,
 } from "@gatehouse-access/sdk/policy";
-import { kindsWith } from "../kinds/index.ts";
-import type { Kind, Reading, ReadObjects } from "../kinds/kind.ts";
-import { membersOf } from "../kinds/member.ts";
-import type { NamespaceFacts, Unread } from "../kinds/namespaceObjects.ts";
-import { byKey, NamespaceState } from "../kinds/namespaceState.ts";
-import type { LiveObject, Objects } from "../kinds/object.ts";
-import type { KindName } from "../resources/index.ts";
+import type { Kind, Reading, ReadObjects } from "../model/kind.ts";
+import type { NamespaceFacts, Unread } from "../model/namespaceObjects.ts";
+import type { KindName, LiveObject, Objects } from "../model/object.ts";
+import { kindsWith } from "../resources/index.ts";
+import { membersOf } from "../resources/member/index.ts";
 import type { Connection, TenantClient } from "../service/connection.ts";
 import { isUnreadable, type Namespace } from "../service/listings.ts";
 import type { SshIdentity as WireSshIdentity } from "../service/newerListings.ts";
 import { isOwnAnswer } from "../service/server.ts";
 import { byText, byTexts } from "../words.ts";
+import { byKey, NamespaceState } from "./namespaceState.ts";
 
 /** Number of most recent sessions whose login names and addresses are evaluated. */
 const SESSIONS_MAX = 500;
@@ -71,7 +70,7 @@ export async function readNamespace(
   const unread = new Map<KindName, Unread>();
   const notEvaluated: string[] = [];
   for (const { kind, objects: own, unread: missing, ...read } of lists) {
-    const name = kind.definition.name as KindName;
+    const name = kind.definition.name;
     if (own) objects.set(name, own);
     if (missing) unread.set(name, missing);
     notEvaluated.push(...(read.notEvaluated ?? []));
@@ -159,7 +158,7 @@ export function identityUnknown(state: NamespaceState): string | undefined {
   const deciding = kindsWith("decides");
   const unread = deciding.flatMap(({ definition }) => {
     if (definition.actsIn !== "identity") return [];
-    const { what, reason } = state.unread.get(definition.name as KindName) ?? {};
+    const { what, reason } = state.unread.get(definition.name) ?? {};
     return what === undefined ? [] : [`${what} could not be read: ${reason}`];
   });
   const obstacles = deciding.flatMap(({ definition, decides }) =>

@@ -1,10 +1,9 @@
 import type { NamespacePolicy, Principal } from "@gatehouse-access/sdk/policy";
-import type { KindName } from "../resources/index.ts";
+import type { PolicyParts } from "../model/kind.ts";
+import { type DecidingFacts, type NamespaceContent, NamespaceObjects } from "../model/namespaceObjects.ts";
+import type { KindName, LiveObject, Objects } from "../model/object.ts";
+import { kindNamed, kindOf, kindsWith } from "../resources/index.ts";
 import { byTexts } from "../words.ts";
-import { kindOf, kinds, kindsWith } from "./index.ts";
-import type { PolicyParts } from "./kind.ts";
-import { type DecidingFacts, type NamespaceContent, NamespaceObjects } from "./namespaceObjects.ts";
-import type { LiveObject, Objects } from "./object.ts";
 
 /**
  * Returns objects of one kind by their key. Two keys can be equal if a server does not return what distinguishes the
@@ -51,7 +50,7 @@ export class NamespaceState extends NamespaceObjects {
    */
   inOrder(): NamespaceState {
     const sorted = Array.from(this.objects, ([name, own]) => {
-      if (kinds[name].reading?.inOrderOfCreation) return [name, own] as const;
+      if (kindNamed(name).reading?.inOrderOfCreation) return [name, own] as const;
       const byName = [...own].sort(([, left], [, right]) => byNameAndId(left, right));
       return [name, new Map(byName)] as const;
     });
@@ -65,7 +64,7 @@ export class NamespaceState extends NamespaceObjects {
 
   /** Returns the same namespace with other objects of one kind. */
   withObjects({ name }: { readonly name: string }, objects: Objects): NamespaceState {
-    return this.with({ objects: new Map([...this.objects, [name as KindName, objects]]) });
+    return this.with({ objects: new Map([...this.objects, [name, objects]]) });
   }
 
   /** Returns the namespace without some of its objects. */
@@ -75,7 +74,7 @@ export class NamespaceState extends NamespaceObjects {
       const [first] = some;
       if (!first) continue;
       const { parts, keyOf } = kindOf(first);
-      const name = (parts?.whole ?? first.definition).name as KindName;
+      const name = (parts?.whole ?? first.definition).name;
       const own = left.get(name);
       if (!own) continue;
       if (parts) {
@@ -119,7 +118,7 @@ const known = new WeakMap<Objects, { readonly facts: DecidingFacts; readonly par
 function partsOf(name: KindName, objects: Objects, facts: DecidingFacts): PolicyParts {
   const before = known.get(objects);
   if (before?.facts === facts) return before.parts;
-  const parts = kinds[name].decides?.parts(objects.values(), facts) ?? {};
+  const parts = kindNamed(name).decides?.parts(objects.values(), facts) ?? {};
   known.set(objects, { facts, parts });
   return parts;
 }
@@ -137,7 +136,7 @@ function policyOf({ objects, facts, accessPoliciesDecide }: NamespaceState): Nam
   const hasMembers = all.some(({ members }) => members);
   // Without all lists, the policy of identity mode is not known.
   const isRead = kindsWith("decides").every(
-    ({ definition }) => definition.actsIn !== "identity" || objects.has(definition.name as KindName),
+    ({ definition }) => definition.actsIn !== "identity" || objects.has(definition.name),
   );
   return {
     devices: of("devices"),

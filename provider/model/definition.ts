@@ -449,12 +449,57 @@ export const listed = <S>(
   ...(facts && { facts }),
 });
 
-/** Defines a resource. Resources that can find existing objects get the input `adopt`. */
-export function defineResource<I extends Inputs, O extends Outputs>(
-  definition: ResourceDefinition<I, O>,
-): ResourceDefinition<I, O> {
-  if (!definition.find) return definition;
-  return { ...definition, inputs: { ...definition.inputs, adopt: adoptInput } };
+/** A part that several resources share, such as the end of access: adds inputs, and changes calls of functions. */
+export type Layer = (definition: ResourceDefinition) => ResourceDefinition;
+
+/**
+ * Defines a resource. Resources that can find existing objects get the input `adopt`. The result has the type of every
+ * definition, since generic code calls it with the values of any resource.
+ * @param layers applied in their order: the last one is called first
+ */
+export function defineResource<I extends Inputs, O extends Outputs>({
+  layers = [],
+  ...own
+}: ResourceDefinition<I, O> & { readonly layers?: readonly Layer[] }): ResourceDefinition {
+  const inputs = own.find ? { ...own.inputs, adopt: adoptInput } : own.inputs;
+  const defined = { ...own, inputs } as unknown as ResourceDefinition;
+  return layers.reduce((inner, layer) => layer(inner), defined);
+}
+
+/**
+ * Returns a definition whose states contain further values.
+ * @param complete returns the state of an object with these values. `known` are the values in the program or in the
+ * state before: empty for a listed object
+ */
+export function withStates(
+  definition: ResourceDefinition,
+  complete: (state: Values, known: Values) => Values,
+): ResourceDefinition {
+  const { find, list, create, read, update } = definition;
+  const completed = <E extends { readonly state: Values }>(existing: E, known: Values): E => ({
+    ...existing,
+    state: complete(existing.state, known),
+  });
+  return {
+    ...definition,
+    ...(find && {
+      async find(connection, inputs, isOthers) {
+        const found = await find(connection, inputs, isOthers);
+        return found && completed(found, inputs);
+      },
+    }),
+    ...(list && {
+      list: async (connection, tenant) =>
+        (await list(connection, tenant)).map((object) => completed(object, {})),
+    }),
+    create: async (connection, inputs, origin) => completed(await create(connection, inputs, origin), inputs),
+    async read(connection, id, state) {
+      const found = await read(connection, id, state);
+      return found && completed(found, state);
+    },
+    update: async (connection, id, state, inputs) =>
+      complete(await update(connection, id, state, inputs), { ...state, ...inputs }),
+  };
 }
 
 /** The value of the input `adopt`. */

@@ -1,23 +1,20 @@
 import { ROLES, type Role } from "@gatehouse-access/sdk/contract";
 import { expiryOf } from "@gatehouse-access/sdk/policy";
 import { DAY } from "@gatehouse-access/sdk/times";
-import type { ResourceValues, Shown } from "../engine/index.ts";
-import { overlapDays } from "../resources/apiKey.ts";
-import { definitionsByName } from "../resources/index.ts";
-import { type ApiKey, apiKeyIdentity } from "../service/listings.ts";
-import type { Style } from "../style.ts";
-import type { Values } from "../values.ts";
-import { byTexts } from "../words.ts";
-import { changeList } from "./changes.ts";
-import { endText } from "./changeTexts.ts";
-import type { Draft } from "./draft.ts";
-import { type Kind, listedBy } from "./kind.ts";
-import type { HasObjects } from "./namespaceObjects.ts";
-import type { LiveObject, Objects } from "./object.ts";
-import { hasOwnCredential, isHidden, nameIn, outputOf, type PlannedStep } from "./plannedStep.ts";
-import { gainedRole } from "./roles.ts";
-
-const definition = definitionsByName.ApiKey;
+import type { ResourceValues, Shown } from "../../engine/index.ts";
+import { changeList } from "../../model/changes.ts";
+import { endText } from "../../model/changeTexts.ts";
+import type { Draft } from "../../model/draft.ts";
+import { type Kind, listedBy } from "../../model/kind.ts";
+import type { HasObjects } from "../../model/namespaceObjects.ts";
+import type { LiveObject, Objects } from "../../model/object.ts";
+import { hasOwnCredential, isHidden, nameIn, outputOf, type PlannedStep } from "../../model/plannedStep.ts";
+import { gainedRole } from "../../model/roles.ts";
+import { type ApiKey, apiKeyIdentity } from "../../service/listings.ts";
+import type { Style } from "../../style.ts";
+import type { Values } from "../../values.ts";
+import { byTexts } from "../../words.ts";
+import { definition, overlapDays } from "./resource.ts";
 
 interface KeyState {
   readonly tenant: string;

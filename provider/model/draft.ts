@@ -1,11 +1,10 @@
 import type { Role } from "@gatehouse-access/sdk/contract";
-import { definitionsByName, type KindName } from "../resources/index.ts";
 import type { Values } from "../values.ts";
 import type { NamespaceObjects, PlanSides } from "./namespaceObjects.ts";
-import type { LiveObject, Objects } from "./object.ts";
+import type { KindName, LiveObject, Objects } from "./object.ts";
 import { UnpredictableError } from "./plannedStep.ts";
 
-type Definition = Pick<LiveObject["definition"], "name">;
+type Definition = LiveObject["definition"];
 
 /** The {@link PlanSides} of a draft. */
 interface DraftSides extends PlanSides {
@@ -51,8 +50,8 @@ export class Draft {
   }
 
   /** Returns the objects of a kind, by key. Undefined if they could not be read. */
-  readonly of = ({ name }: Definition): Objects | undefined =>
-    this.#changed.get(name as KindName) ?? this.live.of({ name });
+  readonly of = ({ name }: Pick<Definition, "name">): Objects | undefined =>
+    this.#changed.get(name) ?? this.live.of({ name });
 
   /** All objects by kind, as a {@link NamespaceObjects} contains them. */
   objects(): ReadonlyMap<KindName, Objects> {
@@ -61,7 +60,7 @@ export class Draft {
 
   /** Returns the object with this key; undefined if there is none. */
   find(definition: Definition, key: string): LiveObject | undefined {
-    const own = this.of(definition) ?? this.#unread.get(definition.name as KindName)?.is;
+    const own = this.of(definition) ?? this.#unread.get(definition.name)?.is;
     return own?.get(key);
   }
 
@@ -88,7 +87,7 @@ export class Draft {
 
   /** Removes the object with this key. */
   remove(definition: Definition, key: string): void {
-    (this.#changing(definition) ?? this.#unread.get(definition.name as KindName)?.is)?.delete(key);
+    (this.#changing(definition) ?? this.#unread.get(definition.name)?.is)?.delete(key);
   }
 
   /** Adds the object of a resource in the state if the objects of its kind could not be read. */
@@ -119,24 +118,28 @@ export class Draft {
     return this.of(definition)?.has(key) ? this.newKey(definition, name, count + 1) : key;
   }
 
-  #objectOf({ name }: Definition, key: string, state: Values, id = `${this.live.tenant}/${key}`): LiveObject {
-    const definition = definitionsByName[name as KindName];
+  #objectOf(
+    definition: Definition,
+    key: string,
+    state: Values,
+    id = `${this.live.tenant}/${key}`,
+  ): LiveObject {
     return { definition, id, name: definition.displayName?.(state) ?? String(state.name ?? key), state };
   }
 
   #unreadOf({ name }: Definition): DraftSides {
-    const known = this.#unread.get(name as KindName) ?? { was: new Map(), is: new Map() };
-    this.#unread.set(name as KindName, known);
+    const known = this.#unread.get(name) ?? { was: new Map(), is: new Map() };
+    this.#unread.set(name, known);
     return known;
   }
 
   #changing({ name }: Definition): Map<string, LiveObject> | undefined {
     this.changes += 1;
-    const known = this.#changed.get(name as KindName);
+    const known = this.#changed.get(name);
     const live = this.live.of({ name });
     if (known || !live) return known;
     const copy = new Map(live);
-    this.#changed.set(name as KindName, copy);
+    this.#changed.set(name, copy);
     return copy;
   }
 }

@@ -1,9 +1,9 @@
 import { canonicalTime, isTime } from "@gatehouse-access/sdk/times";
 import type { ResourceValues, Step } from "../engine/index.ts";
-import type { InputField, ResourceDefinition } from "../resources/definition.ts";
-import { canonical } from "../resources/values.ts";
 import { holds, type Shown } from "../shownValue.ts";
 import type { Values } from "../values.ts";
+import type { InputField, ResourceDefinition } from "./definition.ts";
+import { canonical } from "./values.ts";
 
 /** A step of a plan in one namespace. A move to another namespace becomes two steps, one in each namespace. */
 export interface PlannedStep {

@@ -1,17 +1,16 @@
-import { kindOf, kinds, kindsWith } from "../kinds/index.ts";
-import type { Reading, ReadObjects } from "../kinds/kind.ts";
-import type { Unread } from "../kinds/namespaceObjects.ts";
-import type { NamespaceState } from "../kinds/namespaceState.ts";
-import type { LiveObject } from "../kinds/object.ts";
 import { check } from "../lifecycle/lifecycle.ts";
-import type { ResourceDefinition } from "../resources/definition.ts";
-import { definitions, type KindName } from "../resources/index.ts";
-import { declaringInputs, idWithin } from "../resources/values.ts";
+import type { ResourceDefinition } from "../model/definition.ts";
+import type { Reading, ReadObjects } from "../model/kind.ts";
+import type { Unread } from "../model/namespaceObjects.ts";
+import type { LiveObject } from "../model/object.ts";
+import { declaringInputs, idWithin } from "../model/values.ts";
+import { definitions, kindNamed, kindOf, kindsWith } from "../resources/index.ts";
 import type { Connection } from "../service/connection.ts";
 import { isUnreadable } from "../service/listings.ts";
 import { ownTypeName } from "../urn.ts";
+import type { NamespaceState } from "./namespaceState.ts";
 
-export type { LiveObject } from "../kinds/object.ts";
+export type { LiveObject } from "../model/object.ts";
 
 /** The objects of a namespace. */
 export interface Inventory {
@@ -74,9 +73,9 @@ export async function inventoryOf(
 export function watchedIn(state: NamespaceState): Inventory {
   const unread = new Map(
     kindsWith("watched").flatMap(({ definition, parts }) => {
-      const read = (parts?.whole ?? definition).name as KindName;
+      const read = (parts?.whole ?? definition).name;
       const missing = state.unread.get(read);
-      return missing ? [[definition.name, reasonOf(missing, kinds[read].reading)] as const] : [];
+      return missing ? [[definition.name, reasonOf(missing, kindNamed(read).reading)] as const] : [];
     }),
   );
   return { objects: state.watched(), unknown: unreadNotes(unread), unread: [...unread.keys()] };

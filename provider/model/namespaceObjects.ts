@@ -1,7 +1,6 @@
 import type { EvaluatedLogins, SshIdentity } from "@gatehouse-access/sdk/policy";
-import type { ResourceDefinition } from "../resources/definition.ts";
-import type { KindName } from "../resources/index.ts";
-import type { Objects } from "./object.ts";
+import type { ResourceDefinition } from "./definition.ts";
+import type { KindName, Objects } from "./object.ts";
 
 /** Facts about a namespace that decide how its objects are evaluated. */
 export interface DecidingFacts {
@@ -118,6 +117,5 @@ export class NamespaceObjects implements NamespaceContent {
   }
 
   /** Returns the objects of a kind, by their key. Undefined if they could not be read. */
-  readonly of = ({ name }: { readonly name: string }): Objects | undefined =>
-    this.objects.get(name as KindName);
+  readonly of = ({ name }: { readonly name: string }): Objects | undefined => this.objects.get(name);
 }

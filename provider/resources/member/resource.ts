@@ -1,13 +1,8 @@
 import { RequestError, sshAccessModeOf } from "@gatehouse-access/sdk";
 import { dateTime, email, ROLES } from "@gatehouse-access/sdk/contract";
 import { z } from "zod";
-import { ResourceError, said } from "../resourceError.ts";
-import { doubtOf, requireAbsent } from "../service/absence.ts";
-import type { Connection } from "../service/connection.ts";
-import { hasStatus, type Invitation, isNotReturned, withdrawInvitation } from "../service/invitations.ts";
-import type { Namespace } from "../service/listings.ts";
-import { type Member, usersOf } from "../service/newerListings.ts";
 import {
+  defineResource,
   IdForm,
   type Listed,
   type LiveFacts,
@@ -16,9 +11,15 @@ import {
   output,
   required,
   tenantInput,
-} from "./definition.ts";
-import { defineExpiring, endState, endToSend, expiryInputs, expiryOutputs } from "./expiry.ts";
-import { defineGuarded } from "./lockoutGuard.ts";
+} from "../../model/definition.ts";
+import { endState, endToSend, expiring, expiryInputs, expiryOutputs } from "../../model/expiry.ts";
+import { guarded } from "../../model/lockoutGuard.ts";
+import { ResourceError, said } from "../../resourceError.ts";
+import { doubtOf, requireAbsent } from "../../service/absence.ts";
+import type { Connection } from "../../service/connection.ts";
+import { hasStatus, type Invitation, isNotReturned, withdrawInvitation } from "../../service/invitations.ts";
+import type { Namespace } from "../../service/listings.ts";
+import { type Member, usersOf } from "../../service/newerListings.ts";
 
 const role = z.enum(ROLES).exclude(["owner"]);
 
@@ -28,11 +29,12 @@ const ids = new IdForm("Member", "tenant", "userId");
 
 const isInvitation = ({ status }: Readonly<Record<string, unknown>>): boolean => status !== "accepted";
 
-const expiring = defineExpiring({
+export const definition = defineResource({
   name: "Member",
   description:
     "A user's membership of a namespace. If the service requires an invitation, it sends the invitation to the user. The run does not wait until the user accepts the invitation. The owner is not a `Member`: ownership belongs to the namespace.",
   id: ids,
+  layers: [expiring, guarded],
   object: { kind: "member" },
   idNote:
     "an import also accepts `tenant/email`; if the service omits the user ID of an invited user, the resource ID contains the e-mail address until a refresh finds the user ID",
@@ -181,8 +183,6 @@ const expiring = defineExpiring({
     await (found.isSeparate ? withdraw(connection, tenant, found) : removeUser(connection, tenant, found.id));
   },
 });
-
-export const member = defineGuarded(expiring);
 
 /** A member or an invited user. */
 interface Person extends LiveFacts {

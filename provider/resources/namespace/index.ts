@@ -1,22 +1,28 @@
-import type { ResourceValues, Shown } from "../engine/index.ts";
-import { definitionsByName } from "../resources/index.ts";
+import type { ResourceValues, Shown } from "../../engine/index.ts";
+import { changeList } from "../../model/changes.ts";
+import type { Draft } from "../../model/draft.ts";
+import { type Kind, listedBy } from "../../model/kind.ts";
+import type { HasObjects } from "../../model/namespaceObjects.ts";
 import {
+  hiddenValues,
+  invalidInput,
+  isHidden,
+  outputOf,
+  UnpredictableError,
+} from "../../model/plannedStep.ts";
+import type { Style } from "../../style.ts";
+import { ownTypeName, urnType } from "../../urn.ts";
+import { accessPolicy } from "../accessPolicy.ts";
+import { definition as members } from "../member/resource.ts";
+import {
+  definition,
   type NamespaceSettings,
   plannedSettings,
   type SettingChange,
   settingChanges,
-} from "../resources/namespace.ts";
-import type { Style } from "../style.ts";
-import { ownTypeName, urnType } from "../urn.ts";
-import { changeList } from "./changes.ts";
-import type { Draft } from "./draft.ts";
-import { type Kind, listedBy } from "./kind.ts";
-import type { HasObjects } from "./namespaceObjects.ts";
-import { hiddenValues, invalidInput, isHidden, outputOf, UnpredictableError } from "./plannedStep.ts";
+} from "./resource.ts";
 
-const definition = definitionsByName.Namespace;
-
-const policies = definitionsByName.AccessPolicy;
+const policies = accessPolicy.definition;
 
 /** The namespace itself: its settings, and the mode in which it decides about logins. */
 export const namespace: Kind = {
@@ -98,9 +104,7 @@ function changeAccessMode(draft: Draft, after: ResourceValues): void {
     if (mode === "legacy") return;
     throw new UnpredictableError("the access policies could not be read");
   }
-  const owner = [...(live.of(definitionsByName.Member)?.values() ?? [])].find(
-    ({ state }) => state.role === "owner",
-  );
+  const owner = [...(live.of(members)?.values() ?? [])].find(({ state }) => state.role === "owner");
   const isSwitch = mode === "identity" && !draft.accessPoliciesDecide;
   // The service creates the policy of the owner if no policy exists at the time of the change. Only dependencies show
   // that the plan creates another policy before.

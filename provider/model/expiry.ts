@@ -4,17 +4,14 @@ import { z } from "zod";
 import { ResourceError, said } from "../resourceError.ts";
 import type { Connection } from "../service/connection.ts";
 import { hasCapability, lackNotice } from "../service/server.ts";
+import type { Values } from "../values.ts";
 import {
-  defineResource,
   type Existing,
   type InputField,
-  type Inputs,
   type Need,
-  type Outputs,
   optional,
   output,
   type ResourceDefinition,
-  type State,
 } from "./definition.ts";
 import { hasEnded, stateTime } from "./validity.ts";
 import { sameValue } from "./values.ts";
@@ -73,26 +70,32 @@ export function endToSend({ expiresAt = "" }: Local, state: Local = {}): string 
 }
 
 /**
- * Defines a resource whose access can end. On servers of others, only the state contains the end and the owner, and the
+ * Adds the end of access to a resource. On servers of others, only the state contains the end and the owner, and the
  * first run after the end removes the object. An expired object stays in the state, so that no run creates it again.
  */
-export function defineExpiring<
-  I extends Inputs & ReturnType<typeof expiryInputs>,
-  O extends Outputs & typeof expiryOutputs,
->(definition: ResourceDefinition<I, O>): ResourceDefinition<I, O> {
+export function expiring(definition: ResourceDefinition): ResourceDefinition {
   const { needs, stale, find, create, read, update } = definition;
   const isOver = ({ expiresAt = "" }: Local, now = new Date()) => hasEnded(expiresAt, now);
   const remove: typeof definition.delete = async (connection, id, state, isClaimed) => {
     if (await read(connection, id, state)) await definition.delete(connection, id, state, isClaimed);
   };
-  return defineResource({
+  /** Calls a function with the inputs that the server supports, and adds the other inputs to the state. */
+  async function supported<E extends Existing<Values> | undefined>(
+    connection: Connection,
+    inputs: Values,
+    call: (supported: Values) => Promise<E>,
+  ): Promise<E> {
+    const sentInputs = await sent(connection, inputs);
+    const found = await call(sentInputs);
+    return found && sentInputs !== inputs ? { ...found, state: withLocal(found.state, inputs) } : found;
+  }
+  return {
     ...definition,
 
     needs: (inputs, state) => [
       ...(needs?.(inputs, state) ?? []),
-      ...LOCAL.filter(([, name]) => (inputs as Local)[name]).map(([capability, name]): Need => {
-        const [value, before] = [inputs, state ?? {}].map((values) => (values as Local)[name]);
-        const isUnchanged = sameValue(definition.inputs[name] as InputField, value, before);
+      ...LOCAL.filter(([, name]) => inputs[name]).map(([capability, name]): Need => {
+        const isUnchanged = sameValue(definition.inputs[name] as InputField, inputs[name], state?.[name]);
         return { capability, field: [name], isUnchanged };
       }),
     ],
@@ -102,60 +105,53 @@ export function defineExpiring<
       return LOCAL.flatMap(([capability]) => (lacks[capability] && lackNotice(capability)) || []);
     },
 
-    expiredAt: (inputs, now) => (isOver(inputs as Local, now) ? (inputs as Local).expiresAt : undefined),
+    expiredAt: (inputs: Local, now) => (isOver(inputs, now) ? inputs.expiresAt : undefined),
 
     stale(state, inputs, now) {
-      const { expiryStatus } = state as Local;
-      const isEnded = isOver(inputs as Local, now);
+      const { expiryStatus }: Local = state;
+      const isEnded = isOver(inputs, now);
       if (expiryStatus === "removed") return isEnded ? [] : [{ field: "expiresAt", replaces: true }];
       if (!isEnded) return stale?.(state, inputs, now) ?? [];
       return expiryStatus === "by-run" ? [{ field: "expiresAt", replaces: false }] : [];
     },
 
     ...(find && {
-      async find(connection, inputs, isOthers) {
-        const sentInputs = await sent(connection, inputs);
-        const found = await find(connection, sentInputs, isOthers);
-        return found && (sentInputs === inputs ? found : withLocalState(found, inputs));
-      },
+      find: (connection, inputs, isOthers) =>
+        supported(connection, inputs, (values) => find(connection, values, isOthers)),
     }),
 
     // The service may return an object that existed before. If the server supports the inputs, an update then adds them.
-    async create(connection, inputs, origin) {
-      const sentInputs = await sent(connection, inputs);
-      const created = await create(connection, sentInputs, origin);
-      return sentInputs === inputs ? created : withLocalState(created, inputs);
-    },
+    create: (connection, inputs, origin) =>
+      supported(connection, inputs, (values) => create(connection, values, origin)),
 
     async read(connection, id, state) {
       const found = await read(connection, id, state);
-      if (found) return withLocalState(found, state);
-      if (!isOver(state as Local)) return undefined;
-      return { id, state: { ...(state as State<I, O>), expiryStatus: "removed" } };
+      if (found) return { ...found, state: withLocal(found.state, state) };
+      return isOver(state) ? { id, state: { ...state, expiryStatus: "removed" } } : undefined;
     },
 
     async update(connection, id, state, inputs) {
-      const { adopt: _instruction, ...declared } = inputs as Local & { readonly adopt?: unknown };
-      const { expiryStatus } = state as Local;
-      const used = { ...(state as Local), ...declared };
+      const { adopt: _instruction, ...declared } = inputs;
+      const { expiryStatus }: Local = state;
+      const used = { ...state, ...declared };
       const sentInputs = await sent(connection, inputs, state);
       const isLocal = sentInputs !== inputs;
-      const end = isLocal ? undefined : endToSend(inputs, state as Local);
+      const end = isLocal ? undefined : endToSend(inputs, state);
       const isDue = isOver(used) && (isLocal || expiryStatus === "by-run");
       if (isDue && expiryStatus !== "removed") await remove(connection, id, state, () => false);
-      if (isDue || expiryStatus === "removed") return { ...state, ...declared, expiryStatus: "removed" };
+      if (isDue || expiryStatus === "removed") return { ...used, expiryStatus: "removed" };
       const after = await update(connection, id, isLocal ? withoutLocal(state) : state, sentInputs);
-      if (!end || (after as Local).expiresAt === end) return withLocal(after, used);
+      if (!end || after.expiresAt === end) return withLocal(after, used);
       // The response shows that the server did not store the end, although it seemed to support ends.
       if (connection.requiresEnforcedExpiry) throw notStored(definition.name, end);
       return { ...after, expiresAt: end, expiryStatus: "by-run" };
     },
 
     async delete(connection, id, state, isClaimed) {
-      if ((state as Local).expiryStatus === "removed") return;
-      await (isOver(state as Local) ? remove : definition.delete)(connection, id, state, isClaimed);
+      if (state.expiryStatus === "removed") return;
+      await (isOver(state) ? remove : definition.delete)(connection, id, state, isClaimed);
     },
-  });
+  };
 }
 
 /** The inputs that servers of others do not have, by the capability that they need. */
@@ -188,14 +184,9 @@ const notStored = (resource: string, end: string): ResourceError =>
     remedy: said`check the proxies between this machine and the service, remove the end, or do not require enforced expiry`,
   });
 
-const withLocalState = <S extends object>(found: Existing<S>, known: Local): Existing<S> => ({
-  ...found,
-  state: withLocal(found.state, known),
-});
-
 /** Returns the state of an object on the service, with the values that only the state before or the program contains. */
 function withLocal<S extends object>(state: S, known: Local): S {
-  const { expiresAt, owner } = state as Local;
+  const { expiresAt, owner }: Local = state;
   const { expiryStatus = "by-run" } = known;
   // If the service has ended the access, or a run has removed the object, an object without an end is a change.
   const keepsEnd = !expiresAt && known.expiresAt && !["enforced", "removed"].includes(expiryStatus);

@@ -12,11 +12,11 @@ import type {
 } from "@gatehouse-access/sdk/policy";
 import { canonicalTime } from "@gatehouse-access/sdk/times";
 import type { ResourceValues } from "../engine/index.ts";
-import type { Listed, ResourceDefinition } from "../resources/definition.ts";
 import type { Connection } from "../service/connection.ts";
 import type { OperationId } from "../service/operations.ts";
 import type { Values } from "../values.ts";
 import type { ChangeList } from "./changes.ts";
+import type { Listed, ResourceDefinition } from "./definition.ts";
 import type { Draft } from "./draft.ts";
 import type { DecidingFacts, ObjectsOf, Unread } from "./namespaceObjects.ts";
 import type { LiveObject, Objects } from "./object.ts";

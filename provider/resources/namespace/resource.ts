@@ -10,9 +10,6 @@ import {
 } from "@gatehouse-access/sdk";
 import { dateTime, namespaces, tenantId, userId } from "@gatehouse-access/sdk/contract";
 import { z } from "zod";
-import { ResourceError, said } from "../resourceError.ts";
-import type { Connection } from "../service/connection.ts";
-import type { Namespace as Wire } from "../service/listings.ts";
 import {
   type Adopt,
   defineResource,
@@ -24,7 +21,10 @@ import {
   patternOn,
   required,
   UnfinishedError,
-} from "./definition.ts";
+} from "../../model/definition.ts";
+import { ResourceError, said } from "../../resourceError.ts";
+import type { Connection } from "../../service/connection.ts";
+import type { Namespace as Wire } from "../../service/listings.ts";
 
 const wireSettings = namespaces.editNamespace.body.shape.settings.unwrap().shape;
 const wireRule = wireSettings.ssh_forwarding.unwrap().element.shape;
@@ -210,7 +210,7 @@ export function settingChanges(before: NamespaceSettings, after: NamespaceSettin
   return [...SETTING_NAMES.flatMap(changeOf), ...mode];
 }
 
-export const namespace = defineResource({
+export const definition = defineResource({
   name: "Namespace",
   description:
     "A namespace: a tenant of the service that contains members, public keys, firewall rules, API keys and devices. The user who creates the namespace owns it.",

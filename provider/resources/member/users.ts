@@ -1,0 +1,37 @@
+import type { Draft } from "../../model/draft.ts";
+import type { LiveObject, Objects } from "../../model/object.ts";
+import type { Member } from "../../service/newerListings.ts";
+import { definition } from "./resource.ts";
+
+/** The values of a member in the model of a namespace. */
+export interface MemberState {
+  readonly tenant: string;
+  readonly role: Member["role"];
+  /** Empty if the service does not return the id of an invited user. */
+  readonly userId: string;
+  readonly accountEmail: string;
+  readonly status: "invited" | "accepted" | "expired" | "declined";
+  readonly addedAt: string;
+  readonly invitationExpiresAt: string;
+  /** The end of the membership; empty if it does not end. */
+  readonly expiresAt: string;
+}
+
+/** Returns the values of a member. */
+export const stateOf = ({ state }: LiveObject) => state as unknown as MemberState;
+
+/** Returns the member with an e-mail address in lower case; undefined if there is none. */
+export const memberWith = (members: Objects | undefined, email: string): LiveObject | undefined =>
+  [...(members?.values() ?? [])].find((object) => stateOf(object).accountEmail.toLowerCase() === email);
+
+/**
+ * Returns the id of the user with an e-mail address in lower case: of a present or planned member, of a member whom the
+ * plan removes, or of a former member who owns keys. Undefined for another user.
+ */
+export function userIdOf(draft: Draft, email: string): string | undefined {
+  const { live, statedOwners } = draft;
+  const known = [draft.of(definition), live.of(definition)]
+    .map((members) => memberWith(members, email))
+    .find((object) => object && stateOf(object).userId !== "");
+  return (known && stateOf(known).userId) ?? live.facts.formerOwners.get(email) ?? statedOwners.get(email);
+}
