@@ -20,7 +20,7 @@ import type { ServicePin } from "./servicePin.ts";
 import { RefusedError, runTunnel } from "./tunnel.ts";
 
 /** The configuration of an agent. */
-export interface AgentOptions extends ChannelOptions {
+interface AgentOptions extends ChannelOptions {
   /** Address of the service. */
   readonly url: string;
   readonly tenant: string;

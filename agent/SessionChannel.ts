@@ -26,7 +26,7 @@ export interface ChannelOptions {
   readonly log: Log;
 }
 
-export interface LoggedIn {
+interface LoggedIn {
   readonly client: Connection;
   /** The login name that the client used. */
   readonly login: string;

@@ -26,7 +26,7 @@ const ALGORITHMS = {
 } satisfies Algorithms;
 
 /** The checks that decide whether a client can log in. */
-export interface LoginChecks {
+interface LoginChecks {
   /** Returns true if the device accepts logins with this login name. */
   served(login: string): boolean;
   passwordFits(password: string): Promise<boolean>;

@@ -299,7 +299,7 @@ interface PendingWrite {
  * written at a time.
  * @returns resolves when all output is passed on; never if the channel ends before that
  */
-export async function passOutput(channel: ServerChannel, stdout: Readable, stderr: Readable): Promise<void> {
+async function passOutput(channel: ServerChannel, stdout: Readable, stderr: Readable): Promise<void> {
   let last: Promise<void> = Promise.resolve();
   const write = (to: Writable, data: Buffer) =>
     new Promise<void>((resolve) => {

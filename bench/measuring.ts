@@ -75,7 +75,7 @@ export function watch(sample: () => void): () => void {
 }
 
 /** The resources that a command and all its child processes have used. */
-export interface Usage {
+interface Usage {
   /** The sum of the peak memory of all processes, in megabytes. */
   readonly megabytes: number;
   readonly coreSeconds: number;

@@ -2,7 +2,7 @@ import { errorText, type FieldPath, GatehouseError } from "@gatehouse-access/sdk
 import type { ResourceErrorCode } from "./errorCodes.ts";
 
 /** A term in an error message for which each front end (Pulumi or Terraform) has its own notation or wording. */
-export type Term =
+type Term =
   /** An input or output, and the value that the program sets. */
   { readonly field: string; readonly value?: unknown } | { readonly phrase: keyof typeof PHRASES };
 

@@ -483,7 +483,7 @@ export function failureOf(
 }
 
 /** Returns the scheme, host and port of an address, including a default port. */
-export function placeOf(address: string): string {
+function placeOf(address: string): string {
   const { protocol, hostname, port } = new URL(address);
   return `${protocol}//${hostname}:${port || (protocol === "https:" ? 443 : 80)}`;
 }

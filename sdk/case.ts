@@ -8,7 +8,7 @@ type CamelParts<
   : S;
 
 /** The spelling of a wire key in TypeScript: `tenant_id` → `tenantId`, `user-id` → `userId`. */
-export type CamelKey<K> = K extends string ? CamelParts<CamelParts<K, "-">, "_"> : K;
+type CamelKey<K> = K extends string ? CamelParts<CamelParts<K, "-">, "_"> : K;
 
 /** `T` with the keys of all its objects in camelCase; the keys of records do not change. */
 export type Camelized<T> = T extends readonly (infer Item)[]

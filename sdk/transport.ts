@@ -76,7 +76,7 @@ export const isLoopbackHost = (host: string): boolean =>
  * @throws ConfigurationError when the address is invalid. The error does not contain the address, which may contain a
  * password
  */
-export function serviceAddress(text: string): string {
+function serviceAddress(text: string): string {
   if (!URL.canParse(text)) {
     throw new ConfigurationError("is not a URL", {
       field: ["url"],

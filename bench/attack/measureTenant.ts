@@ -39,7 +39,7 @@ const tenantIdOf = (name: TenantCaseName): string =>
   `00000000-0000-4000-8001-${String(Object.keys(TENANT_CASES).indexOf(name)).padStart(9, "0")}000`;
 
 /** Response times in milliseconds, and the longest block of the event loop in the same time. */
-export interface Figures {
+interface Figures {
   readonly p50: number;
   readonly p99: number;
   readonly worst: number;

@@ -29,7 +29,7 @@ const WITHOUT_LIMITS = {
 };
 
 /** The settings of a benchmark run. */
-export interface Run {
+interface Run {
   /** Temporary folder for data, database and logs. */
   readonly folder: string;
   /** URL of the database. */

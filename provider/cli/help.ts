@@ -2,7 +2,7 @@ import { addHelpEnd, type HelpEnd } from "@gatehouse-access/sdk/errors";
 import type { Command } from "commander";
 
 /** Headings of the command groups in the output of `gatehouse help`. */
-export type Group = "Apply a program:" | "Review access:" | "Operate a fleet:" | "Set up:";
+type Group = "Apply a program:" | "Review access:" | "Operate a fleet:" | "Set up:";
 
 interface CommandHelp extends HelpEnd {
   /** Summary of the command in one sentence, for the list of commands. */

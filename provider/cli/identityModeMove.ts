@@ -19,7 +19,7 @@ import type { SshIdentity } from "../service/newerListings.ts";
 import type { Values } from "../values.ts";
 
 /** The declarations that move a namespace to identity mode. */
-export interface Move {
+interface Move {
   /** New access policies and service accounts. */
   readonly newObjects: readonly Declarable[];
   /** The access that changes with the mode, as sentences. */

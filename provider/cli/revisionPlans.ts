@@ -14,7 +14,7 @@ import type { Io } from "./commandOutput.ts";
 import type { StackFlags } from "./flags.ts";
 import { openForReview, readerOptions } from "./service.ts";
 
-export interface RevisionFlags extends StackFlags {
+interface RevisionFlags extends StackFlags {
   readonly refresh: boolean;
   readonly base: string;
   readonly head?: string;

@@ -53,7 +53,7 @@ const printerOf =
 const TENANT_KEY = "gatehouse:tenant";
 
 /** A namespace that the run creates after the confirmation of its plan. */
-export interface PlannedNamespace {
+interface PlannedNamespace {
   readonly name: string;
   /** Creates the namespace. Resolves with its id. Later calls resolve with the same id. */
   readonly create: () => Promise<string>;
@@ -70,7 +70,7 @@ export interface Service extends Home {
 }
 
 /** The value of `--create-namespace`, and the time at which a missing namespace is created. */
-export interface CreateNamespace {
+interface CreateNamespace {
   readonly name: string;
   /** True to create a missing namespace when the stack is opened, false to create it after the confirmation. */
   readonly isConfirmed: boolean;

@@ -4,11 +4,11 @@ import { ENGINES, type EngineName, type Stack, type StackOptions } from "./model
 import { findOnPath } from "./processes.ts";
 import { readProject } from "./project.ts";
 
-export { makeUrn, OWN_DYNAMIC, OWN_PLUGIN, ownTypeName, typeName, urnName, urnType } from "../urn.ts";
+export { makeUrn, OWN_DYNAMIC, OWN_PLUGIN, typeName, urnName, urnType } from "../urn.ts";
 export * from "./errors.ts";
 export { ifThere, writeDurably } from "./files.ts";
 export * from "./model.ts";
-export { ENDING_SIGNALS, findOnPath, signalGroup, startInGroup } from "./processes.ts";
+export { ENDING_SIGNALS, findOnPath } from "./processes.ts";
 export { backendUrlOf, type Project, parseStackName, readProject, stackFilePath } from "./project.ts";
 export { fieldDiff, refreshedFields, shownValues } from "./value.ts";
 

@@ -82,7 +82,7 @@ export function requireNodeRuntime(project: Project): void {
 }
 
 /** The parts of a stack's name in Pulumi's format: `prod`, `organization/prod` or `organization/project/prod`. */
-export interface StackName {
+interface StackName {
   readonly organization?: string;
   readonly project?: string;
   /** Name of the stack without organization and project. File names and URNs of the stack contain this name. */

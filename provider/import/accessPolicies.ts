@@ -42,14 +42,14 @@ export interface EnrolledKey {
 }
 
 /** A service account that does not exist yet. */
-export interface NewAccount {
+interface NewAccount {
   readonly name: string;
   /** The SSH key of the account, as a line in OpenSSH format. */
   readonly data: string;
 }
 
 /** The subject of an access policy. */
-export type Subject =
+type Subject =
   | { readonly user: string }
   | { readonly role: string }
   | { readonly allMembers: true }
@@ -79,7 +79,7 @@ export interface LegacyNamespace {
 }
 
 /** An object whose effect changes with the mode, and the reason. */
-export interface Inexpressible {
+interface Inexpressible {
   /** The key that loses access. Undefined for firewall rules and access policies. */
   readonly key?: LegacyKey;
   readonly text: string;
@@ -89,7 +89,7 @@ export interface Inexpressible {
 export type RefusalOf = (policy: Omit<PolicyInputs, "subject">, account?: NewAccount) => string | undefined;
 
 /** The access policies for identity mode. */
-export interface Conversion {
+interface Conversion {
   readonly policies: readonly PolicyInputs[];
   readonly inexpressible: readonly Inexpressible[];
 }

@@ -17,7 +17,7 @@ import {
 import { SECRET, SIGNATURE } from "../engineMarks.ts";
 import type { ImportedResource } from "./model.ts";
 
-export interface ImportRun {
+interface ImportRun {
   /** Directory of the program, which contains the settings of the stack. */
   readonly folder: string;
   readonly project: string;
@@ -33,7 +33,7 @@ export interface ImportRun {
   readonly onEvent: (event: EngineEvent) => void;
 }
 
-export interface Imported {
+interface Imported {
   readonly preview: Plan;
   /**
    * The state in the format of `pulumi stack import`, in which each secret is an empty text. Undefined if the backend

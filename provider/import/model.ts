@@ -47,7 +47,7 @@ export interface Program {
   readonly leftOut: readonly Declarable[];
 }
 
-export interface KindOfFile {
+interface KindOfFile {
   readonly kind: string;
   readonly file: string;
   /** Name of the input that usually equals the resource's name. */

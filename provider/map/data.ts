@@ -63,7 +63,7 @@ export interface MapEdge {
 }
 
 /** A condition of access: the login waits, or it is not known whether the user has an SSH key. */
-export type MapCondition = "reauthentication" | "approval" | "unknown";
+type MapCondition = "reauthentication" | "approval" | "unknown";
 
 /** A sentence about a rule or a cause. */
 export interface MapText {

@@ -190,7 +190,7 @@ export const functions: readonly PluginFunction[] = [
 ];
 
 /** A validation error in a function argument. */
-export interface ArgumentFailure {
+interface ArgumentFailure {
   /** The argument's name, followed by the path inside its value. */
   readonly path: readonly string[];
   readonly reason: string;

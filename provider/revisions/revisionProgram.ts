@@ -4,7 +4,7 @@ import { EngineError, readProject, stackFilePath } from "../engine/index.ts";
 import { dependencyDifferences, linkDependencies } from "./dependencies.ts";
 import { checkOut, type Repository, requireInside } from "./repository.ts";
 
-export interface RevisionProgram {
+interface RevisionProgram {
   readonly folder: string;
   /** Reasons why this preview may differ from a preview that was run when the revision was current, as sentences. */
   readonly unknown: readonly string[];

@@ -95,7 +95,7 @@ function senderText({ method, path, source, message }: Doubt): Message {
 }
 
 /** Returns the error for an object that exists, although a response states that it does not exist or was deleted. */
-export function stillExists(kind: string, key: string, doubt: Doubt): ResourceError {
+function stillExists(kind: string, key: string, doubt: Doubt): ResourceError {
   const detail = said`${key} still exists: ${senderText(doubt)}`;
   const { cause } = doubt;
   return new ResourceError(kind, { code: "doubtful_answer", detail, remedy: REMEDY }, { cause });

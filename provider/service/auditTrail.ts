@@ -31,7 +31,7 @@ export interface DeclaringResource {
 }
 
 /** Kind and id of an object in the audit trail. */
-export interface TrailObject {
+interface TrailObject {
   readonly kind: ObjectKind;
   readonly id: string;
 }
@@ -92,7 +92,7 @@ export async function lastChangeIfReadable(
 const SEARCHED_MAX = 1_000;
 
 /** The declared fields of an object before and after a change, as the audit trail contains them. */
-export interface TrailChange {
+interface TrailChange {
   readonly before: unknown;
   readonly after: unknown;
 }

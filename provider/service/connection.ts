@@ -85,7 +85,7 @@ export interface Home {
 export type FrontEnd = "pulumi" | "terraform";
 
 /** The options of a {@link Connection}. */
-export interface ConnectionOptions {
+interface ConnectionOptions {
   /** @default "pulumi" */
   readonly frontEnd?: FrontEnd;
   /**
@@ -410,7 +410,7 @@ const QUIET = 5_000;
  * 16.4). The create or update of a key or rule may therefore have to wait until another resource has added the tag to a
  * device. A rename changes the tag in other objects, whose states still contain the old name.
  */
-export class TagWork {
+class TagWork {
   readonly #client: Client;
   readonly #tenant: string;
   readonly #waiting = new Set<() => void>();

@@ -14,7 +14,7 @@ import { type ResourceFault, said } from "../resourceError.ts";
 import { isSilent, isUnreadable } from "./listings.ts";
 
 /** The editions of a server that a client can distinguish. */
-export type ServerEdition = "community" | "enterprise or cloud";
+type ServerEdition = "community" | "enterprise or cloud";
 
 /** A server, as a client sees it. */
 export interface Server extends ServerVersion {
@@ -70,7 +70,7 @@ const HAS = {
 } as const;
 
 /** An ability that some servers lack. */
-export type Capability = keyof typeof HAS;
+type Capability = keyof typeof HAS;
 
 /** The capabilities, in the order of reports. */
 export const CAPABILITIES = Object.keys(HAS) as Capability[];

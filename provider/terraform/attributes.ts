@@ -17,7 +17,7 @@ import {
 } from "./types.ts";
 
 /** The role of an attribute of a resource. */
-export type Role =
+type Role =
   /** The resource's id. */
   | { readonly role: "id" }
   /** A value that a configuration declares. */

@@ -17,7 +17,7 @@ export function clisFor(env: NodeJS.ProcessEnv, choice?: Choice): readonly Terra
   return found.length > 0 ? found : all;
 }
 
-export interface InstalledProvider {
+interface InstalledProvider {
   readonly version: string;
   /** The installed provider file for each CLI. */
   readonly files: readonly { readonly program: TerraformCli; readonly file: string }[];

@@ -9,7 +9,7 @@ import { OperatorError } from "../OperatorError.ts";
  * Facts about a backup. They include or name all that a restore needs in addition to the database. The table of the
  * service's keys towards agents is part of the database.
  */
-export const backupManifest = z.object({
+const backupManifest = z.object({
   /** Version of the service that wrote the backup. */
   version: z.string(),
   createdAt: z.iso.datetime(),

@@ -64,7 +64,7 @@ export type CallHandlers = {
 };
 
 /** Options of the gateway process, and the handlers of its messages. */
-export interface GatewayProcessOptions {
+interface GatewayProcessOptions {
   /** Folder that contains the local socket. */
   readonly folder: string;
   readonly start: Omit<GatewayProcessStart, "socket" | "entry" | "logLevel">;

@@ -144,7 +144,7 @@ export interface AdmittedLogin {
 }
 
 /** A session that the service must create. */
-export interface NewSession extends Omit<AdmittedLogin, "device"> {
+interface NewSession extends Omit<AdmittedLogin, "device"> {
   readonly uid: string;
   readonly deviceUid: string;
   readonly tenantId: string;
@@ -174,7 +174,7 @@ export interface Calls {
 }
 
 /** The outcome of an agent's proof that it has the private key of its device. */
-export interface ProofOutcome {
+interface ProofOutcome {
   readonly ticket: RelayTicket;
   /**
    * The reason why the proof failed, as the end of a sentence that begins with "the agent"; undefined if the proof
@@ -254,7 +254,7 @@ const GATEWAY_SETTINGS = [
   "trustedProxies",
 ] as const satisfies readonly (keyof ServiceSettings)[];
 
-export type GatewaySettings = Pick<ServiceSettings, (typeof GATEWAY_SETTINGS)[number]>;
+type GatewaySettings = Pick<ServiceSettings, (typeof GATEWAY_SETTINGS)[number]>;
 
 export const gatewaySettings = (settings: ServiceSettings): GatewaySettings =>
   Object.fromEntries(GATEWAY_SETTINGS.map((name) => [name, settings[name]])) as unknown as GatewaySettings;

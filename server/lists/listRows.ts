@@ -186,7 +186,7 @@ interface FilterLead {
  * Returns an index lookup for one of the conditions that every matching row must meet. Returns undefined if no index
  * supports any of these conditions.
  */
-export function findLead(table: Table, groups: readonly ConditionGroup[]): FilterLead | undefined {
+function findLead(table: Table, groups: readonly ConditionGroup[]): FilterLead | undefined {
   const binding = groups.filter(({ joinedBy, conditions }) => joinedBy === "and" || conditions.length === 1);
   for (const condition of binding.flatMap((group) => group.conditions)) {
     const lead = leadTo(table, condition);

@@ -1,7 +1,7 @@
 import type { billing } from "@gatehouse-access/sdk/contract";
 
 /** The fields of a payment method that the service may show. The service stores neither the card number nor the CVC. */
-export interface PaymentMethod {
+interface PaymentMethod {
   /** Id of the payment method at the gateway. The owner's browser receives this id from the gateway. */
   readonly id: string;
   readonly brand: string;
@@ -44,7 +44,7 @@ export interface Subscription {
 }
 
 /** Options of every call. */
-export interface PaymentGatewayCall {
+interface PaymentGatewayCall {
   /**
    * Signal that is aborted when the service no longer waits for the response. The gateway may still complete the call.
    */

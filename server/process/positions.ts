@@ -6,7 +6,7 @@ import { isPublic, normalAddress } from "../addresses.ts";
 import { OperatorError } from "../OperatorError.ts";
 
 /** A geographic position in degrees; 0,0 if the position is unknown (models section 3). */
-export interface Position {
+interface Position {
   readonly latitude: number;
   readonly longitude: number;
 }

@@ -81,7 +81,7 @@ export interface InternalConfig {
   readonly peerUrl: string | undefined;
 }
 
-export type Environment = Readonly<Record<string, string | undefined>>;
+type Environment = Readonly<Record<string, string | undefined>>;
 /** Values of flags, by setting name. */
 export type Flags = Readonly<Partial<Record<SettingName, string>>>;
 

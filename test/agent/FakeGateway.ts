@@ -37,7 +37,7 @@ interface Line {
 }
 
 /** A response that refuses a request. */
-export interface Refusal {
+interface Refusal {
   readonly status: number;
   readonly headers?: Readonly<Record<string, string>>;
 }

@@ -58,7 +58,7 @@ export interface OwnAgent {
 }
 
 /** Options of an agent that runs in the process of the tests. */
-export interface OwnAgentOptions {
+interface OwnAgentOptions {
   readonly url: string;
   readonly tenant: string;
   readonly hostname: string;

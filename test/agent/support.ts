@@ -30,7 +30,7 @@ export async function startPair(
 }
 
 /** The output and exit status of a program. */
-export interface CommandResult {
+interface CommandResult {
   readonly stdout: Buffer;
   readonly stderr: Buffer;
   /** The exit status; null if a signal ended it. */

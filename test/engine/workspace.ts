@@ -233,7 +233,7 @@ export type CloudRecord =
   | { kind: "create" | "update" | "delete" | "read"; label: string; [argument: string]: unknown }
   | { done: "create" | "update" | "delete" | "read"; label: string };
 
-export type Running = {
+type Running = {
   pid: number;
   kill(signal: NodeJS.Signals): boolean;
   /** Closes the pipe from which the test reads this output of the process. */

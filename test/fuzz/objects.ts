@@ -8,7 +8,7 @@ import type { TestService } from "../support/service.ts";
  * Lists of values of objects that exist on the service. The keys are the names of the lists. `fuzz.toml` defines which
  * request parameters take their values from which list.
  */
-export type Dictionaries = Readonly<Record<string, readonly string[]>>;
+type Dictionaries = Readonly<Record<string, readonly string[]>>;
 
 /** The credentials and values of the service under test. */
 export interface FuzzedService {

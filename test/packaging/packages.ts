@@ -7,7 +7,7 @@ import { expect } from "vitest";
 
 export const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 /** The names of the packages, in the same order as the archives that {@link packAll} returns. */
-export const PACKAGES = ["sdk", "provider", "server", "agent"] as const;
+const PACKAGES = ["sdk", "provider", "server", "agent"] as const;
 
 export const run = promisify(execFile);
 

@@ -13,13 +13,13 @@ import type {
  * that the oracle and RE2 interpret in the same way.
  */
 
-export const NAMES = ["web-1", "web-2", "web", "db-1", "Web-1", "edge.lab", "1", "x"];
+const NAMES = ["web-1", "web-2", "web", "db-1", "Web-1", "edge.lab", "1", "x"];
 export const TAGS = ["prod", "lab", "edge", "Prod"];
 export const LOGINS = ["root", "ana", "notroot", "Root", "ro", "deploy", "a.b", "axb", ""];
 export const ADDRESSES = ["10.0.0.1", "10.0.1.1", "110.0.0.1", "192.0.2.1", "2001:db8::1", "::1"];
 
 /** Patterns that do not compile. */
-export const BROKEN = [
+const BROKEN = [
   "(",
   ")",
   "[a",

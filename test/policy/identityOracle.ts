@@ -26,7 +26,7 @@ export interface PrincipalLogin {
 }
 
 /** The oracle's answer. */
-export interface IdentityAnswer {
+interface IdentityAnswer {
   readonly outcome: Outcome;
   /** The policies that deny the login; if no policy denies, the policies that allow it. By name, then by id. */
   readonly deciding: readonly AccessPolicy[];
@@ -152,7 +152,7 @@ export function decideIdentity({ policies }: IdentityRules, login: PrincipalLogi
 }
 
 /** A login to evaluate: the id of a principal, the login name, the address, and the uid of the device. */
-export type LoginNames = readonly [principal: string, login: string, address: string, uid: string];
+type LoginNames = readonly [principal: string, login: string, address: string, uid: string];
 
 /** Returns the oracle's answers for all principals, login names, addresses and devices that are not `deny`. */
 export function allowedLogins(

@@ -18,7 +18,7 @@ import type {
  */
 
 /** The oracle's answer to one access question. */
-export interface Decision {
+interface Decision {
   readonly allowed: boolean;
   /** True if the key is registered and admits the login to the device. */
   readonly admitted: boolean;
@@ -33,7 +33,7 @@ export interface Decision {
  * The reason that a firewall rule does not match a login attempt: the rule is inactive, or this field of the rule does
  * not match.
  */
-export type Misfit = "inactive" | "login" | "address" | "device";
+type Misfit = "inactive" | "login" | "address" | "device";
 
 /** Syntax that only RE2 rejects: lookaround, back-references and more than 1000 repetitions. */
 const NOT_IN_RE2 = /\(\?<?[=!]|\\[1-9]|\{(?:\d*,)?(?:\d{5,}|[2-9]\d{3}|1(?!000)\d{3})/;
@@ -82,7 +82,7 @@ export function filterFits(filter: DeviceFilter, device: AccessDevice, broken: b
 }
 
 /** True if the key admits the login to the device. A pattern that does not compile admits no login. */
-export const admits = (key: AccessKey, device: AccessDevice, login: string): boolean =>
+const admits = (key: AccessKey, device: AccessDevice, login: string): boolean =>
   matches(key.username, login, false) && filterFits(key.filter, device, false);
 
 /**

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 
 /** A pattern and a similar text, which it may match. */
-export interface PatternAndText {
+interface PatternAndText {
   readonly pattern: string;
   readonly text: string;
 }

@@ -2,7 +2,7 @@ import { setTimeout as wait } from "node:timers/promises";
 import { Pool, request } from "undici";
 
 /** A response that a client received through the load balancer. */
-export interface BalancedResponse {
+interface BalancedResponse {
   readonly status: number;
   readonly body: string;
 }

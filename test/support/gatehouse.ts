@@ -13,7 +13,7 @@ export const pulumiOnPath = (process.env.PATH ?? "")
   .split(delimiter)
   .some((folder) => existsSync(join(folder, "pulumi")));
 
-export type Engine = "embedded" | "cli";
+type Engine = "embedded" | "cli";
 
 /** Both engines, each with a label for test titles. If an engine is not installed, its label contains the reason. */
 export const engines: readonly { engine: Engine; available: boolean; label: string }[] = [

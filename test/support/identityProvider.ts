@@ -9,7 +9,7 @@ import * as samlify from "samlify";
 // themselves.
 samlify.setSchemaValidator({ validate: async () => "not validated" });
 
-export interface KeyAndCertificate {
+interface KeyAndCertificate {
   readonly key: string;
   readonly cert: string;
 }

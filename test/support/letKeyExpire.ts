@@ -5,7 +5,7 @@ import { PolicyProgram } from "./policyProgram.ts";
 import { newKey, spawnSsh, ssh } from "./sshFleet.ts";
 
 /** A service with an accepted device that is online, and the clock by which the service decides. */
-export interface ExpiryService {
+interface ExpiryService {
   /** The SSH ports of all instances of the service. */
   readonly ports: readonly number[];
   /** The login name and host name with which clients log in to the device. */

@@ -15,7 +15,7 @@ export const withoutNginx: string | undefined = (() => {
 })();
 
 /** The folder and the configuration of an nginx process. */
-export interface NginxOptions {
+interface NginxOptions {
   /** The folder of nginx's files. Other users must not have write access to this folder. */
   readonly folder: string;
   /** Names of the configuration files for the sections `http` and `stream`. */

@@ -221,7 +221,7 @@ export interface HoldingProxy extends Listening {
 }
 
 /** A request that the proxy delays. */
-export interface HeldRequest {
+interface HeldRequest {
   /** Resolves when the request has arrived at the proxy. */
   readonly arrived: Promise<void>;
   /** Forwards the request to the service. */

@@ -4,7 +4,7 @@ import { createServer } from "node:http";
 import { type Listening, listening } from "./listening.ts";
 
 /** The data that a test needs about a server. */
-export interface ServerFacts {
+interface ServerFacts {
   /** The version that the server reports. */
   readonly version: string;
   /** The time of the recording. Invitations and API keys expire after this time. */

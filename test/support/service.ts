@@ -44,7 +44,7 @@ export interface LogLine {
   readonly [key: string]: unknown;
 }
 
-export interface NewUser {
+interface NewUser {
   readonly username: string;
   readonly password: string;
   readonly name?: string;

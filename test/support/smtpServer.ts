@@ -2,7 +2,7 @@ import type { AddressInfo } from "node:net";
 import { SMTPServer, type SMTPServerOptions } from "smtp-server";
 
 /** A mail that the test's server received. */
-export interface ReceivedMail {
+interface ReceivedMail {
   readonly from: string;
   readonly to: readonly string[];
   /** The headers and the text, unchanged. */
@@ -12,7 +12,7 @@ export interface ReceivedMail {
 }
 
 /** A mail server in this process. Clients do not trust its certificate. */
-export interface TestSmtpServer {
+interface TestSmtpServer {
   readonly port: number;
   readonly received: readonly ReceivedMail[];
   stop(): Promise<void>;

@@ -3,7 +3,7 @@ import { type Listed, listed } from "../contract/listed.ts";
 import { listening } from "./listening.ts";
 
 /** Optional reductions of responses. The specification allows responses with and without them. */
-export interface SparseOptions {
+interface SparseOptions {
   /** Error responses have no body, like most error responses of real servers. */
   readonly emptyErrors?: boolean;
   /** Lists have no total number of items, since the specification does not define one (rules D45). */

@@ -244,7 +244,7 @@ export function spawnSsh({ to, port, key, command, from = "127.0.0.1", flags = [
 }
 
 /** The output and exit code of an OpenSSH client. */
-export interface LoginResult {
+interface LoginResult {
   readonly code: number | null;
   readonly stdout: string;
   readonly stderr: string;

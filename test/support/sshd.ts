@@ -11,7 +11,7 @@ import { newKey } from "./sshFleet.ts";
 export const SSHD = "/usr/sbin/sshd";
 
 /** A running OpenSSH server, to which tests compare the gateway. */
-export interface Sshd {
+interface Sshd {
   readonly port: number;
   /** The user that may log in: the user of this process. */
   readonly user: string;

@@ -10,7 +10,7 @@ export type Fields = Readonly<Record<string, unknown>>;
 type AuditEntry = Awaited<ReturnType<Client["getAuditTrail"]>>[number];
 
 /** The kinds of objects that a walk changes. */
-export const WALK_KINDS = [
+const WALK_KINDS = [
   "PublicKey",
   "FirewallRule",
   "Member",

@@ -161,7 +161,7 @@ const UNSALTED = {
  * @returns a message about the merge; undefined if no process died, or if a running process holds the lock
  * @throws JournalConflictError if another program has changed the state in the meantime; BackendError, LockedError
  */
-export async function recover(backend: FileBackend, crypter: Crypter): Promise<string | undefined> {
+async function recover(backend: FileBackend, crypter: Crypter): Promise<string | undefined> {
   const locks = await findLocks(backend.lockFolder);
   const dead = locks.filter((lock) => lock.deadOwn);
   const lines = await readJournal(backend.journalFile);

@@ -82,7 +82,7 @@ function inWords({ live }: Draft, key: string): string {
 /**
  * Two rules of the same priority that match the same login. One rule allows the login, and the other rule denies it.
  */
-export interface Contradiction {
+interface Contradiction {
   readonly text: string;
   /**
    * True if the plan creates both rules. The rule that is created last decides, and the order of creation is unknown

@@ -9,7 +9,7 @@ import { tenantIn } from "../steps.ts";
 import type { ReviewedContent, ReviewedFields, ReviewedObject, ReviewedStep } from "./planFile.ts";
 
 /** The scope of a reviewed plan: service, namespaces, and their live state. */
-export interface PlanScope {
+interface PlanScope {
   readonly service: string;
   /** The namespace of resources without a tenant; undefined if all resources have a tenant. */
   readonly home: string | undefined;

@@ -9,7 +9,7 @@ import type { ResourceChange } from "./planJson.ts";
 import { kinds, type PlanReader } from "./planReader.ts";
 
 /** The result of reading a live object: its inputs and outputs, or the reason why it could not be read. */
-export type LiveReading =
+type LiveReading =
   /** `state` is undefined if the object no longer exists. */
   { readonly state: Readonly<Record<string, unknown>> | undefined } | { readonly problem: string };
 

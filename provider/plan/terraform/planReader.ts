@@ -66,7 +66,7 @@ export interface PlanOrigin extends ConfigurationFacts {
 }
 
 /** The inputs and outputs of a resource, by property. */
-export interface RowValues {
+interface RowValues {
   readonly inputs: Values;
   readonly outputs: Values;
 }

@@ -94,7 +94,7 @@ export const memberValues = (values: readonly unknown[], name: string): unknown[
   );
 
 /** A top-level block of an HCL file. */
-export interface Block {
+interface Block {
   /** The block header, which is the text before the brace: `provider "gatehouse"`. */
   readonly head: string;
   /** The expressions of the block's attributes, by name. */

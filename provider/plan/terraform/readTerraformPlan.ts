@@ -36,7 +36,7 @@ export interface TerraformPlan {
 }
 
 /** A Terraform plan that starts from the live objects. */
-export interface LivePlan extends Omit<ComparedPlan, "steps" | "drift"> {
+interface LivePlan extends Omit<ComparedPlan, "steps" | "drift"> {
   /** The plan. Its steps start from the live objects. */
   readonly plan: Result;
   /** The differences between the state and the live objects. */

@@ -20,10 +20,10 @@ interface Property {
 type Json = Readonly<Record<string, unknown>>;
 
 /** Example programs for a resource or function. The keys are the language names that the Pulumi documentation uses. */
-export type Examples = Readonly<Record<string, string>>;
+type Examples = Readonly<Record<string, string>>;
 
 /** The data from which the schema is created. */
-export interface SchemaSources {
+interface SchemaSources {
   readonly version: string;
   readonly definitions: readonly ResourceDefinition[];
   readonly functions: readonly PluginFunction[];

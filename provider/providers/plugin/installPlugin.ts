@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { pulumiHome } from "../../engine/project.ts";
 import { packageFile, packageVersion } from "../../packageFile.ts";
 
-export interface InstalledPlugin {
+interface InstalledPlugin {
   readonly version: string;
   /** The name of the plugin file that the Pulumi CLI starts. */
   readonly file: string;

@@ -16,7 +16,7 @@ export interface Diagnostic {
 }
 
 /** The location of a value in a configuration. */
-export interface AttributePath {
+interface AttributePath {
   readonly steps: readonly { readonly attributeName: string }[];
 }
 

@@ -21,10 +21,10 @@ const LARGEST = 256 * 1024 * 1024;
 const WATCH = 1_000;
 
 /** The methods of a provider, by name. */
-export type ProviderMethods = Readonly<Record<string, (request: never) => Promise<object> | object>>;
+type ProviderMethods = Readonly<Record<string, (request: never) => Promise<object> | object>>;
 
 /** The way in which a provider was started. */
-export interface PluginStart {
+interface PluginStart {
   readonly env: NodeJS.ProcessEnv;
   /** True to serve any attaching client, without a certificate, until the process ends. */
   readonly attachable: boolean;

@@ -6,7 +6,7 @@ import { terraformName } from "../../terraform/types.ts";
 import { decoded, encoded, type WireValue } from "./wireValues.ts";
 
 /** A function for configurations, as in `provider::gatehouse::login("root")`. The function sends no request. */
-export interface ProviderFunction {
+interface ProviderFunction {
   readonly name: string;
   readonly summary: string;
   readonly description: string;

@@ -11,7 +11,7 @@ const schema = z.object({
 });
 
 /** A replacement of instances of one object. */
-export type Replacement = z.output<typeof schema>;
+type Replacement = z.output<typeof schema>;
 
 type ReplacedObject = Pick<Replacement, "typeName" | "id">;
 

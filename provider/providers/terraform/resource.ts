@@ -29,7 +29,7 @@ import { newInstance, type PrivateData } from "./privateData.ts";
 const NO_INSTRUCTION = "false";
 
 /** The result of planning a change. */
-export interface PlannedChange {
+interface PlannedChange {
   readonly planned: Row;
   /** Names of the attributes that require a replacement. */
   readonly replaces: readonly string[];
@@ -39,7 +39,7 @@ export interface PlannedChange {
 }
 
 /** A row of the state after an apply, with its private data. */
-export interface AppliedRow {
+interface AppliedRow {
   readonly row: Row;
   readonly data: PrivateData;
 }

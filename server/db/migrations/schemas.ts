@@ -10,7 +10,7 @@ import { type DiffTarget, SchemaEngine } from "@prisma/schema-engine-wasm";
 /** The databases that the service supports. Both share the models of `models.prisma`. */
 export const databases = ["sqlite", "postgresql"] as const;
 
-export type DatabaseName = (typeof databases)[number];
+type DatabaseName = (typeof databases)[number];
 
 /** The folder `server/db`, which contains the models and the generated clients. */
 export const folder = join(import.meta.dirname, "..");

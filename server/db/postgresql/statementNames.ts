@@ -45,7 +45,7 @@ const FEATURE_NOT_SUPPORTED = "0A000";
  * newer version of the service may migrate the database while this version runs. Errors of Prisma's adapter lack the
  * routine of PostgreSQL that failed. Their code has no other cause, because the service uses only supported features.
  */
-export function isStalePlan(error: unknown): boolean {
+function isStalePlan(error: unknown): boolean {
   if (error instanceof DriverAdapterError) return error.cause.originalCode === FEATURE_NOT_SUPPORTED;
   return error instanceof DatabaseError && error.routine === "RevalidateCachedQuery";
 }

@@ -323,7 +323,7 @@ function typeOfValue(value: unknown): ColumnType {
  * that is not null.
  * @param declarations declared types of the columns; null for an expression
  */
-export function columnTypes(
+function columnTypes(
   declarations: readonly (string | null)[],
   rows: readonly (readonly unknown[])[],
 ): ColumnType[] {

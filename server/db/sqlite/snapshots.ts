@@ -7,7 +7,7 @@ import { adapterErrorOf, outageOf } from "../outage.ts";
 import { Mutex } from "./Mutex.ts";
 
 /** A copy of the database at one moment, as an open SQLite file that no longer has a name. */
-export interface Snapshot {
+interface Snapshot {
   /** The open file. The caller must close it; closing frees the disk space. */
   readonly file: FileHandle;
   /** Size of the file, in bytes. */

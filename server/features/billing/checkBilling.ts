@@ -3,7 +3,7 @@ import { isAllowed, paymentRefusal } from "./evaluate.ts";
 import { billingOf, hasActiveSubscription } from "./record.ts";
 
 /** The data of a write request that a billing check needs. */
-export interface BillableRequest {
+interface BillableRequest {
   readonly services: Services;
   readonly identity: unknown;
   readonly params: unknown;

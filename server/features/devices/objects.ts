@@ -32,7 +32,7 @@ export interface DeviceTags {
 }
 
 /** Returns the tags of a device, or null if the namespace has no such device. */
-export async function findDeviceTags(
+async function findDeviceTags(
   db: SqlClient,
   tenantId: string,
   uid: string,

@@ -5,7 +5,7 @@ import { NotFoundError } from "../../errors.ts";
 import { tagNames } from "../tags/tagList.ts";
 import { knownTags } from "../tags/tagTables.ts";
 
-export type Filter = z.output<typeof filter>;
+type Filter = z.output<typeof filter>;
 
 /** A filter as stored in keys and rules. In a filter by tags, `hostname` is null. */
 export interface StoredFilter {

@@ -141,7 +141,7 @@ export async function putMember(
 }
 
 /** The user who accepts an invitation, and the user's request. */
-export interface Acceptance {
+interface Acceptance {
   readonly caller: UserCaller;
   readonly request: { readonly id: string; readonly address: string };
   /** Id of the operation. */

@@ -12,7 +12,7 @@ import { insertUser } from "../users/account/createUser.ts";
 import { actingUser } from "../users/callingUser.ts";
 
 /** A user, as described by the identity provider. */
-export interface Person {
+interface Person {
   readonly nameId: string;
   readonly email: string;
   readonly name: string;

@@ -13,7 +13,7 @@ type Chunk = Pick<SessionRecord, "time" | "message" | "stream" | "width" | "heig
  * Returns a recording as asciicast version 2: a header line, then a line for each output or change of size. When the
  * output stream changes, a marker line contains the name of the new stream.
  */
-export async function* asciicast(chunks: AsyncIterable<Chunk>): AsyncGenerator<string> {
+async function* asciicast(chunks: AsyncIterable<Chunk>): AsyncGenerator<string> {
   let begin: number | undefined;
   let size = "";
   let stream = "stdout";

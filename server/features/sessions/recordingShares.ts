@@ -1,7 +1,7 @@
 import type { RecordingSize } from "./recordingSizes.ts";
 
 /** Quotas of recordings in bytes; undefined: no limit. */
-export interface RecordingQuotas {
+interface RecordingQuotas {
   readonly all: number | undefined;
   readonly namespace: number | undefined;
 }

@@ -16,7 +16,7 @@ import { getNamespaceToken, getUserInfo } from "./session.ts";
 const VERSION = "v0.19.0";
 const SSH_PORT = 22;
 
-export const getInfo: Handler<PublicOperations["getInfo"]> = async ({ services, request }) => {
+const getInfo: Handler<PublicOperations["getInfo"]> = async ({ services, request }) => {
   const { db, settings } = services;
   const address = request.origin;
   const port = address.port || (address.protocol === "https:" ? "443" : "80");
@@ -32,7 +32,7 @@ export const getInfo: Handler<PublicOperations["getInfo"]> = async ({ services, 
   };
 };
 
-export const healthcheck: Handler<PublicOperations["healthcheck"]> = async () => undefined;
+const healthcheck: Handler<PublicOperations["healthcheck"]> = async () => undefined;
 
 export const userHandlers: Handlers<Pick<PublicOperations, keyof typeof users & keyof PublicOperations>> = {
   login: (context) => countLogin(context.services, "password", () => login(context)),

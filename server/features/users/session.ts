@@ -19,7 +19,7 @@ import { callingUser } from "./callingUser.ts";
 type Session = z.output<typeof publicOperations.login.success.body>;
 
 /** A namespace of a user, with the user's role in it. */
-export interface NamespaceRole {
+interface NamespaceRole {
   readonly tenant: string;
   readonly role: Role;
 }

@@ -25,7 +25,7 @@ const LONGEST_INTERVAL = 3 * HEARTBEAT_INTERVAL;
 const PEER_TIMEOUT = 15_000;
 
 /** The URL at which other instances reach this instance, and the token that all instances share. */
-export interface PeerAccess {
+interface PeerAccess {
   readonly url: string;
   readonly token: string;
 }

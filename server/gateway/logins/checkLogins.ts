@@ -25,7 +25,7 @@ export interface LoginFacts {
 }
 
 /** The decision of the policy about an open login. */
-export interface LoginCheck {
+interface LoginCheck {
   /** The reason why the policy no longer allows the login; undefined if the policy allows it. */
   readonly refusal: RefusedLogin | undefined;
   /** The ends that the decision depends on. */

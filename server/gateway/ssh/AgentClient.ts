@@ -20,7 +20,7 @@ const ALGORITHMS = {
   cipher: ["aes128-gcm@openssh.com", "aes256-gcm@openssh.com", "chacha20-poly1305@openssh.com"],
 } as const;
 
-export interface AgentLogin {
+interface AgentLogin {
   /** The connection to the agent, over which the agent expects SSH. */
   readonly stream: Duplex;
   /** The agent's expected public key, in SSH's wire format. */

@@ -17,7 +17,7 @@ const PARTING = 500;
 const METHODS: ("publickey" | "password")[] = ["publickey", "password"];
 
 /** Callbacks of a connection to the listener. */
-export interface ConnectionEvents {
+interface ConnectionEvents {
   authenticated(): void;
   /** Called when a login was refused. */
   refused(): void;

@@ -14,7 +14,7 @@ const REFUSALS_LOGGED = 20;
  */
 const REASON_MAX = 500;
 
-export interface LoginClient {
+interface LoginClient {
   /** Ends the client's connection and shows the reason. Called when the gateway or the device ends the login. */
   end(reason: string): void;
   /** Shows a text in the client's terminals. */

@@ -13,7 +13,7 @@ const LONGEST_REST = 2_000;
 type WriteEntries = (sessions: readonly SessionEntries[]) => Promise<readonly EntriesResult[]>;
 
 /** Options of a writer. */
-export interface WriterOptions {
+interface WriterOptions {
   /** Number of characters of all waiting entries above which sessions with waiting output accept no more output. */
   readonly capacity: number;
   /** Time, in milliseconds, for which a session repeats a write before the setting `session_record_failure` applies. */

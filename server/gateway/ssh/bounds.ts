@@ -120,7 +120,7 @@ export class Brake {
 }
 
 /** Settles when a stream accepts more data or has closed. */
-export async function drained(stream: Writable): Promise<void> {
+async function drained(stream: Writable): Promise<void> {
   if (!stream.writableNeedDrain || stream.destroyed) return;
   await new Promise<void>((resolve) => {
     const settle = () => {

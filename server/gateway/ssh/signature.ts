@@ -7,7 +7,7 @@ import { ssh2 } from "./ssh2.ts";
 export const fingerprintOf = (key: Buffer): string => hash("md5", key).match(/../g)?.join(":") ?? "";
 
 /** A client's proof that it has a private key (RFC 4252, section 7). */
-export interface KeySignature {
+interface KeySignature {
   /** The public key in SSH's wire format. */
   readonly key: Buffer;
   readonly signature: Buffer;

@@ -15,7 +15,7 @@ export const KEPT_LIFE = HOUR;
 /** Life of a user's token in seconds (rules section 2). */
 const USER_TOKEN_LIFE = (72 * HOUR) / SECOND;
 /** Life of a device's token in seconds. Agents receive a new token with each report, every ten minutes. */
-export const DEVICE_TOKEN_LIFE = (7 * DAY) / SECOND;
+const DEVICE_TOKEN_LIFE = (7 * DAY) / SECOND;
 
 /** The claims of a valid token. */
 export type TokenClaims =
@@ -36,7 +36,7 @@ export type TokenClaims =
       readonly expired: boolean;
     } & TokenDevice);
 
-export interface TokenDevice {
+interface TokenDevice {
   readonly uid: string;
   readonly tenant: string;
   /** True if the agent had proven the device's private key when it received the token. */

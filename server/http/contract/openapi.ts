@@ -295,10 +295,10 @@ export function commonErrors(operation: Operation): Readonly<Record<number, stri
 }
 
 /** A JSON object in the OpenAPI document. */
-export type Json = Record<string, unknown>;
+type Json = Record<string, unknown>;
 
 /** Converts zod schemas to schemas of the OpenAPI document, and collects the named schemas. */
-export class Components {
+class Components {
   readonly schemas: Json = {};
 
   /**

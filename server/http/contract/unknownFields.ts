@@ -7,7 +7,7 @@ type Additions = ReadonlyMap<string, ReadonlySet<string>>;
 type Shape = Readonly<Record<string, z.ZodType>>;
 
 /** A field of a request that the service would ignore, although the client probably means an addition. */
-export interface LostField {
+interface LostField {
   /** Path of the field in the body. */
   readonly path: string;
   readonly remedy: string;

@@ -27,7 +27,7 @@ interface Action {
 }
 
 /** A workflow job that uses the composite action. */
-export interface Job {
+interface Job {
   readonly inputs: Readonly<Record<string, string>>;
   /** The variables that the workflow's `env` sets, and the variables that GitHub sets for every step. */
   readonly env: Readonly<Record<string, string>>;
@@ -50,7 +50,7 @@ export interface JobRun {
 }
 
 /** The folder with the artifacts of `actions/upload-artifact` and `actions/download-artifact`. */
-export type Artifacts = string;
+type Artifacts = string;
 
 /**
  * Runs the steps of the composite action like a GitHub runner, with bash and with GitHub's own evaluator of

@@ -4,12 +4,12 @@ import { data, Evaluator, Lexer, Parser } from "@actions/expressions";
 export type Contexts = Readonly<Record<string, unknown>>;
 
 /** Whether a previous step or job failed. The status functions, such as `failure()`, read it. */
-export interface Status {
+interface Status {
   readonly failed: boolean;
 }
 
 /** Evaluates an expression of GitHub Actions with GitHub's own evaluator. */
-export function evaluate(expression: string, contexts: Contexts, { failed }: Status = { failed: false }) {
+function evaluate(expression: string, contexts: Contexts, { failed }: Status = { failed: false }) {
   const status = (name: string, value: boolean) => ({
     name,
     minArgs: 0,

@@ -49,7 +49,7 @@ function faultsOf(validator: Ajv, schema: unknown, value: unknown): string[] {
 }
 
 /** A pull request comment, an issue comment or an issue. */
-export interface Written {
+interface Written {
   readonly id: number;
   /** The number of the issue, or of the comment's issue or pull request. */
   readonly number: number;

@@ -23,7 +23,7 @@ export const GITLAB_CI = {
 };
 
 /** A pipeline job, with the keys that it inherits through `extends`. */
-export interface GitlabJob {
+interface GitlabJob {
   readonly name: string;
   readonly script: readonly string[];
   readonly before_script: readonly string[];
@@ -79,7 +79,7 @@ export async function gitlabJob(name: string, text: string): Promise<GitlabJob> 
 }
 
 /** Runs the jobs of a project, in place of a GitLab runner. */
-export interface GitlabRunner {
+interface GitlabRunner {
   readonly gitlab: TestGitlab;
   /** The folder of the project. */
   readonly project: string;

@@ -60,7 +60,7 @@ export type Credentials = Record<
 >;
 
 /** A service with the device `web-1`, and credentials of each role. */
-export interface PolicyFleet {
+interface PolicyFleet {
   readonly fleet: Fleet;
   readonly credentials: Credentials;
 }
@@ -78,7 +78,7 @@ export async function startPolicyFleet(...users: readonly string[]): Promise<Pol
 const PIPELINE_USERS = ["watcher", "keeper"];
 
 /** A service that trusts jobs of an issuer. */
-export interface TrustingPolicyFleet extends PolicyFleet {
+interface TrustingPolicyFleet extends PolicyFleet {
   readonly trusting: TrustingFleet;
 }
 

@@ -4,7 +4,7 @@ import type proto from "@pulumi/pulumi/proto/engine_pb.js";
 import emptyProto from "google-protobuf/google/protobuf/empty_pb.js";
 
 /** A fake Pulumi engine. It implements the engine methods that plugins call. */
-export interface TestEngine {
+interface TestEngine {
   readonly address: string;
   /** Log messages that the plugins sent. */
   readonly messages: readonly proto.LogRequest.AsObject[];

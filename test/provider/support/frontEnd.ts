@@ -26,13 +26,13 @@ export interface CreatedObject {
 }
 
 /** An object as a refresh reads it. */
-export interface Read extends CreatedObject {
+interface Read extends CreatedObject {
   /** The inputs that correspond to the object. Undefined if the front end returns none. */
   readonly inputs?: Values;
 }
 
 /** The kind of a change. */
-export interface Difference {
+interface Difference {
   /** The changed inputs that require a replacement. */
   readonly replaces: readonly string[];
   /** True if the engine deletes the old object before it creates the new one. Terraform always does. */

@@ -8,7 +8,7 @@ import { programs } from "./programs.ts";
 type Values = Record<string, unknown>;
 
 /** Valid inputs of a resource type, and for each input a second valid value that is not equivalent. */
-export interface Sample {
+interface Sample {
   readonly base: Values;
   readonly changes: ReadonlyMap<string, unknown>;
 }

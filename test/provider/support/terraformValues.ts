@@ -27,7 +27,7 @@ export interface SchemaAttribute {
 }
 
 /** The type of an attribute value. */
-export type Shape =
+type Shape =
   | { readonly kind: "string" | "number" | "bool" }
   | { readonly kind: "list" | "set" | "map"; readonly of: Shape }
   | { readonly kind: "object"; readonly members: readonly Attribute[] };

@@ -12,7 +12,7 @@ import { type Started, startBrowser } from "../../support/browser.ts";
 export const PATIENCE = { timeout: 30_000 };
 
 /** Opens an access map in the browser, see `openMap`. */
-export type Show = (map: AccessMapData, options?: Parameters<typeof openMap>[2]) => Promise<OpenMap>;
+type Show = (map: AccessMapData, options?: Parameters<typeof openMap>[2]) => Promise<OpenMap>;
 
 /**
  * Starts a browser for the tests of a file. If no browser starts, the tests are skipped, and their titles contain the
@@ -53,7 +53,7 @@ export const names = (page: Page, side: "keys" | "devices"): Promise<string[]> =
   page.locator(`#${side} .line .name`).allTextContents();
 
 /** An access map that is open in a browser without a network. */
-export interface OpenMap {
+interface OpenMap {
   readonly page: Page;
   /** Browser events that fail a test: requests, errors, warnings and dialogs. */
   readonly complaints: string[];
@@ -61,7 +61,7 @@ export interface OpenMap {
 }
 
 /** Writes an access map to a file, and opens the file in the browser. */
-export async function openMap(
+async function openMap(
   browser: Browser,
   data: AccessMapData,
   options: BrowserContextOptions = {},

@@ -8,7 +8,7 @@ import { newPostgresql, postgresqlAddress } from "../../support/postgresql/datab
 import { newSqlite } from "../../support/sqlite.ts";
 
 /** A database for one test. It has the tables that a service creates at its first start. */
-export interface NewDatabase {
+interface NewDatabase {
   readonly location: DatabaseLocation;
   remove(): Promise<void>;
 }

@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect } from "vitest";
 import { type Started, startBrowser } from "../../support/browser.ts";
 
 /** Opens an address in a browser context without stored data. */
-export type Open = (address: string, options?: BrowserContextOptions) => Promise<Page>;
+type Open = (address: string, options?: BrowserContextOptions) => Promise<Page>;
 
 /**
  * Starts a browser for the tests of a file. If no browser starts, the tests are skipped, and the report contains the

@@ -4,7 +4,7 @@ import { encodeFilter, operator, property } from "../http/testApp.ts";
 type Id = keyof Operations;
 
 /** A list request whose query plan is tested. */
-export interface Form {
+interface Form {
   readonly name: string;
   readonly query: Readonly<Record<string, string | number>>;
   /**

@@ -8,7 +8,7 @@ import type {
 import type { PrismaClient } from "../../../server/db/generated/sqlite/client.ts";
 
 /** The properties of a statement's query plan that tests check. */
-export interface Plan {
+interface Plan {
   /**
    * Tables of which the statement reads every row or every index entry. The cost of such a statement grows with the
    * size of other namespaces.

@@ -27,7 +27,7 @@ export const hasTofu = isOnPath("tofu");
 export const TOFU_LABEL = hasTofu ? "OpenTofu" : "OpenTofu (skipped: there is no tofu on the PATH)";
 
 /** The outcome of a command. */
-export interface TerraformResult {
+interface TerraformResult {
   readonly code: number | null;
   /** Standard output and standard error, in the order in which the lines arrive. */
   readonly output: string;

@@ -340,7 +340,7 @@ interface ObjectState {
 }
 
 /** Returns the new state of a resource. @param changed true if the object was created or changed */
-export function newState(
+function newState(
   goal: Goal,
   provider: string,
   { id, inputs, outputs, initErrors }: ObjectState,

@@ -40,7 +40,7 @@ export class ProviderExitedError extends Error {
   }
 }
 
-export interface Target {
+interface Target {
   readonly urn: string;
   readonly type: string;
 }
@@ -56,7 +56,7 @@ export interface ProviderDiff {
   readonly deleteBeforeReplace: boolean;
 }
 
-export interface ReadResult {
+interface ReadResult {
   readonly id: string;
   readonly outputs: Props;
   readonly inputs?: Props;
@@ -282,7 +282,7 @@ function meaning(error: grpc.ServiceError): Error {
   return new Error(error.details || error.message);
 }
 
-export type Struct = structProto.Struct;
+type Struct = structProto.Struct;
 
 export function toStruct(props: Props): Struct {
   return structProto.Struct.fromJavaScript(props as Parameters<typeof structProto.Struct.fromJavaScript>[0]);

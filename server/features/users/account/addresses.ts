@@ -27,9 +27,9 @@ import { type AccountChange, changeAccount } from "./changeAccount.ts";
  * The address columns of a user. For a pending address, the name of its column is also the purpose of the mailed
  * confirmation token.
  */
-export const ADDRESSES = ["email", "recoveryEmail"] as const;
+const ADDRESSES = ["email", "recoveryEmail"] as const;
 export type AddressField = (typeof ADDRESSES)[number];
-export type Addresses = { readonly [Field in AddressField]?: string };
+type Addresses = { readonly [Field in AddressField]?: string };
 
 type Pending = z.output<typeof users.pendingAddresses>;
 

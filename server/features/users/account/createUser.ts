@@ -5,7 +5,7 @@ import { ConflictError, isDatabaseError } from "../../../errors.ts";
 import { DUMMY_HASH, hashPassword } from "../../../secrets/passwords.ts";
 import type { Services, SqlServices } from "../../../services.ts";
 
-export interface NewUser {
+interface NewUser {
   readonly name: string;
   readonly username: string;
   readonly email: string;

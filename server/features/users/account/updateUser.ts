@@ -81,7 +81,7 @@ async function isProven(services: Services, user: User, body: Body, signal: Abor
  * useless. Only the token of the request stays valid, for at most an hour (rules D48), because the client continues to
  * use this token.
  */
-export function newPassword(
+function newPassword(
   { now }: Services,
   { token }: UserCaller,
   passwordHash: string,
@@ -111,7 +111,7 @@ async function takenFields(services: Services, user: User, changes: Changes): Pr
  * @returns the pending addresses, or undefined without pending addresses
  * @throws InvalidFieldsError, TakenFieldsError
  */
-export async function changeUser(context: ChangeContext, operation: string) {
+async function changeUser(context: ChangeContext, operation: string) {
   const { services, identity, body, signal, request } = context;
   const user = await callingUser(services, identity);
   const changes = changesOf(body);

@@ -39,7 +39,7 @@ export interface TruthEngine {
 }
 
 /** The numbers of all comparisons. */
-export interface Counts {
+interface Counts {
   reviews: number;
   /** Reviews without anything that was not evaluated, whose run succeeded. */
   compared: number;
@@ -78,7 +78,7 @@ const BOSS: Exception = {
 };
 
 /** The options of a {@link TruthRound}. */
-export interface RoundOptions {
+interface RoundOptions {
   readonly seed: number;
   readonly truth: TruthService;
   readonly engine: TruthEngine;
@@ -292,7 +292,7 @@ const pick = ({ access, members, workloads, apiKeys, settings }: Stated) => ({
 });
 
 /** The number of rounds and the first seed of a run of the test. */
-export interface Rounds {
+interface Rounds {
   readonly rounds: number;
   readonly seed: number;
 }

@@ -20,7 +20,7 @@ export const ADDRESSES = ["192.0.2.1", "10.0.0.1", "203.0.0.1"];
 /** Users with an account, who are members in some rounds. */
 export const USERS = ["ana", "bob", "cem"];
 /** The names of the devices at the beginning of each round. The last device is pending until the first round accepts it. */
-export const DEVICES = ["edge-01", "edge-02", "db-01", "lab-01"];
+const DEVICES = ["edge-01", "edge-02", "db-01", "lab-01"];
 /** The claims of tokens, of which each trusted workload accepts one. */
 export const JOBS = ["prod", "staging"].map((environment) => ({
   repository: "octo-org/octo-repo",

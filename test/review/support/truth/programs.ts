@@ -16,7 +16,7 @@ export interface Declared {
 export type Program = Readonly<Record<string, Declared>>;
 
 /** One object that programs may declare. Each program declares it at most once, under the slot's name. */
-export interface Slot {
+interface Slot {
   readonly name: string;
   readonly type: string;
   /** Number in the order of creation: engines create the objects of a lower rank before objects that need them. */
@@ -155,7 +155,7 @@ const workloadSlot = (name: string): Slot => ({
 });
 
 /** The facts of the truth that programs contain. */
-export interface ProgramFacts {
+interface ProgramFacts {
   readonly uids: readonly string[];
   readonly issuer: string;
   readonly namespace: string;

@@ -18,7 +18,7 @@ interface Failures {
   readonly lockedUntil: number;
   readonly forgotten: number;
 }
-export type Counter = "login" | "password";
+type Counter = "login" | "password";
 
 export interface User {
   readonly id: string;
@@ -43,7 +43,7 @@ export interface Place {
   readonly keys: Map<string, { role: Role }>;
 }
 
-export interface Token {
+interface Token {
   readonly kind: "token";
   readonly secret: string;
   readonly user: User;
@@ -58,7 +58,7 @@ export interface Token {
   readonly expires: number;
 }
 
-export interface Key {
+interface Key {
   readonly kind: "key";
   readonly secret: string;
   readonly tenant: string;
@@ -69,7 +69,7 @@ export interface Key {
 export type Credential = Token | Key;
 
 /** The permissions of a valid credential: the role in the credential's namespace; null without a namespace. */
-export interface Standing {
+interface Standing {
   readonly role: Role | null;
 }
 

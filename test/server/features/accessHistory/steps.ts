@@ -26,7 +26,7 @@ export interface By {
   readonly from: "any" | "living" | "leading";
 }
 
-export interface Target {
+interface Target {
   readonly place: number;
   readonly user: number;
 }

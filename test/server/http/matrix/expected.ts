@@ -4,7 +4,7 @@ import type { MatrixFixture } from "./fixture.ts";
 import type { Sent } from "./requests.ts";
 
 /** The properties of an operation that determine the accepted callers. */
-export type Access = Pick<Listed, "auth" | "minRole" | "pathParams" | "edition" | "aliases">;
+type Access = Pick<Listed, "auth" | "minRole" | "pathParams" | "edition" | "aliases">;
 
 /** Operations of this service that are not in the list of operations. */
 const WORKLOADS = { pathParams: [], edition: "community", aliases: [] };

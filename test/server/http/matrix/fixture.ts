@@ -19,7 +19,7 @@ export interface PreparedNamespace {
 }
 
 /** A trusted workload with a session. */
-export interface TestWorkload {
+interface TestWorkload {
   readonly id: string;
   readonly token: string;
 }
