@@ -397,6 +397,58 @@ describe("imports", () => {
   });
 });
 
+describe("exports of values", () => {
+  /** Files whose importers are not in the repository, are generated, or are the tools that load them. */
+  const loadedFromOutside = new Set([
+    ...["contract/index", "errors", "index", "json", "policy/index", "promises", "ssh2", "times"].map(
+      (name) => `sdk/${name}.ts`,
+    ),
+    "provider/index.ts",
+    "provider/policyTests/api/index.ts",
+    "provider/providers/dynamic/classInputs.ts",
+  ]);
+
+  /** Returns the exports that a file imports as `file#name`, and as `file#*` for an import of the whole module. */
+  function importedNames(file: string): string[] {
+    const text = readFileSync(join(ROOT, file), "utf8");
+    const keys = (specifier: string, names: readonly string[]) => {
+      const path = relative(ROOT, resolve(ROOT, dirname(file), specifier));
+      const source = path.replace("/dist/", "/").replace(/\.js$/, ".ts");
+      return names.map((name) => `${source}#${name}`);
+    };
+    const named = [...text.matchAll(/\{([^{}]*)\} from "(\.[^"]+)"/g)].flatMap(
+      ([, list = "", specifier = ""]) =>
+        keys(
+          specifier,
+          list.split(",").map((item) =>
+            item
+              .trim()
+              .replace(/^type /, "")
+              .replace(/ as .*/, ""),
+          ),
+        ),
+    );
+    const whole = [...text.matchAll(/(?:\*(?: as \w+)? from|import\()\s*"(\.[^"]+)"/g)].flatMap(
+      ([, specifier = ""]) => keys(specifier, ["*"]),
+    );
+    return [...named, ...whole];
+  }
+
+  it("are imported by another file", () => {
+    const folders = ["sdk", "server", "agent", "provider"];
+    const importing = [...folders, "test", "bench", "docs", "scripts"].flatMap(sources);
+    const imported = new Set([...importing, ...globSync("*/bin/*.js", { cwd: ROOT })].flatMap(importedNames));
+    const exported = folders.flatMap(sources).flatMap((file) => {
+      if (loadedFromOutside.has(file) || imported.has(`${file}#*`)) return [];
+      const text = readFileSync(join(ROOT, file), "utf8");
+      const names = text.matchAll(/^export (?:async )?(?:function\*?|const|class) (\w+)/gm);
+      return Array.from(names, ([, name]) => `${file}#${name}`);
+    });
+    expect(exported.length).toBeGreaterThan(1000);
+    expect(exported.filter((name) => !imported.has(name))).toEqual([]);
+  });
+});
+
 describe("the map in CONTRIBUTING.md", () => {
   it("lists every folder of the first two levels", () => {
     const text = readFileSync(join(ROOT, "CONTRIBUTING.md"), "utf8");

@@ -154,7 +154,7 @@ const IDENTITY: ModeAnswers<Principal> = {
 const ANSWERS: Readonly<Record<AccessMode, ModeAnswers>> = { legacy: LEGACY, identity: IDENTITY };
 
 /** Returns the parts of answers in the access mode of a namespace. */
-export const answersOf = ({ access }: AccessView): ModeAnswers => ANSWERS[access.decider.mode];
+const answersOf = ({ access }: AccessView): ModeAnswers => ANSWERS[access.decider.mode];
 
 /** The access that one rule or policy gives one subject. Every combination of a listed login, address and device is allowed. */
 export type AccessRow = Omit<Grant, "login"> & { readonly logins: string[] };

@@ -79,7 +79,7 @@ const isSame = (field: InputField, object: Values, live: unknown, value: unknown
  * the object does not exist
  * @throws ResourceError (`changed_out_of_band`) with the changed inputs, the actor and the remedy
  */
-export async function requireUnchanged(
+async function requireUnchanged(
   connection: Connection,
   update: PlannedUpdate,
 ): Promise<WriteCondition | undefined> {

@@ -16,9 +16,6 @@ export interface PolicySuite {
   readonly files: readonly PolicyFile[];
 }
 
-/** A suite without policy files, for runs that skip the policy tests. */
-export const NO_TESTS: PolicySuite = { files: [] };
-
 /**
  * Loads the policy tests of a program.
  * @param folder the project directory

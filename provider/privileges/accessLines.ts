@@ -168,11 +168,11 @@ export function accessSentence(line: ReviewedAccess, style: Style): string {
 }
 
 /** The start of access that a change gives later, in a phrase: ` starting 2026-12-01 18:00 UTC`. Empty otherwise. */
-export const startPhrase = ({ starts }: Pick<ReviewedAccess, "starts">): string =>
+const startPhrase = ({ starts }: Pick<ReviewedAccess, "starts">): string =>
   starts === undefined ? "" : ` starting ${instantText(starts)}`;
 
 /** The end of access after a change, at the end of a phrase: ` until 2026-12-01 18:00 UTC`. Empty without an end. */
-export const endPhrase = ({ until }: Pick<ReviewedAccess, "until">): string =>
+const endPhrase = ({ until }: Pick<ReviewedAccess, "until">): string =>
   until === null ? "" : ` ${untilText(until)}`;
 
 /** The condition of a login, as the object of a sentence. */
@@ -185,7 +185,7 @@ const NEEDED: Readonly<Record<Outcome, string>> = {
 };
 
 /** The logins, addresses and devices of an access change: `login root on 14 devices tagged prod`. */
-export function reachPhrase(
+function reachPhrase(
   line: Pick<ReviewedAccess, "anyLogin" | "logins" | "anyAddress" | "addresses" | "otherAddress" | "where">,
   style: Style,
 ): string {

@@ -38,7 +38,7 @@ export interface Privileges {
 }
 
 /** Returns the privileges in a namespace. Invited users count as members, since they can accept without a review. */
-export const privilegesOf = (
+const privilegesOf = (
   state: NamespaceState,
   { evaluated, uids, time }: Scope,
   isKnown = state.accessUnknown === undefined,

@@ -272,7 +272,7 @@ type Declarable = Omit<EvaluatedPolicy, "id" | "subject" | "action"> &
   Pick<AccessPolicy, "subject" | "action">;
 
 /** Returns true if a program with these inputs declares the policy. */
-export const isDeclaredBy = (policy: Declarable, values: InputValues<typeof inputs>): boolean =>
+const isDeclaredBy = (policy: Declarable, values: InputValues<typeof inputs>): boolean =>
   declares(inputs, valuesOf(policy), values);
 
 /** Returns the inputs that declare a policy. */

@@ -40,13 +40,13 @@ const environment = (): NodeJS.ProcessEnv =>
  * @returns npm's standard output
  * @throws Error npm failed; the message includes its standard error
  */
-export async function npm(args: readonly string[], cwd: string): Promise<string> {
+async function npm(args: readonly string[], cwd: string): Promise<string> {
   const { stdout } = await execute("npm", args, { cwd, env: environment(), maxBuffer: 64 * 1024 * 1024 });
   return stdout;
 }
 
 /** Calls a function with a new folder, and then removes the folder. */
-export async function withFolder<T>(work: (folder: string) => Promise<T>): Promise<T> {
+async function withFolder<T>(work: (folder: string) => Promise<T>): Promise<T> {
   const folder = await mkdtemp(join(tmpdir(), "gatehouse-release-"));
   try {
     return await work(folder);

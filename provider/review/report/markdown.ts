@@ -156,7 +156,7 @@ function shortened(reasons: readonly string[]): string[] {
 }
 
 /** The first line of a comment, which is the same for all reviews of a stack. */
-export const reviewMarker = ({ project, stack }: Pick<Review, "project" | "stack">): string =>
+const reviewMarker = ({ project, stack }: Pick<Review, "project" | "stack">): string =>
   `<!-- gatehouse review ${`${project}/${stack}`.replaceAll(/[^\w./-]/g, "_").replaceAll("--", "__")} -->`;
 
 function failuresOf({ failures, file, line }: PolicyTestResult): string {
