@@ -19,20 +19,7 @@ export const LOGINS = ["root", "ana", "notroot", "Root", "ro", "deploy", "a.b", 
 export const ADDRESSES = ["10.0.0.1", "10.0.1.1", "110.0.0.1", "192.0.2.1", "2001:db8::1", "::1"];
 
 /** Patterns that do not compile. */
-const BROKEN = [
-  "(",
-  ")",
-  "[a",
-  "*",
-  "+a",
-  "\\",
-  "a**",
-  "a{2,1}",
-  "[z-a]",
-  "(?=root)",
-  "(a)\\1",
-  "a{1001}",
-];
+const BROKEN = ["(", ")", "[a", "*", "+a", "\\", "a**", "a{2,1}", "[z-a]", "(?=root)", "(a)\\1", "a{1001}"];
 
 const escaped = (text: string) => text.replaceAll(/[\\^$.|?*+()[\]{}]/g, "\\$&");
 

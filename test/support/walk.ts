@@ -10,14 +10,7 @@ export type Fields = Readonly<Record<string, unknown>>;
 type AuditEntry = Awaited<ReturnType<Client["getAuditTrail"]>>[number];
 
 /** The kinds of objects that a walk changes. */
-const WALK_KINDS = [
-  "PublicKey",
-  "FirewallRule",
-  "Member",
-  "ApiKey",
-  "DeviceTags",
-  "Namespace",
-] as const;
+const WALK_KINDS = ["PublicKey", "FirewallRule", "Member", "ApiKey", "DeviceTags", "Namespace"] as const;
 export type WalkKind = (typeof WALK_KINDS)[number];
 
 /** An object as the lists of the service contain it. */

@@ -32,11 +32,7 @@ export interface DeviceTags {
 }
 
 /** Returns the tags of a device, or null if the namespace has no such device. */
-async function findDeviceTags(
-  db: SqlClient,
-  tenantId: string,
-  uid: string,
-): Promise<DeviceTags | null> {
+async function findDeviceTags(db: SqlClient, tenantId: string, uid: string): Promise<DeviceTags | null> {
   const rows = await readRows<{
     readonly declaredBy: string | null;
     readonly tagId: string | null;

@@ -81,11 +81,7 @@ async function isProven(services: Services, user: User, body: Body, signal: Abor
  * useless. Only the token of the request stays valid, for at most an hour (rules D48), because the client continues to
  * use this token.
  */
-function newPassword(
-  { now }: Services,
-  { token }: UserCaller,
-  passwordHash: string,
-): Prisma.UserUpdateInput {
+function newPassword({ now }: Services, { token }: UserCaller, passwordHash: string): Prisma.UserUpdateInput {
   const data = { passwordHash, tokenVersion: { increment: 1 } };
   if (token === null) return data;
   const until = Math.min(token.endsAt.getTime(), now().getTime() + KEPT_LIFE);
