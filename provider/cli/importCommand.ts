@@ -268,6 +268,7 @@ async function readNamespace(
   const { inventoryOf } = await import("../namespace/liveObjects.ts");
   const { accessUnknownIn } = await import("../namespace/readNamespace.ts");
   const { definitionsByName } = await import("../resources/index.ts");
+  const { endedAt } = await import("../model/definition.ts");
   const { namespaceOf } = await import("../service/lookups.ts");
   const { tenantId } = await import("@gatehouse-access/sdk/contract");
   const isId = tenantId.safeParse(tenant).success;
@@ -281,7 +282,7 @@ async function readNamespace(
   const read = await inventoryOf(connection, id, wanted);
   const now = new Date();
   const { expired = [], active: objects = [] } = Object.groupBy(read.objects, ({ definition, state }) =>
-    definition.expiredAt?.(state, now) === undefined ? "active" : "expired",
+    endedAt(definition, state, now) === undefined ? "active" : "expired",
   );
   const notes = expired.map((object) => reasonText({ object, reason: "it has expired" }));
   const inventory = { ...read, objects, unknown: [...read.unknown, ...notes] };

@@ -1,4 +1,5 @@
 import type { FieldChange, ShownStep } from "../engine/index.ts";
+import { currentState } from "../model/definition.ts";
 import { sameValue } from "../model/values.ts";
 import type { OwnResource } from "../namespace/coverage.ts";
 import { definitionOf } from "../namespace/liveObjects.ts";
@@ -74,7 +75,7 @@ export function withoutConversions<S extends Pick<ShownStep, "type" | "fields">>
 ): S {
   const definition = definitionOf(step);
   if (!definition) return step;
-  const converted = definition.fromEarlier?.(outputs) ?? outputs;
+  const converted = currentState(definition, outputs);
   const isConversion = ({ path, old, new: now }: FieldChange) => {
     const isOld = converted !== outputs;
     // Values that both count as secret may differ.

@@ -52,7 +52,9 @@ export class Claims {
    * work. Several resources may have such a claim on one object.
    */
   keep(definition: ResourceDefinition, resource: string, state: Readonly<Record<string, unknown>>): void {
-    const keys = [...(definition.objectKeys?.(state) ?? []), ...(definition.keeps?.(state) ?? [])];
+    const keys = definition.rotation
+      ? [...definition.rotation.objectKeys(state), ...definition.rotation.keeps(state)]
+      : [];
     for (const key of keys) {
       this.#holders.set(key, [...(this.#holders.get(key) ?? []), { resource, shared: undefined }]);
     }

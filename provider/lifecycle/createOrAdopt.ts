@@ -75,7 +75,7 @@ export async function createOrAdopt(creation: Creation): Promise<Existing<Values
   // Without them, only a search can find the object, but the search may also find an equal object of another resource.
   if (!(await connection.knowsIdempotencyKeys(inputs.tenant as string | undefined))) {
     const existing = await definition.find?.(connection, inputs, origin.isOthers);
-    if (existing) return adoptExisting(creation, existing, true, definition.setAfterCreate);
+    if (existing) return adoptExisting(creation, existing, true, true);
   }
   try {
     return await create(creation);
@@ -111,16 +111,16 @@ async function withConflict(creation: Creation, error: unknown): Promise<unknown
 /**
  * Returns the changes that an adoption may not make without consent. The service does not return secrets, so their
  * values cannot be compared.
- * @param setAfterCreate inputs that may still have their defaults, because a create sets them with a second request
+ * @param isInterrupted true if the create may not have set the inputs that it sets with a second request
  */
 const conflicting = (
   { inputs }: ResourceDefinition,
   changes: readonly InputChange[],
-  setAfterCreate: readonly string[] = [],
+  isInterrupted = false,
 ): readonly InputChange[] =>
   changes.filter(({ field, before }) => {
     const input = inputs[field];
-    const isPending = setAfterCreate.includes(field) && before === input?.default;
+    const isPending = isInterrupted && input?.isSetAfterCreate && before === input.default;
     return !input?.secret && !isPending;
   });
 
@@ -141,7 +141,7 @@ async function create(creation: Creation): Promise<Existing<Values>> {
   origin.claim(created.id);
   if (changes.length === 0) return created;
   if (changes.some((change) => change.replaces)) throw existsAlready(creation, created.id, changes);
-  const differing = conflicting(definition, changes, definition.setAfterCreate);
+  const differing = conflicting(definition, changes, true);
   if (differing.length > 0 && (await isChangedByAnother(creation, created)))
     throw existsAlready(creation, created.id, differing);
   return updated(creation, created);
@@ -179,14 +179,14 @@ async function adoptExisting(
   creation: Creation,
   existing: Existing<Values>,
   adopt: Adopt,
-  setAfterCreate: readonly string[] = [],
+  isInterrupted = false,
 ): Promise<Existing<Values>> {
   const { definition, inputs, origin, adopted } = creation;
   // Concurrent creates of equal objects can find the same existing object. If another resource has claimed this object,
   // the search is repeated.
   if (!definition.identity && origin.isOthers(existing.id)) return createOrAdopt(creation);
   const changes = diff(definition, existing.state, inputs);
-  const conflicts = conflicting(definition, changes, setAfterCreate);
+  const conflicts = conflicting(definition, changes, isInterrupted);
   if (conflicts.length > 0 && adopt !== "overwrite") throw existsAlready(creation, existing.id, conflicts);
   origin.claim(existing.id);
   adopted(existing.id);

@@ -13,12 +13,15 @@ import type { z } from "zod";
 import { adoptionText, leftText } from "../engineMarks.ts";
 import {
   claimedObject,
+  currentState,
   type Existing,
+  endedAt,
   type Failure,
   type InputField,
   type ResourceDefinition,
   UnfinishedError,
 } from "../model/definition.ts";
+import { hasEnded } from "../model/validity.ts";
 import { canonical, canonicalInputs, hasUnknown, sameValue } from "../model/values.ts";
 import {
   type Message,
@@ -256,11 +259,19 @@ export class ResourceLifecycle {
       return [];
     });
     const verified = await this.#onService(resource, async (service) =>
-      lacked.length > 0 || hasUnknown(known)
-        ? []
-        : definition.verify?.(service, known, olds, (key) => this.#runtime.run.isClaimed(key)),
+      lacked.length > 0 || hasUnknown(known) ? [] : this.#brokenReferences(service, known, olds),
     );
-    return [...faults, ...(verified ?? [])].map((fault) => new ResourceError(definition.name, fault));
+    return [...faults, ...verified].map((fault) => new ResourceError(definition.name, fault));
+  }
+
+  /** Returns the errors in inputs that refer to objects that do not exist. */
+  async #brokenReferences(service: Connection, inputs: Values, olds: Values): Promise<readonly Failure[]> {
+    const { tenant } = inputs as { tenant?: string };
+    const isClaimed = (key: string) => this.#runtime.run.isClaimed(key);
+    const failures = Object.entries(this.definition.inputs).map(([name, { references }]) =>
+      references?.(service, inputs[name], olds[name], { tenant, isClaimed }),
+    );
+    return (await Promise.all(failures)).filter((failure) => failure !== undefined);
   }
 
   /** Sends a message unless the run has sent a message with this key before. */
@@ -270,8 +281,8 @@ export class ResourceLifecycle {
 
   /** Returns the error that the access by a new object would already have ended. */
   #pastEnd(olds: Values, inputs: Values): readonly ResourceError[] {
-    const { name, expiredAt } = this.definition;
-    const value = Object.keys(olds).length === 0 ? expiredAt?.(inputs, new Date()) : undefined;
+    const { name } = this.definition;
+    const value = Object.keys(olds).length === 0 ? endedAt(this.definition, inputs, new Date()) : undefined;
     if (value === undefined) return [];
     const detail = said`must be in the future, because the object does not exist yet`;
     const remedy = said`set a later time, or delete the declaration`;
@@ -280,15 +291,17 @@ export class ResourceLifecycle {
 
   /** Reports that the declared access of a resource has ended, and that the server does not end it. */
   #reportEnds(resource: string | undefined, state: Values, inputs: Values): void {
-    const { expiredAt, lacked } = this.definition;
     if (!this.#runtime.run.isDeclared(resource)) return;
     const now = new Date();
-    const end = expiredAt?.(inputs, now);
+    const end = endedAt(this.definition, inputs, now);
     if (end !== undefined) {
       const notice = this.#about(resource, `expired ${agoText(end, now)}; delete these lines`);
       this.#tellOnce(notice, resource, `expired ${resource}`);
     }
-    for (const text of lacked?.(state) ?? []) this.#tellOnce({ text }, resource);
+    for (const { lacked } of Object.values(this.definition.outputs)) {
+      const text = lacked?.(state);
+      if (text !== undefined) this.#tellOnce({ text }, resource);
+    }
   }
 
   /** Reports the reasons of changes that the program did not make. */
@@ -310,7 +323,7 @@ export class ResourceLifecycle {
   }
 
   /** Returns a state in the form of this version. */
-  #current = (state: Values): Values => this.definition.fromEarlier?.(state) ?? state;
+  #current = (state: Values): Values => currentState(this.definition, state);
 
   /** Reports once for each namespace that objects of this type have no effect there. */
   #reportIdle(mode: SshAccessMode, resource: string | undefined, tenant: string | undefined): void {
@@ -508,7 +521,7 @@ export class ResourceLifecycle {
       undefinedIfDeleted(service, state.tenant, () => definition.read(service, id, state)),
     );
     if (!found) {
-      const text = isImport ? undefined : definition.missing?.(state, new Date());
+      const text = isImport ? undefined : missingText(definition, state, new Date());
       // Dynamic providers do not pass the resource's name to a read.
       const name = resource === undefined ? String(state.name ?? id) : urnName(resource);
       if (text !== undefined) this.#runtime.tell({ about: { type: definition.name, name }, text }, resource);
@@ -630,6 +643,18 @@ class ClaimedError extends Error {
     super("another stack has declared the object");
     this.owner = owner;
   }
+}
+
+/**
+ * Returns a notice about an object that no longer exists, if its successor will have another secret. The text follows the
+ * name of the resource.
+ */
+function missingText({ outputs }: ResourceDefinition, { expiresAt }: Values, now: Date): string | undefined {
+  if (!Object.values(outputs).some(({ secret }) => secret)) return undefined;
+  const next = "the next run creates a new key";
+  return typeof expiresAt === "string" && hasEnded(expiresAt, now)
+    ? `expired ${agoText(expiresAt, now)} and no longer exists; ${next}`
+    : `was revoked or deleted outside the program; ${next}`;
 }
 
 /**

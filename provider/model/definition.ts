@@ -14,6 +14,7 @@ import { type Message, ResourceError, type ResourceFault, said } from "../resour
 import type { Connection } from "../service/connection.ts";
 import type { NeededCapability } from "../service/server.ts";
 import type { Values } from "../values.ts";
+import { hasEnded } from "./validity.ts";
 
 /** An input of a resource: a value that a program declares. */
 export interface InputField<S extends z.ZodType = z.ZodType, Required extends boolean = boolean> {
@@ -40,6 +41,12 @@ export interface InputField<S extends z.ZodType = z.ZodType, Required extends bo
    * unknown before the apply. Omitted for decisive inputs: a resource with an unknown decisive input is not evaluated.
    */
   readonly notDecisive?: string;
+  /** True if a create sets the input with a second request. Until then, the input has its default. */
+  readonly isSetAfterCreate: boolean;
+  /** True for the time at which the declared access ends. A create with a time that has passed is an error. */
+  readonly isEnd: boolean;
+  /** The check of a value that refers to another object. Undefined for other inputs. */
+  readonly references?: ReferenceCheck;
   /** Returns the canonical form of a value. Two values with the same canonical form are equal. */
   readonly canonical?: (value: z.output<S>) => z.output<S>;
   /** Returns true if the value refers to the same object as the state, although the two texts differ. */
@@ -50,6 +57,19 @@ export interface InputField<S extends z.ZodType = z.ZodType, Required extends bo
    */
   readonly secret: boolean;
 }
+
+/**
+ * Returns the error for a value of an input that refers to an object that does not exist; undefined if there is none.
+ * Called if the inputs need a capability that the server has.
+ * @param value the value in its canonical form
+ * @param before the value in the state; undefined for a new resource
+ */
+export type ReferenceCheck = (
+  connection: Connection,
+  value: unknown,
+  before: unknown,
+  context: { readonly tenant: string | undefined; readonly isClaimed: IsClaimed },
+) => Promise<Failure | undefined>;
 
 /** An output of a resource: a value that the service sets. */
 export interface OutputField<S extends z.ZodType = z.ZodType> {
@@ -66,6 +86,13 @@ export interface OutputField<S extends z.ZodType = z.ZodType> {
    * @default returns false: an update keeps the state's value
    */
   readonly mutable?: (state: Values, inputs: Values) => boolean;
+  /**
+   * The name of the output in states of earlier versions, in which an input of this version had the name. In these
+   * states, that input has its default.
+   */
+  readonly earlierName?: string;
+  /** Returns a notice to the user about a capability that the server lacked when the state was written. */
+  readonly lacked?: (state: Values) => string | undefined;
   /**
    * True for the output that equals the resource's id. A preview of an update shows the output with its current value.
    */
@@ -242,6 +269,26 @@ export interface Identity<I extends Inputs = Inputs> {
 }
 
 /**
+ * The rotation of objects that keep working for some time after their replacement. A create then needs the replaced
+ * object, which Terraform does not pass. The Terraform provider therefore plans a replacement as an update, which creates
+ * the successor and then deletes the replaced object.
+ */
+export interface Rotation<S = Values> {
+  /** Returns the keys of claims on the object itself, since its id does not identify the object. */
+  objectKeys(state: S): readonly string[];
+  /**
+   * Returns the keys of claims on replaced objects that still work. While a resource has such a claim, no deletion
+   * removes the claimed object.
+   */
+  keeps(state: S): readonly string[];
+  /**
+   * Adds the replaced object to the state of its successor, if the replaced object could not be deleted yet. The next
+   * update deletes the replaced object.
+   */
+  withReplaced(state: S, replaced: S): S;
+}
+
+/**
  * A type of declarative resource. The Pulumi classes, the schemas, the replacement rules and the reference derive from
  * the definition's data. The definition's functions call the service.
  */
@@ -262,16 +309,8 @@ export interface ResourceDefinition<I extends Inputs = Inputs, O extends Outputs
    * resource.
    */
   readonly tags?: { readonly gives: keyof I & string } | { readonly needs: keyof I & string };
-  /**
-   * Returns the keys of claims on other objects, such as replaced API keys that still work. While a resource has such a
-   * claim, no deletion removes the claimed object.
-   */
-  keeps?(state: Readonly<State<I, O>>): readonly string[];
-  /**
-   * Returns the keys of claims on the object itself, for resources whose id does not identify the object.
-   * @default the keys of the claims that derive from the id
-   */
-  objectKeys?(state: Readonly<State<I, O>>): readonly string[];
+  /** Undefined if a replaced object is deleted at once. */
+  readonly rotation?: Rotation<Readonly<State<I, O>>>;
   /**
    * Returns all objects of this kind in a namespace, in any order. Undefined for resources whose objects a program
    * cannot declare separately.
@@ -288,45 +327,13 @@ export interface ResourceDefinition<I extends Inputs = Inputs, O extends Outputs
    * @throws Error if several objects have the name
    */
   named?(connection: Connection, tenant: string, name: string): Promise<string | undefined>;
-  /**
-   * Adds the replaced object to the state of its successor, if the replaced object could not be deleted yet. The next
-   * update deletes the replaced object. Resource types with this function, such as API keys, need the replaced object
-   * for a create. Terraform does not pass the replaced object to a create. For these resource types, the Terraform
-   * provider therefore plans a replacement as an update, which creates the successor and then deletes the replaced
-   * object.
-   */
-  withReplaced?(state: Readonly<State<I, O>>, replaced: Readonly<State<I, O>>): State<I, O>;
   /** Returns the errors in combinations of inputs. All inputs are known and in canonical form. */
   rules?(inputs: InputValues<I>): readonly Failure[];
-  /**
-   * Returns the errors in inputs that refer to other objects on the service. Called if the inputs need a capability that
-   * the server has.
-   * @param before the inputs in the state; empty for a new resource
-   */
-  verify?(
-    connection: Connection,
-    inputs: InputValues<I>,
-    before: Readonly<Partial<InputValues<I>>>,
-    isClaimed: IsClaimed,
-  ): Promise<readonly Failure[]>;
-  /** Returns notices about capabilities that the inputs need and that the server lacked when the state was written. */
-  lacked?(state: Readonly<State<I, O>>): readonly string[];
-  /** Returns the time when the declared access ended, in RFC 3339. A create with such inputs is an error. */
-  expiredAt?(inputs: InputValues<I>, now: Date): string | undefined;
-  /**
-   * Returns a notice to the user about an object that no longer exists, for resource types whose next run creates
-   * another object. The text follows the name of the resource.
-   */
-  missing?(state: Readonly<Partial<State<I, O>>>, now: Date): string;
-  /** Converts a state of an earlier version. Returns a state of this version unchanged. */
-  fromEarlier?(state: Values): Values;
   /**
    * The mode of a namespace in which the objects decide about logins. In the other mode, they have no effect. Undefined
    * for objects whose effect does not depend on the mode.
    */
   readonly actsIn?: SshAccessMode;
-  /** The inputs that a create sets with a second request. Until then, they have their defaults. */
-  readonly setAfterCreate?: readonly (keyof I & string)[];
   /** True if a replacement must delete the old object first, because both objects cannot exist at the same time. */
   readonly deletesFirst?: boolean;
   /**
@@ -383,11 +390,18 @@ export interface ResourceDefinition<I extends Inputs = Inputs, O extends Outputs
 /** The options of an input in addition to its schema. Omitted flags default to false. */
 type InputOptions<S extends z.ZodType> = Pick<
   InputField<S>,
-  "description" | "canonical" | "sameAs" | "notDecisive"
+  "description" | "canonical" | "sameAs" | "notDecisive" | "references"
 > &
-  Partial<Pick<InputField<S>, "replaces" | "transient" | "isLocal" | "secret">>;
+  Partial<Pick<InputField<S>, keyof typeof PLAIN>>;
 
-const PLAIN = { replaces: false, transient: false, isLocal: false, secret: false } as const;
+const PLAIN = {
+  replaces: false,
+  transient: false,
+  isLocal: false,
+  isSetAfterCreate: false,
+  isEnd: false,
+  secret: false,
+} as const;
 
 /** Returns the names of the inputs and outputs that are secrets. */
 export const secretsOf = ({ inputs, outputs }: Pick<ResourceDefinition, "inputs" | "outputs">): string[] =>
@@ -409,16 +423,31 @@ export function optional<S extends z.ZodType>(
 /** Defines an output of a resource. */
 export function output<S extends z.ZodType>(
   schema: S,
-  options: {
-    readonly description: string;
-    readonly volatile?: boolean;
-    readonly mutable?: OutputField["mutable"];
-    readonly isId?: boolean;
-    readonly secret?: boolean;
-    readonly choice?: z.ZodType<z.output<S>>;
-  },
+  options: Pick<OutputField<S>, "description" | "mutable" | "earlierName" | "lacked" | "choice"> &
+    Partial<Pick<OutputField<S>, "volatile" | "isId" | "secret">>,
 ): OutputField<S> {
   return { volatile: false, isId: false, secret: false, ...options, schema };
+}
+
+/** Converts a state of an earlier version. Returns a state of this version unchanged. */
+export function currentState({ inputs, outputs }: ResourceDefinition, state: Values): Values {
+  const renamed = Object.entries(outputs).flatMap(([name, { earlierName }]) =>
+    earlierName === undefined || state[name] !== undefined ? [] : [[name, earlierName] as const],
+  );
+  const isState = Object.keys(outputs).some((name) => state[name] !== undefined);
+  if (!isState || renamed.length === 0) return state;
+  const converted = renamed.map(([name, earlier]) => ({
+    [name]: state[earlier] ?? "",
+    [earlier]: inputs[earlier]?.default,
+  }));
+  return Object.assign({}, state, ...converted);
+}
+
+/** Returns the time at which the declared access ended, in RFC 3339. Undefined if it has not ended. */
+export function endedAt({ inputs }: ResourceDefinition, values: Values, now: Date): string | undefined {
+  const name = Object.keys(inputs).find((input) => inputs[input]?.isEnd);
+  const end = name === undefined ? undefined : values[name];
+  return typeof end === "string" && hasEnded(end, now) ? end : undefined;
 }
 
 /** Returns a declaration without its time. */

@@ -42,6 +42,7 @@ export const expiryInputs = (subject: string, effect: string) => ({
   expiresAt: optional(endSchema, {
     description: `The time from which ${effect}, in RFC 3339 format with an offset. Omit the input if ${subject} does not expire. Must be in the future when ${subject} is created. An expired object stays in the state until you delete its declaration.`,
     default: "",
+    isEnd: true,
     // Plans contain marks instead of times that are secret or unknown.
     canonical: (time) => (isTime(time) ? canonicalTime(time) : time),
   }),
@@ -52,6 +53,7 @@ export const expiryOutputs = {
   expiryStatus: output(z.enum(EXPIRY_STATUSES), {
     description:
       "The way in which the access ends. `none`: the access does not end. `enforced`: the service ends the access. `by-run`: the server does not know the end, so the first run after the end, or `gatehouse expire`, removes the object. `removed`: a run has removed the expired object.",
+    lacked: ({ expiryStatus }) => (expiryStatus === "by-run" ? lackNotice("access expiry") : undefined),
     mutable: ({ expiresAt, expiryStatus }, inputs) =>
       expiryStatus === "by-run" || (expiresAt ?? "") !== (inputs.expiresAt ?? ""),
   }),
@@ -99,13 +101,6 @@ export function expiring(definition: ResourceDefinition): ResourceDefinition {
         return { capability, field: [name], isUnchanged };
       }),
     ],
-
-    lacked({ expiryStatus, owner, ownerId }: Local) {
-      const lacks = { "access expiry": expiryStatus === "by-run", "key owners": owner && !ownerId };
-      return LOCAL.flatMap(([capability]) => (lacks[capability] && lackNotice(capability)) || []);
-    },
-
-    expiredAt: (inputs: Local, now) => (isOver(inputs, now) ? inputs.expiresAt : undefined),
 
     stale(state, inputs, now) {
       const { expiryStatus }: Local = state;

@@ -54,8 +54,8 @@ export class ManagedObjects {
   constructor(resources: Iterable<ManagingResource>) {
     for (const { definition, id, urn, outputs = {} } of resources) {
       if (id === undefined) continue;
-      const keys = definition.objectKeys?.(outputs) ?? ownKeys(definition, id);
-      for (const key of [...keys, ...(definition.keeps?.(outputs) ?? [])]) this.#owners.set(key, urn);
+      const keys = definition.rotation?.objectKeys(outputs) ?? ownKeys(definition, id);
+      for (const key of [...keys, ...(definition.rotation?.keeps(outputs) ?? [])]) this.#owners.set(key, urn);
     }
   }
 
@@ -64,7 +64,8 @@ export class ManagedObjects {
    * either object.
    */
   ownerOf({ definition, id, state }: LiveObject): string | undefined {
-    const keys = definition.objectKeys?.(state) ?? claimsOfId(definition, id).map((claim) => claim.key);
+    const keys =
+      definition.rotation?.objectKeys(state) ?? claimsOfId(definition, id).map((claim) => claim.key);
     const owned = keys.find((key) => this.#owners.has(key));
     return owned === undefined ? undefined : this.#owners.get(owned);
   }

@@ -21,6 +21,7 @@ import {
   optional,
   output,
   patternOn,
+  type ReferenceCheck,
   required,
   tenantInput,
 } from "../model/definition.ts";
@@ -33,6 +34,7 @@ import { idWithin } from "../model/values.ts";
 import { ResourceError, type ResourceFault, said } from "../resourceError.ts";
 import type { Connection } from "../service/connection.ts";
 import { isUnreadable, type PublicKey } from "../service/listings.ts";
+import { lackNotice } from "../service/server.ts";
 import type { Values } from "../values.ts";
 import { hasEmail, definition as members, usersIn } from "./member/resource.ts";
 import { userIdOf } from "./member/users.ts";
@@ -81,6 +83,7 @@ const definition = defineResource({
         "The e-mail address of the user to whom the key belongs. The key admits logins only while this user is a member of the namespace. Use the output `email` of the `Member`, so that the member is created first.",
       default: "",
       canonical: (address) => address.toLowerCase(),
+      references: checkOwner,
     }),
     ...expiryInputs("the key", "the key admits no login"),
   },
@@ -96,6 +99,7 @@ const definition = defineResource({
     ownerId: output(z.string(), {
       description:
         "The ID of the user to whom the key belongs. It stays the same if the user changes the e-mail address of the account. Empty if the service does not know the owner.",
+      lacked: ({ owner, ownerId }) => (owner && !ownerId ? lackNotice("key owners") : undefined),
       mutable: (state, inputs) => (state.owner ?? "") !== (inputs.owner ?? ""),
     }),
     ...expiryOutputs,
@@ -109,14 +113,6 @@ const definition = defineResource({
     ofInputs: ({ tenant, data }) => [
       { key: `key ${tenant ?? ""} ${parseSshPublicKey(data).fingerprint}`, property: "data" },
     ],
-  },
-
-  async verify(connection, { tenant = "", owner = "" }, before, isClaimed) {
-    // A `Member` of the program adds the user before it is used.
-    const isAdded = [tenant, ""].some((place) => isClaimed(`member ${place} ${owner}`));
-    if (owner === "" || owner === before.owner?.toLowerCase() || isAdded) return [];
-    const opened = await connection.tenant(tenant || undefined);
-    return (await ownerIdOf(connection, opened.tenant, owner)) ? [] : [noMember(opened.tenant, owner)];
   },
 
   async find(connection, inputs) {
@@ -202,6 +198,21 @@ type User = NonNullable<Awaited<ReturnType<typeof usersIn>>>[number];
 
 /** The owner of a key, in states. */
 type Owner = Readonly<Record<"owner" | "ownerId", string>>;
+
+/** Returns the error for an owner who is not a member. */
+async function checkOwner(
+  connection: Connection,
+  value: unknown,
+  before: unknown,
+  { tenant = "", isClaimed }: Parameters<ReferenceCheck>[3],
+): Promise<ResourceFault | undefined> {
+  const [owner, same] = [value, before].map((address) => String(address ?? "").toLowerCase());
+  // A `Member` of the program adds the user before it is used.
+  const isAdded = [tenant, ""].some((place) => isClaimed(`member ${place} ${owner}`));
+  if (!owner || owner === same || isAdded) return undefined;
+  const opened = await connection.tenant(tenant || undefined);
+  return (await ownerIdOf(connection, opened.tenant, owner)) ? undefined : noMember(opened.tenant, owner);
+}
 
 /** Returns the owner of a key. An owner with a known id keeps the known address, which the user may have changed since. */
 async function ownerOf(

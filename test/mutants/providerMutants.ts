@@ -291,7 +291,7 @@ export const providerMutants: readonly Mutant[] = mutantsOf({
         "    if (other{+ && resource === ''+}) {\n      throw",
       "A resource deletes no object that another resource of the program holds.":
         "return [-holders.some((holder) => holder.shared === undefined && holder.resource !== except)-]{+holders.length > 99 && except === key+};",
-      "Replaced API keys that still work are kept.": "[-...(definition.keeps?.(state) ?? [])-]];",
+      "Replaced API keys that still work are kept.": "[-, ...definition.rotation.keeps(state)-]]",
     },
   },
   "provider/lifecycle/createOrAdopt.ts": {

@@ -73,7 +73,7 @@ describe("a resource", () => {
     const key = (name: string) => ({ tenant: TENANT, name, createdAt: name, createdBy: "ana" });
     const state = { ...key("new"), previous: [{ ...key("old"), until: "2100-01-01T00:00:00Z" }] };
     claims.keep(apiKey, ana, state);
-    const kept = apiKey.keeps?.(state) ?? [];
+    const kept = apiKey.rotation?.keeps(state) ?? [];
     expect(kept).toHaveLength(1);
     expect(kept.every((one) => claims.isHeldAlone(one))).toBe(true);
     expect(kept.some((one) => claims.isHeldAlone(one, ana))).toBe(false);

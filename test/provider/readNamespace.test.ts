@@ -115,6 +115,6 @@ it("the list of keys reads the members once", async () => {
 it.each([null, "[secret]", "[unknown]", undefined])(
   "no key is kept by replaced keys that are %j",
   (previous) => {
-    expect(definitionsByName.ApiKey.keeps?.({ previous } as never)).toEqual([]);
+    expect(definitionsByName.ApiKey.rotation?.keeps({ previous } as never)).toEqual([]);
   },
 );

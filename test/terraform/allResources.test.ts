@@ -163,8 +163,8 @@ describe.runIf(hasTerraform)(`all resources under ${LABEL}`, () => {
       await fleet.restoreDevices();
       for (const [input, changed] of changes) {
         const { replaces } = definition.inputs[input] ?? {};
-        // If the resource type has `withReplaced`, the provider replaces the object within an update.
-        const actions = replaces && !definition.withReplaced ? "delete+create" : "update";
+        // If the resource type has a `rotation`, the provider replaces the object within an update.
+        const actions = replaces && !definition.rotation ? "delete+create" : "update";
         // Secrets are unique, so each new object needs another secret.
         const secret = "key_wo" in base ? { key_wo: randomUUID() } : {};
         root.write({ resource: { [type]: { one: { ...base, ...secret } } } });

@@ -5,7 +5,12 @@ import { UNKNOWN } from "../../engineMarks.ts";
 import { plannedUpdate } from "../../lifecycle/diff.ts";
 import type { ResourceLifecycle } from "../../lifecycle/lifecycle.ts";
 import { markIn } from "../../lifecycle/runRecord.ts";
-import { type Existing, type ResourceDefinition, UnfinishedError } from "../../model/definition.ts";
+import {
+  currentState,
+  type Existing,
+  type ResourceDefinition,
+  UnfinishedError,
+} from "../../model/definition.ts";
 import { canonical, hasUnknown, sameValue } from "../../model/values.ts";
 import { ResourceError, type ResourceFault, said } from "../../resourceError.ts";
 import { type Attribute, attributesOf } from "../../terraform/attributes.ts";
@@ -112,7 +117,7 @@ export class TerraformResource {
       const planned = { ...prior, ...Object.fromEntries(changed), ...(claims && this.#claimed()) };
       return { planned, replaces: [], errors: [] };
     }
-    if (this.definition.withReplaced && replaces.length > 0) return created();
+    if (this.definition.rotation && replaces.length > 0) return created();
     const changed = new Set(changes.map(({ field }) => field));
     return {
       planned: this.#plannedUpdate(config, prior, plannedUpdate(this.definition, olds, news), changed),
@@ -232,7 +237,7 @@ export class TerraformResource {
 
   /**
    * Updates an object, or creates its successor if the plan replaces an object of a type with {@link
-   * ResourceDefinition.withReplaced}. Returns the row for the state. `left` is the error if the successor was created,
+   * ResourceDefinition.rotation}. Returns the row for the state. `left` is the error if the successor was created,
    * but a later step failed.
    */
   async update(
@@ -245,8 +250,8 @@ export class TerraformResource {
     const inputs = this.#inputs(lifecycle, config);
     const id = idIn(prior);
     const state = this.valuesIn(prior);
-    const { withReplaced } = this.definition;
-    if (!withReplaced || planned.id !== UNKNOWN) {
+    const { rotation } = this.definition;
+    if (!rotation || planned.id !== UNKNOWN) {
       const news = this.#withoutSameSecrets(config, prior, inputs);
       const { declarer, isMarked, instance = newInstance() } = before;
       const { changes, claims } = lifecycle.diff(undefined, id, state, news, { declarer });
@@ -263,7 +268,7 @@ export class TerraformResource {
       instance: newInstance(),
     });
     const both = (created: Existing<Values>, left: unknown) => {
-      const carriesOn = { id: created.id, state: withReplaced({ ...created.state }, state) };
+      const carriesOn = { id: created.id, state: rotation.withReplaced({ ...created.state }, state) };
       return { row: this.row(carriesOn, planned), data: dataOf(created), left };
     };
     try {
@@ -314,7 +319,7 @@ export class TerraformResource {
    * this version.
    */
   upgraded(state: Row): Row {
-    const current = this.definition.fromEarlier?.(this.#valuesOf(state, "input", "output")) ?? {};
+    const current = currentState(this.definition, this.#valuesOf(state, "input", "output"));
     return this.#each((attribute) => {
       const { role, name, property, type } = attribute;
       if (role === "instruction") return state[name] ?? NO_INSTRUCTION;

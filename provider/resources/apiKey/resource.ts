@@ -127,12 +127,18 @@ export const definition = defineResource({
     ofId: () => [],
   },
 
-  // The replaced keys in the state must keep working until their overlap ends. The engine deletes the old resource of
-  // such a key, possibly in a later run. This claim prevents the deletion from revoking the key.
-  // A preview can contain a text or null instead of the list.
-  keeps: ({ previous }) => (Array.isArray(previous) ? previous.map(claimOfKey) : []),
-
-  objectKeys: (state) => [claimOfKey(state)],
+  rotation: {
+    objectKeys: (state) => [claimOfKey(state)],
+    // The replaced keys in the state must keep working until their overlap ends. The engine deletes the old resource of
+    // such a key, possibly in a later run. This claim prevents the deletion from revoking the key.
+    // A preview can contain a text or null instead of the list.
+    keeps: ({ previous }) => (Array.isArray(previous) ? previous.map(claimOfKey) : []),
+    withReplaced(state, replaced) {
+      const kept = state.previous.map(claimOfKey);
+      const ended = carriedOn(replaced, new Date()).filter((key) => !kept.includes(claimOfKey(key)));
+      return { ...state, previous: [...state.previous, ...ended] };
+    },
+  },
 
   async list(connection, tenant) {
     const { apiKeys } = await connection.tenant(tenant);
@@ -145,12 +151,6 @@ export const definition = defineResource({
         { declaredBy: key.declaredBy, facts: { updatedAt: key.updatedAt } },
       ),
     );
-  },
-
-  withReplaced(state, replaced) {
-    const kept = state.previous.map(claimOfKey);
-    const ended = carriedOn(replaced, new Date()).filter((key) => !kept.includes(claimOfKey(key)));
-    return { ...state, previous: [...state.previous, ...ended] };
   },
 
   rules: ({ validDays, rotateBefore = 0 }) =>
@@ -174,11 +174,6 @@ export const definition = defineResource({
     const reason = said`the overlap of the replaced key "${ended.name}" ended ${agoText(ended.until, now)}: the run revokes the replaced key`;
     return [{ field: "overlap", replaces: false, reason }];
   },
-
-  missing: ({ expiresAt = "" }, now) =>
-    hasEnded(expiresAt, now)
-      ? `expired ${agoText(expiresAt, now)} and no longer exists; the next run creates a new key`
-      : "was revoked or deleted outside the program; the next run creates a new key",
 
   async create(connection, inputs, origin) {
     refuseUnseen(inputs, origin);

@@ -106,6 +106,7 @@ const inputs = {
   disabled: optional(z.boolean(), {
     description: "Whether devices cannot enroll with the key.",
     default: false,
+    isSetAfterCreate: true,
   }),
 };
 
@@ -142,7 +143,6 @@ export const definition = defineResource({
   inputs,
   outputs,
   needs: (_inputs, state) => (state ? [] : [{ capability: "install keys" }]),
-  setAfterCreate: ["disabled"],
   identity: {
     fields: ["tenant", "name"],
     ofInputs: ({ tenant, name }) => [{ key: `install key ${tenant ?? ""} ${name}`, property: "name" }],

@@ -75,18 +75,13 @@ export const definition = defineResource({
       mutable: isInvitation,
     }),
     invitationExpiresAt: output(z.string(), {
+      earlierName: "expiresAt",
       description:
         "The time when the invitation expires. Empty if there is no invitation, or if the service does not return the time.",
       mutable: isInvitation,
     }),
     ...expiryOutputs,
   },
-
-  // In states of earlier versions, the output `expiresAt` is the end of the invitation.
-  fromEarlier: (state) =>
-    state.status === undefined || state.invitationExpiresAt !== undefined
-      ? state
-      : { ...state, invitationExpiresAt: state.expiresAt ?? "", expiresAt: "" },
 
   identity: {
     fields: ["tenant", "email"],
