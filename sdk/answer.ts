@@ -75,18 +75,21 @@ function clean(message: string, secrets: readonly string[]): string {
   return text.length > MESSAGE_LENGTH ? `${text.slice(0, MESSAGE_LENGTH)}…` : text;
 }
 
+/** Returns the JSON of a body. Undefined for a body that is empty or not JSON, such as a proxy's HTML page. */
+function jsonIn({ text }: Pick<RawAnswer, "text">): unknown {
+  try {
+    return parseJson(text);
+  } catch {
+    return undefined;
+  }
+}
+
 /**
- * Reads the fields of an error body. The body is `{message}`, `{message, fields}`, `{message, code}` or an array of
+ * Reads the fields of an error body. Without them, the error is derived from the HTTP status only. The body is `{message}`, `{message, fields}`, `{message, code}` or an array of
  * field names.
  */
 function readErrorBody(answer: RawAnswer): { message?: string; code?: string; fields: string[] } {
-  let body: unknown;
-  try {
-    body = parseJson(answer.text);
-  } catch {
-    // The body is empty or not JSON, such as a proxy's HTML page. The error is then derived from the HTTP status only.
-    return { fields: [] };
-  }
+  const body = jsonIn(answer);
   if (Array.isArray(body)) {
     const fields = body.filter((item) => typeof item === "string");
     return { fields, ...(fields.length > 0 && { message: fields.join(", ") }) };
@@ -110,12 +113,7 @@ const CODES: ReadonlySet<unknown> = new Set(Object.values(SERVICE_CODES));
  */
 export function isFromService({ text }: Pick<RawAnswer, "text">): boolean {
   if (!text.includes('"revision"') && !text.includes('"code"')) return false;
-  let body: unknown;
-  try {
-    body = parseJson(text);
-  } catch {
-    return false;
-  }
+  const body = jsonIn({ text });
   if (typeof body !== "object" || body === null) return false;
   const { revision, code } = body as { readonly revision?: unknown; readonly code?: unknown };
   return (typeof revision === "string" && revision !== "") || CODES.has(code);

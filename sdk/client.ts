@@ -43,6 +43,7 @@ import type { Credential } from "./credentials.ts";
 import { differs, serverVersionOf, versionOf } from "./dialect.ts";
 import { AuthenticationError, ConfigurationError, TransportError } from "./errors.ts";
 import { iteratePages } from "./pages.ts";
+import { PromiseCache } from "./promises.ts";
 import { CODE_OPERATIONS, DEFAULT_RETRY, type RetryPolicy, SYSTEM_TIMING } from "./retry.ts";
 import { type Answer, buildRequest, DEFAULTS, Transport, type WireRequest } from "./transport.ts";
 import { WorkloadAuthorizer } from "./workloadAuthorizer.ts";
@@ -64,8 +65,8 @@ interface Shared {
   readonly firstWrite: FirstWrite | undefined;
   /** Called for each successful write. */
   readonly witness: ((answer: WitnessedAnswer) => void) | undefined;
-  /** The version of the server, after the first request that needs it. */
-  readonly server: { version: Promise<ServerVersion> | undefined };
+  /** The version of the server, by its address, after the first request that needs it. */
+  readonly versions: PromiseCache<string, ServerVersion>;
 }
 
 /** Calls a check before the first write, and makes the first write of the checked object conditional. */
@@ -145,14 +146,7 @@ class Core implements ClientCore {
   }
 
   serverVersion(): Promise<ServerVersion> {
-    const { server } = this.#shared;
-    if (!server.version) {
-      server.version = serverVersionOf(this as ClientCore as Client);
-      server.version.catch(() => {
-        server.version = undefined;
-      });
-    }
-    return server.version;
+    return this.#shared.versions.get(this.url, () => serverVersionOf(this as ClientCore as Client));
   }
 
   async request<R extends z.ZodType | undefined>(
@@ -395,6 +389,8 @@ function viewOf(shared: Shared, tenant: string | undefined): Client {
 export function createClient(options: ClientOptions): Client {
   const { credential, retry, timing, serverVersion, ...rest } = options;
   const transport = new Transport({ ...DEFAULTS, ...rest, timing: { ...SYSTEM_TIMING, ...timing } });
+  const versions = new PromiseCache<string, ServerVersion>();
+  if (serverVersion !== undefined) versions.set(transport.address, Promise.resolve(versionOf(serverVersion)));
   return viewOf(
     {
       transport,
@@ -405,9 +401,7 @@ export function createClient(options: ClientOptions): Client {
       isGuarded: false,
       firstWrite: undefined,
       witness: undefined,
-      server: {
-        version: serverVersion === undefined ? undefined : Promise.resolve(versionOf(serverVersion)),
-      },
+      versions,
     },
     undefined,
   );

@@ -154,6 +154,8 @@ export interface RequestErrorDetails {
  * the server or the connection breaks, a {@link TransportError} is thrown.
  */
 export class RequestError extends GatehouseError implements RequestErrorDetails {
+  /** The code of the errors of a class. */
+  static readonly code: SdkErrorCode = "request_refused";
   override readonly name: string = "RequestError";
   readonly operation: string;
   readonly method: string;
@@ -168,7 +170,7 @@ export class RequestError extends GatehouseError implements RequestErrorDetails 
   constructor(
     detail: string,
     details: RequestErrorDetails,
-    { code = "request_refused", field, ...options }: RequestErrorMore = {},
+    { code, field, ...options }: RequestErrorMore = {},
   ) {
     const { operation, method, path, serverMessage, requestId, attempts, outcome, remedy } = details;
     const notes = [
@@ -177,7 +179,7 @@ export class RequestError extends GatehouseError implements RequestErrorDetails 
       ...(attempts > 1 ? [`${attempts} attempts`] : []),
     ];
     const facts = {
-      code,
+      code: code ?? new.target.code,
       field,
       detail: serverMessage && !repeatsCause(detail, serverMessage) ? `${detail}: ${serverMessage}` : detail,
       remedy,
@@ -230,6 +232,7 @@ const REQUEST_FACTS = [
 
 /** Properties of a request error that depend on its class. */
 interface RequestErrorMore extends ErrorOptions {
+  /** @default the code of the class */
   readonly code?: SdkErrorCode;
   readonly field?: FieldPath | undefined;
 }
@@ -239,12 +242,13 @@ interface RequestErrorMore extends ErrorOptions {
  * but conflicts with an existing object, a {@link ConflictError} is thrown.
  */
 export class ValidationError extends RequestError {
+  static override readonly code = "validation";
   override readonly name = "ValidationError";
   /** Names of the invalid fields as in the API's JSON, if the server lists them. */
   readonly fields: readonly string[];
 
   constructor(detail: string, details: RequestErrorDetails, fields: readonly string[] = []) {
-    super(detail, details, { code: "validation", field: onlyOne(fields) });
+    super(detail, details, { field: onlyOne(fields) });
     this.fields = fields;
   }
 }
@@ -258,6 +262,7 @@ const onlyOne = (fields: readonly string[]) => (fields.length === 1 ? fields : u
  * a {@link LockoutError} is thrown.
  */
 export class AuthenticationError extends RequestError {
+  static override readonly code = "authentication";
   override readonly name = "AuthenticationError";
   /** The time at which the token expired; undefined if the error has another cause. */
   readonly expiredAt?: Date;
@@ -268,7 +273,7 @@ export class AuthenticationError extends RequestError {
     details: RequestErrorDetails,
     more: { readonly expiredAt?: Date; readonly mfaToken?: string; readonly cause?: unknown } = {},
   ) {
-    super(detail, details, { code: "authentication", ...("cause" in more && { cause: more.cause }) });
+    super(detail, details, "cause" in more ? { cause: more.cause } : {});
     if (more.expiredAt) this.expiredAt = more.expiredAt;
     if (more.mfaToken) this.#mfaToken = more.mfaToken;
   }
@@ -288,11 +293,8 @@ export class AuthenticationError extends RequestError {
  * the call. If the credential itself is wrong, an {@link AuthenticationError} is thrown.
  */
 export class PermissionError extends RequestError {
+  static override readonly code = "permission_denied";
   override readonly name = "PermissionError";
-
-  constructor(detail: string, details: RequestErrorDetails) {
-    super(detail, details, { code: "permission_denied" });
-  }
 }
 
 /**
@@ -301,11 +303,8 @@ export class PermissionError extends RequestError {
  * {@link ProtocolError} is thrown.
  */
 export class NotFoundError extends RequestError {
+  static override readonly code = "not_found";
   override readonly name = "NotFoundError";
-
-  constructor(detail: string, details: RequestErrorDetails) {
-    super(detail, details, { code: "not_found" });
-  }
 }
 
 /**
@@ -313,12 +312,13 @@ export class NotFoundError extends RequestError {
  * `ifMatch`, a {@link PreconditionFailedError} is thrown.
  */
 export class ConflictError extends RequestError {
+  static override readonly code = "conflict";
   override readonly name = "ConflictError";
   /** Names of the fields whose values are already in use, as in the API's JSON, if the server lists them. */
   readonly fields: readonly string[];
 
   constructor(detail: string, details: RequestErrorDetails, fields: readonly string[] = []) {
-    super(detail, details, { code: "conflict", field: onlyOne(fields) });
+    super(detail, details, { field: onlyOne(fields) });
     this.fields = fields;
   }
 }
@@ -328,12 +328,13 @@ export class ConflictError extends RequestError {
  * {@link ClientCore.guarding}. After too many wrong passwords, a {@link LockoutError} is thrown.
  */
 export class LockoutGuardError extends RequestError {
+  static override readonly code = "lockout_guard";
   override readonly name = "LockoutGuardError";
   /** The lockout; undefined if this version does not know it. */
   readonly lockout?: LockoutName;
 
   constructor(detail: string, details: RequestErrorDetails, lockout?: LockoutName) {
-    super(detail, details, { code: "lockout_guard" });
+    super(detail, details);
     if (lockout !== undefined) this.lockout = lockout;
   }
 }
@@ -343,11 +344,8 @@ export class LockoutGuardError extends RequestError {
  * existing object prevents the creation of a new one, a {@link ConflictError} is thrown.
  */
 export class PreconditionFailedError extends RequestError {
+  static override readonly code = "precondition_failed";
   override readonly name = "PreconditionFailedError";
-
-  constructor(detail: string, details: RequestErrorDetails) {
-    super(detail, details, { code: "precondition_failed" });
-  }
 }
 
 /**
@@ -356,12 +354,13 @@ export class PreconditionFailedError extends RequestError {
  * a {@link RateLimitError} is thrown.
  */
 export class LockoutError extends RequestError {
+  static override readonly code = "locked_out";
   override readonly name = "LockoutError";
   /** The time at which the lockout ends, if the server sent it. */
   readonly until?: Date;
 
   constructor(detail: string, details: RequestErrorDetails, until?: Date) {
-    super(detail, details, { code: "locked_out" });
+    super(detail, details);
     if (until) this.until = until;
   }
 }
@@ -371,12 +370,13 @@ export class LockoutError extends RequestError {
  * action is forbidden because of a missing payment, a {@link PermissionError} is thrown.
  */
 export class PaymentError extends RequestError {
+  static override readonly code = "payment";
   override readonly name = "PaymentError";
   /** The gateway's own error code: `card_declined`, `processing_error`, … */
   readonly gatewayCode?: string;
 
   constructor(detail: string, details: RequestErrorDetails, gatewayCode?: string) {
-    super(detail, details, { code: "payment" });
+    super(detail, details);
     if (gatewayCode !== undefined) this.gatewayCode = gatewayCode;
   }
 }
@@ -386,9 +386,9 @@ export class RetryAfterError extends RequestError {
   /** Time to wait before the next request, in milliseconds; undefined if the server did not send it. */
   readonly retryAfter?: number;
 
-  constructor(detail: string, details: RequestErrorDetails, code: SdkErrorCode, retryAfter?: number) {
+  constructor(detail: string, details: RequestErrorDetails, retryAfter?: number) {
     const wait = retryAfter === undefined ? "" : `; retry after ${seconds(retryAfter)} s`;
-    super(`${detail}${wait}`, details, { code });
+    super(`${detail}${wait}`, details);
     if (retryAfter !== undefined) this.retryAfter = retryAfter;
   }
 }
@@ -401,11 +401,8 @@ const seconds = (ms: number) => Math.ceil(ms / 1000);
  * is thrown immediately. After too many wrong passwords, a {@link LockoutError} is thrown.
  */
 export class RateLimitError extends RetryAfterError {
+  static override readonly code = "rate_limited";
   override readonly name = "RateLimitError";
-
-  constructor(detail: string, details: RequestErrorDetails, retryAfter?: number) {
-    super(detail, details, "rate_limited", retryAfter);
-  }
 }
 
 /**
@@ -413,11 +410,8 @@ export class RateLimitError extends RetryAfterError {
  * thrown. If the client cannot parse the response, a {@link ProtocolError} is thrown.
  */
 export class ServerError extends RetryAfterError {
+  static override readonly code = "server_failed";
   override readonly name = "ServerError";
-
-  constructor(detail: string, details: RequestErrorDetails, retryAfter?: number) {
-    super(detail, details, "server_failed", retryAfter);
-  }
 }
 
 /**
@@ -451,6 +445,7 @@ export class TransportError extends RequestError {
  * thrown.
  */
 export class ProtocolError extends RequestError {
+  static override readonly code = "protocol";
   override readonly name = "ProtocolError";
   /** The limit that the response exceeds; undefined if the error has another cause. */
   readonly limit?: AnswerLimit;
@@ -460,7 +455,7 @@ export class ProtocolError extends RequestError {
     details: RequestErrorDetails,
     more: { readonly cause?: unknown; readonly limit?: AnswerLimit | undefined } = {},
   ) {
-    super(detail, details, { code: "protocol", ...("cause" in more && { cause: more.cause }) });
+    super(detail, details, "cause" in more ? { cause: more.cause } : {});
     if (more.limit) this.limit = more.limit;
   }
 }
