@@ -8,8 +8,5 @@ export interface LiveObject extends Listed {
 /** The name of a kind of object: the name of its resource type. */
 export type KindName = string;
 
-/** The values of an object: the inputs and outputs of its resource type. */
-export type Values = LiveObject["state"];
-
 /** The objects of one kind in a namespace, by their key: usually the id without the namespace. */
 export type Objects = ReadonlyMap<string, LiveObject>;

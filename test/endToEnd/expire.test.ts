@@ -6,6 +6,7 @@ import { type ExpireReport, findExpired, removeExpired } from "../../provider/dr
 import { definitionNamed } from "../../provider/namespace/liveObjects.ts";
 import { Connection } from "../../provider/service/connection.ts";
 import { createClient, passwordCredential } from "../../sdk/index.ts";
+import { DAY } from "../../sdk/times.ts";
 import { environmentWithout } from "../support/command.ts";
 import { createKey } from "../support/fleet.ts";
 import { COMMAND, gatehouse } from "../support/gatehouse.ts";
@@ -16,7 +17,6 @@ import { shared, sharedFleet } from "../support/shared.ts";
 import { startSparseService } from "../support/sparseService.ts";
 import { openTerminal } from "../support/terminal.ts";
 
-const DAY = 24 * 60 * 60_000;
 const ENDED = new Date(Date.now() - 3 * DAY - DAY / 2).toISOString();
 const LATER = new Date(Date.now() + DAY).toISOString();
 

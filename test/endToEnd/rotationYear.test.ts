@@ -5,12 +5,12 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Result } from "../../provider/engine/index.ts";
 import { openCrypter } from "../../provider/engine/state/crypter.ts";
 import { AuthenticationError, apiKeyCredential, createClient } from "../../sdk/index.ts";
+import { DAY } from "../../sdk/times.ts";
 import { startFleet } from "../support/fleet.ts";
 import type { Stack } from "../support/gatehouse.ts";
 import { PolicyProgram } from "../support/policyProgram.ts";
 import { shared } from "../support/shared.ts";
 
-const DAY = 86_400_000;
 /** The number of days between two runs of the schedule. */
 const INTERVAL = 30;
 const YEAR = 12 * INTERVAL;

@@ -15,12 +15,12 @@ import { delimiter, join } from "node:path";
 import { text } from "node:stream/consumers";
 import { stripVTControlCharacters } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { MINUTE } from "../../sdk/times.ts";
 import { environmentWithout } from "../support/command.ts";
 import { gitOnPath } from "../support/git.ts";
 import { giveToNobody, isRoot, NOBODY } from "../support/nobody.ts";
 import { cloneTo, OFFLINE, ROOT, reachesRegistry } from "./packages.ts";
 
-const MINUTE = 60_000;
 /** An address without a listener. */
 const DEAD_PROXY = "http://127.0.0.1:9";
 const PROXIES = ["http_proxy", "https_proxy", "all_proxy"].flatMap((name) => [name, name.toUpperCase()]);

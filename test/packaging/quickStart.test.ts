@@ -5,13 +5,13 @@ import { basename, delimiter, dirname, join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { type Child, startChild } from "../../examples/demo/startChild.ts";
 import { type Client, createClient, passwordCredential } from "../../sdk/index.ts";
+import { MINUTE } from "../../sdk/times.ts";
 import { type CommandResult, environmentWithout } from "../support/command.ts";
 import { pulumiOnPath } from "../support/gatehouse.ts";
 import { isRoot } from "../support/nobody.ts";
 import { withoutSsh } from "../support/sshFleet.ts";
 import { copiesOf, INSTALL_FLAGS, npm, OFFLINE, packAll, ROOT, reachesRegistry, run } from "./packages.ts";
 
-const MINUTE = 60_000;
 const page = (path: string) => readFileSync(join(ROOT, path), "utf8");
 const readme = page("README.md");
 const quickStart = page("docs/get-started/quick-start.md");

@@ -8,13 +8,13 @@ import { x as extract } from "tar";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { SOURCE, TERRAFORM_CLIS } from "../../provider/terraform/source.ts";
 import { manifestOf, PACKAGES } from "../../scripts/release/artifacts.ts";
+import { MINUTE } from "../../sdk/times.ts";
 import { environmentWithout, runCommand } from "../support/command.ts";
 import { testFolder } from "../support/folder.ts";
 import { PluginClient } from "../support/pluginClient.ts";
 import { hasTerraform, LABEL } from "../terraform/support/terraform.ts";
 import { OFFLINE, RELEASE, ROOT, reachesRegistry, run } from "./packages.ts";
 
-const MINUTE = 60_000;
 const { version } = await manifestOf(".");
 
 /** The fields of a bill of materials that the tests check. */

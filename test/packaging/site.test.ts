@@ -11,12 +11,12 @@ import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { delimiter, dirname, extname, join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from "vitest";
+import { MINUTE } from "../../sdk/times.ts";
 import { useBrowser } from "../server/pages/browsing.ts";
 import { environmentWithout } from "../support/command.ts";
 import { type Listening, listening } from "../support/listening.ts";
 import { cloneTo, INSTALL_FLAGS, OFFLINE, reachesRegistry, run } from "./packages.ts";
 
-const MINUTE = 60_000;
 /** The path of the site on its server. Links that ignore this path fail. */
 const BASE = "/gatehouse/";
 const TYPES: Readonly<Record<string, string>> = {

@@ -3,11 +3,11 @@ import type { Origin } from "../../provider/model/definition.ts";
 import { definition } from "../../provider/resources/apiKey/resource.ts";
 import type { Connection } from "../../provider/service/connection.ts";
 import { AuthenticationError, apiKeyCredential, createClient } from "../../sdk/index.ts";
+import { DAY } from "../../sdk/times.ts";
 import { sharedFleet } from "../support/shared.ts";
 import { isTerraform } from "./support/frontEnds.ts";
 import { Harness, type Program } from "./support/harness.ts";
 
-const DAY = 86_400_000;
 const fleet = sharedFleet();
 let harness: Harness;
 

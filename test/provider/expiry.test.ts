@@ -4,6 +4,7 @@ import { definition } from "../../provider/resources/member/resource.ts";
 import { planProblems } from "../../provider/review/guards/planProblems.ts";
 import { Connection } from "../../provider/service/connection.ts";
 import { createClient, passwordCredential } from "../../sdk/index.ts";
+import { DAY } from "../../sdk/times.ts";
 import { planOf, step } from "../review/support/planned.ts";
 import { withApp } from "../server/http/appOfTest.ts";
 import { PASSWORD, type TestUser } from "../server/http/testApp.ts";
@@ -12,8 +13,6 @@ import { type SparseService, startSparseService } from "../support/sparseService
 import { isTerraform } from "./support/frontEnds.ts";
 import { Harness, type Program } from "./support/harness.ts";
 import { sshKeyLine } from "./support/programs.ts";
-
-const DAY = 24 * 3600_000;
 
 // Each test advances the clock, and the time of the service never goes back.
 const app = withApp();

@@ -12,6 +12,7 @@ import { reviewText } from "../../provider/review/report/text.ts";
 import { reviewNamespace } from "../../provider/review/reviewNamespace.ts";
 import { PLAIN } from "../../provider/style.ts";
 import type { AccessRule } from "../../sdk/policy/index.ts";
+import { DAY } from "../../sdk/times.ts";
 import { DSA_KEY } from "../support/dsaKey.ts";
 import { accessesOf, meta } from "./support/example.ts";
 import { type NamespaceFixture, namespaceAfter, namespaceOf } from "./support/namespace.ts";
@@ -33,10 +34,9 @@ import {
 } from "./support/planned.ts";
 import { bodyOf, factsOf, runBody, smallPolicy } from "./support/policyFiles.ts";
 
-const DAY_MS = 86_400_000;
 /** Returns the time after a number of days, with full minutes, so that texts show no seconds. */
 const inDays = (days: number) => {
-  const minutes = Math.floor((Date.now() + days * DAY_MS) / 60_000);
+  const minutes = Math.floor((Date.now() + days * DAY) / 60_000);
   return new Date(minutes * 60_000).toISOString();
 };
 const displayed = (time: string) => `${time.slice(0, 16).replace("T", " ")} UTC`;

@@ -7,6 +7,7 @@ import type { Device } from "../../provider/service/listings.ts";
 import { SOURCE } from "../../provider/terraform/source.ts";
 import { otherDevices } from "../../provider/verify/verifyNamespace.ts";
 import { PermissionError, TransportError } from "../../sdk/index.ts";
+import { HOUR } from "../../sdk/times.ts";
 import { makeDataDir } from "../support/dataFolder.ts";
 import { gatehouse, type Stack } from "../support/gatehouse.ts";
 import { policyEnv, publicKey } from "../support/policy.ts";
@@ -19,7 +20,6 @@ import { startSparseService } from "../support/sparseService.ts";
 import { admitLogin, beginSession, type PolicyWorld, startPolicyWorld } from "./support.ts";
 
 const CLOCK = new URL("../support/movedClock.ts", import.meta.url).href;
-const HOUR = 3_600_000;
 
 describe("on this project's server", () => {
   let world: PolicyWorld;

@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { expect } from "vitest";
+import { MINUTE } from "../../sdk/times.ts";
 import { PolicyProgram } from "./policyProgram.ts";
 import { newKey, spawnSsh, ssh } from "./sshFleet.ts";
 
@@ -19,8 +20,6 @@ interface ExpiryService {
   /** Moves the clock ahead, by the given number of milliseconds from the real time. */
   moveClock(ahead: number): Promise<void>;
 }
-
-const MINUTE = 60_000;
 
 /**
  * Declares a key with an end, reviews and applies it, logs in on each instance, lets the key expire while the sessions

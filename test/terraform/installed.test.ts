@@ -5,6 +5,7 @@ import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { packageVersion } from "../../provider/packageFile.ts";
 import { SOURCE, TERRAFORM_CLIS } from "../../provider/terraform/source.ts";
+import { MINUTE } from "../../sdk/times.ts";
 import { sshKeyLine } from "../provider/support/programs.ts";
 import { environmentWithout } from "../support/command.ts";
 import { type Fleet, startFleet } from "../support/fleet.ts";
@@ -12,7 +13,6 @@ import { testFolder } from "../support/folder.ts";
 import { gatehouse } from "../support/gatehouse.ts";
 import { hasTerraform, hasTofu, LABEL, RootModule, TOFU_LABEL } from "./support/terraform.ts";
 
-const MINUTE = 60_000;
 const ROOT = join(import.meta.dirname, "..", "..");
 const SESSION_TOKEN = `\${ephemeral.gatehouse_session_token.here.token}`;
 const JSON_WEB_TOKEN = /eyJ[\w-]+\.[\w-]+\.[\w-]+/;

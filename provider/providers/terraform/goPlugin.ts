@@ -2,6 +2,7 @@ import { webcrypto } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { DAY } from "@gatehouse-access/sdk/times";
 import grpc from "@grpc/grpc-js";
 import { pluginServices } from "./protocol.ts";
 
@@ -143,11 +144,10 @@ async function selfSigned(): Promise<{ key: string; certificate: string; der: Bu
   const algorithm = { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" };
   const keys = await webcrypto.subtle.generateKey(algorithm, true, ["sign", "verify"]);
   const { KeyUsageFlags: usage, ExtendedKeyUsage: extended } = x509;
-  const day = 86_400_000;
   const certificate = await x509.X509CertificateGenerator.createSelfSigned({
     name: "CN=localhost",
-    notBefore: new Date(Date.now() - day),
-    notAfter: new Date(Date.now() + 365 * day),
+    notBefore: new Date(Date.now() - DAY),
+    notAfter: new Date(Date.now() + 365 * DAY),
     signingAlgorithm: algorithm,
     keys,
     extensions: [

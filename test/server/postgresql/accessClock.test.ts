@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
+import { HOUR } from "../../../sdk/times.ts";
 import { AccessClock } from "../../../server/process/accessClock.ts";
 import { turnableTime, withSharedApp } from "../http/appOfTest.ts";
 
 const app = withSharedApp();
-const HOUR = 3_600_000;
 /** The maximum difference of two times that are read one after the other, in milliseconds. */
 const READ = 5000;
 

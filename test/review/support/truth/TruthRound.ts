@@ -8,6 +8,7 @@ import { matchers } from "../../../../provider/policyTests/matchers.ts";
 import { reviewPlan } from "../../../../provider/review/reviewPlan.ts";
 import type { Connection } from "../../../../provider/service/connection.ts";
 import { Access, type NamespacePolicy } from "../../../../sdk/policy/index.ts";
+import { HOUR } from "../../../../sdk/times.ts";
 import { Choices } from "../../../support/walk.ts";
 import { differences, type Evaluated, laterDifferences, requireAsked, type Stated } from "./compare.ts";
 import { ManualChanges, resetNamespace } from "./manual.ts";
@@ -65,7 +66,6 @@ export const newCounts = (): Counts => ({
 });
 
 const QUERIES = 20;
-const HOUR = 3_600_000;
 const page = { query: { perPage: 100 } } as const;
 
 /** The exception for the administrator, whom no program declares. */

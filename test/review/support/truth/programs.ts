@@ -1,3 +1,4 @@
+import { HOUR } from "../../../../sdk/times.ts";
 import { keyData } from "../../../support/policy.ts";
 import type { Choices } from "../../../support/walk.ts";
 import { AUDIENCE, emailOf, JOBS, macOf, USERS } from "./TruthService.ts";
@@ -31,8 +32,6 @@ const from =
   <T>(...values: readonly T[]) =>
   (choices: Choices): T =>
     choices.of(values);
-
-const HOUR = 3_600_000;
 
 /** Returns no end, or an end within some days. */
 const randomEnd = (choices: Choices) =>
