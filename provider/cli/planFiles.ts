@@ -9,7 +9,7 @@ import type { ReviewedPlan } from "../review/reviewPlan.ts";
 import type { Connection } from "../service/connection.ts";
 import { printable } from "../words.ts";
 import type { Io } from "./commandOutput.ts";
-import { type ConfigurationFlags, configurationOf, type TerraformFlags } from "./flags.ts";
+import { type ConfigurationFlags, configurationOf } from "./flags.ts";
 import { withConnection } from "./service.ts";
 
 /**
@@ -19,8 +19,7 @@ import { withConnection } from "./service.ts";
  */
 export async function readTerraform(io: Io, folder: string, file: string): Promise<TerraformPlan> {
   const { readTerraformPlan } = await import("../plan/terraform/readTerraformPlan.ts");
-  const { isInPlan, isSettingAlone } = await import("../plan/terraform/providerUrls.ts");
-  const { ignoredChangesIn } = await import("../plan/terraform/ignoredChanges.ts");
+  const { configurationFacts } = await import("../plan/terraform/configurationFacts.ts");
   const { namedProject, workspaceIn } = await import("../terraform/workspace.ts");
   // If the folder does not exist, later steps would find neither policy tests nor access.ignore, and would continue
   // without them. This check reports the missing folder.
@@ -33,9 +32,7 @@ export async function readTerraform(io: Io, folder: string, file: string): Promi
     name: isStdin ? "the standard input" : file,
     workspace: workspaceIn(folder, io.env),
     isProjectNamed: namedProject(undefined, io.env) !== undefined,
-    isSettingAlone: (key, setting, variable) => isSettingAlone(folder, key, setting, variable),
-    ignoredChanges: ignoredChangesIn(folder),
-    isInPlan: (variable) => isInPlan(folder, variable),
+    ...configurationFacts(folder),
   });
 }
 
@@ -43,7 +40,7 @@ export async function readTerraform(io: Io, folder: string, file: string): Promi
 export async function planOrConfiguration(
   io: Io,
   folder: string,
-  flags: TerraformFlags & ConfigurationFlags,
+  flags: ConfigurationFlags & { readonly terraform?: string },
 ): Promise<{ terraform?: TerraformPlan; configuration: ReadonlyMap<string, string> }> {
   if (flags.terraform === undefined) return { configuration: await configurationOf(io, folder, flags) };
   const terraform = await readTerraform(io, folder, flags.terraform);

@@ -320,6 +320,14 @@ export const providerMutants: readonly Mutant[] = mutantsOf({
         '[-Object.values((after ?? before)?.provider ?? {}).some((value) => holds(value, "[secret]"))-]{+before === after+};',
     },
   },
+  "provider/plan/terraform/configurationFacts.ts": {
+    "test/terraform/providerUrls.test.ts": {
+      "An expression with more than a variable has an unknown value.":
+        "return values.length > 0[- && values.every(isVariable)-];",
+      "An ephemeral variable has an unknown value.":
+        "return declarations.length > 0[- && declarations.every(isKept)-];",
+    },
+  },
   "provider/plan/steps.ts": {
     "test/review/onService.test.ts": {
       "A resource of another service is not evaluated (onService).":

@@ -1,7 +1,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { ignoredChangesIn } from "../../provider/plan/terraform/ignoredChanges.ts";
+import { configurationFacts } from "../../provider/plan/terraform/configurationFacts.ts";
 import { testFolder } from "../support/folder.ts";
 
 const block = (list?: string) => {
@@ -13,10 +13,10 @@ const json = (lifecycle?: object) =>
   JSON.stringify({ resource: { gatehouse_public_key: { ana: { username: "^ana$", lifecycle } } } });
 
 /** Returns the ignored paths of the key `ana` in a folder with these files. */
-function ignored(files: Readonly<Record<string, string>>): string[] {
+function ignored(files: Readonly<Record<string, string>>): readonly string[] {
   const folder = testFolder();
   for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text);
-  return ignoredChangesIn(folder)("gatehouse_public_key.ana");
+  return configurationFacts(folder).ignoredChanges("gatehouse_public_key.ana");
 }
 
 describe("the ignored changes of a resource", () => {

@@ -2,7 +2,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { onService, stepsOf } from "../../provider/plan/steps.ts";
-import { isSettingAlone } from "../../provider/plan/terraform/providerUrls.ts";
+import { configurationFacts } from "../../provider/plan/terraform/configurationFacts.ts";
 import { readTerraformPlan } from "../../provider/plan/terraform/readTerraformPlan.ts";
 import { SOURCE } from "../../provider/terraform/source.ts";
 import { workspaceIn } from "../../provider/terraform/workspace.ts";
@@ -86,7 +86,8 @@ function read({ blocks, resources, files = "" }: TestPlan) {
     workspace: workspaceIn(folder, {}),
     isInPlan: () => true,
     isSettingAlone: (key: string, setting: string, variable: string) =>
-      setting === "url" || (setting === "tenant" && isSettingAlone(folder, key, setting, variable)),
+      setting === "url" ||
+      (setting === "tenant" && configurationFacts(folder).isSettingAlone(key, setting, variable)),
   };
   const { plan: result, settings, notEvaluated } = readTerraformPlan(JSON.stringify(plan), origin);
   const local = onService(result, URL).plan;

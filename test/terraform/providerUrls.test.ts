@@ -1,7 +1,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { isInPlan, isSettingAlone } from "../../provider/plan/terraform/providerUrls.ts";
+import { configurationFacts } from "../../provider/plan/terraform/configurationFacts.ts";
 import { readTerraformPlan } from "../../provider/plan/terraform/readTerraformPlan.ts";
 import { SOURCE } from "../../provider/terraform/source.ts";
 import { workspaceIn } from "../../provider/terraform/workspace.ts";
@@ -19,7 +19,7 @@ function folderOf(files: Files): string {
 
 /** True if the provider block `gatehouse` in these files sets its url to exactly `var.url`. */
 const isAlone = (files: Files, key = "gatehouse"): boolean =>
-  isSettingAlone(folderOf(files), key, "url", "url");
+  configurationFacts(folderOf(files)).isSettingAlone(key, "url", "url");
 
 const ALONE = 'provider "gatehouse" {\n  url = var.url\n}\n';
 const OTHER = `"\${var.url}/other"`;
@@ -77,6 +77,15 @@ describe("the url of a provider block", () => {
     expect(isAlone(both, "gatehouse.second")).toBe(true);
   });
 
+  it("has names with letters of any script", () => {
+    const text = `provider "größe" {\n  alias = "东"\n  url = var.größe\n}\nvariable "größe" {}\n`;
+    const facts = configurationFacts(folderOf(text));
+    expect(facts.isSettingAlone("größe.东", "url", "größe")).toBe(true);
+    expect(facts.isSettingAlone("gr", "url", "größe")).toBe(false);
+    expect(facts.isInPlan("größe")).toBe(true);
+    expect(facts.isInPlan("gr")).toBe(false);
+  });
+
   it("is read from all files that set it, including files of OpenTofu", () => {
     expect(isAlone({ "main.tofu": ALONE })).toBe(true);
     expect(isAlone({ "main.tf": ALONE, "main.tofu": NOT_ALONE })).toBe(false);
@@ -87,7 +96,7 @@ describe("the url of a provider block", () => {
 
   it("is an error if the folder does not exist", () => {
     const folder = join(testFolder(), "none");
-    expect(() => isSettingAlone(folder, "gatehouse", "url", "url")).toThrow(
+    expect(() => configurationFacts(folder).isSettingAlone("gatehouse", "url", "url")).toThrow(
       expect.objectContaining({
         code: "plan_file",
         message: `Cannot read ${folder}: it does not exist. Correct the path.`,
@@ -97,7 +106,7 @@ describe("the url of a provider block", () => {
 });
 
 describe("the value of a variable", () => {
-  const isKnown = (files: Files) => isInPlan(folderOf(files), "url");
+  const isKnown = (files: Files) => configurationFacts(folderOf(files)).isInPlan("url");
   const json = (body: unknown, name = "url") => JSON.stringify({ variable: { [name]: body } });
 
   it.each<[string, Files]>([
@@ -190,6 +199,7 @@ describe("a provider block of a plan", () => {
     const known = { settings: { "gatehouse:url": URL }, notEvaluated: [] };
     expect(read({ url: { constant_value: URL } }, {})).toEqual(known);
     expect(read({ url: variable("url") }, { url: URL })).toEqual(known);
+    expect(read({ url: variable("größe") }, { größe: URL })).toEqual(known);
     // Plans have this form if the configuration is written in JSON.
     expect(read({ url: { constant_value: `\${var.url}` } }, {})).toEqual(unknown);
     expect(read({ url: { constant_value: `\${var.url}`, ...variable("url") } }, { url: URL })).toEqual(known);

@@ -2,10 +2,11 @@ import { isDeepStrictEqual } from "node:util";
 import { EngineError } from "../../engine/index.ts";
 import { hasUnknown } from "../../model/values.ts";
 import type { Attribute } from "../../terraform/attributes.ts";
-import { isOwnSource } from "../../terraform/source.ts";
 import { fromTerraform, hasType, type Row } from "../../terraform/types.ts";
 import { firstOf } from "../../words.ts";
+import { isOurs } from "./evaluatedResources.ts";
 import {
+  type Blocks,
   type ConfiguredResource,
   configuredResources,
   objectKey,
@@ -13,6 +14,7 @@ import {
   type ResourceChange,
   type StateResource,
   stateResources,
+  titleOf,
   withoutKeys,
 } from "./planJson.ts";
 import { hasMark, kinds, markedRow } from "./planReader.ts";
@@ -52,11 +54,6 @@ export function requireConsistent(json: PlanJson, changes: readonly ResourceChan
 const titled = (change: ResourceChange, problems: readonly string[]): string[] =>
   problems.map((problem) => `${titleOf(change)}: ${problem}`);
 
-const titleOf = (object: ResourceChange | StateResource): string => {
-  const deposed = "change" in object ? object.deposed : object.deposed_key;
-  return deposed === undefined ? object.address : `${object.address} (deposed ${deposed})`;
-};
-
 /** Reports objects that a part of the plan lists twice. */
 function repeated(json: PlanJson): string[] {
   const lists = {
@@ -93,9 +90,6 @@ const plannedResources = (json: PlanJson): StateResource[] => stateResources(jso
 
 const priorResources = (json: PlanJson): StateResource[] =>
   stateResources(json.prior_state?.values?.root_module);
-
-/** The resource blocks of a configuration, by address without keys. */
-type Blocks = ReadonlyMap<string, ConfiguredResource>;
 
 function problemsOf(json: PlanJson, resource: ResourceChange, blocks: Blocks): string[] {
   const shape = shapeProblem(resource.change);
@@ -318,82 +312,4 @@ function differing(
   return [...new Set([...Object.keys(row), ...Object.keys(other)])]
     .filter((name) => !isSame(row[name] ?? null, other[name] ?? null))
     .map((name) => `${title}: ${name} differs between ${here} and ${there}`);
-}
-
-/** The lists of actions of a managed resource that Terraform and OpenTofu write. */
-const ACTIONS: ReadonlySet<string> = new Set([
-  "no-op",
-  "create",
-  "update",
-  "delete",
-  "delete,create",
-  "create,delete",
-  "forget",
-  "create,forget",
-  "forget,create",
-]);
-
-/** The lists of actions of a data source. */
-const DATA_ACTIONS: ReadonlySet<string> = new Set(["read", "no-op"]);
-
-const hasKnownAction = ({ mode, change }: ResourceChange): boolean =>
-  (mode === "data" ? DATA_ACTIONS : ACTIONS).has(change.actions.join());
-
-/** True for a change of a resource that this version can evaluate: it knows the mode, the type and the action. */
-export const canEvaluate = (change: ResourceChange): boolean =>
-  change.mode === "managed" && kinds.has(change.type) && hasKnownAction(change);
-
-/** The prefix of the types of this provider's resources. */
-const PREFIX = "gatehouse_";
-
-/** True for a resource of this provider: by its provider, by its type, or by the provider block in the configuration. */
-function isOurs(
-  json: PlanJson,
-  blocks: Blocks,
-  { address, type, provider_name: source }: ResourceChange | StateResource,
-): boolean {
-  if (type.startsWith(PREFIX) || (source !== undefined && isOwnSource(source))) return true;
-  const key = blocks.get(withoutKeys(address))?.provider_config_key;
-  return key !== undefined && isOwnBlock(json, key);
-}
-
-/**
- * Reports the resources of this provider that this version cannot evaluate, since it does not know their type, their mode
- * or their action, as sentences. Also reports resources that a partial plan omits although the configuration no longer
- * contains them, so that an apply without `-target` would delete them.
- * @param omitted the {@link omittedResources}
- */
-export function notKnown(json: PlanJson, omitted: readonly ResourceChange[]): string[] {
-  const blocks = configuredResources(json);
-  const own = (changes: readonly ResourceChange[]) =>
-    changes.filter((change) => isOurs(json, blocks, change));
-  const isPlanned = json.resource_changes.length > 0;
-  return [
-    ...own([...json.resource_changes, ...omitted]).flatMap((change) => {
-      const what = unknownPart(change);
-      return what === undefined ? [] : [`${titleOf(change)}: not evaluated, since ${what}`];
-    }),
-    ...(isPlanned ? own(omitted) : [])
-      .filter(({ address }) => !blocks.has(withoutKeys(address)))
-      .map(
-        (change) =>
-          `${titleOf(change)}: not evaluated, since neither the changes of the plan nor the configuration contain it; create the plan without -target and -exclude`,
-      ),
-  ];
-}
-
-/** Returns the types of this provider among the deferred changes. */
-export const isOwnType = (type: string): boolean => kinds.has(type) || type.startsWith(PREFIX);
-
-function unknownPart(change: ResourceChange): string | undefined {
-  const { mode, type } = change;
-  const remedy = "update gatehouse, or create the plan again";
-  if (mode !== "managed" && mode !== "data")
-    return `this version does not know the mode ${JSON.stringify(mode)}; ${remedy}`;
-  if (mode === "managed" && !kinds.has(type))
-    return `this version does not know the resource type ${type}; ${remedy}`;
-  if (hasKnownAction(change)) return undefined;
-  const { actions } = change.change;
-  if (actions.length === 0) return "its change has no action; create the plan again";
-  return `this version does not know the action ${actions.join(" and ")}; ${remedy}`;
 }

@@ -217,17 +217,29 @@ export const stateResources = (module: StateModule | undefined): StateResource[]
   module ? [...module.resources, ...module.child_modules.flatMap(stateResources)] : [];
 
 /** Identifies an object of a plan: the address, and the key of an object that a replacement has not deleted yet. */
-export const objectKey = (object: ResourceChange | StateResource): string => {
-  const deposed = "change" in object ? object.deposed : object.deposed_key;
-  return `${object.address} ${deposed ?? ""}`;
+export const objectKey = (object: ResourceChange | StateResource): string =>
+  `${object.address} ${deposedKey(object) ?? ""}`;
+
+/** The name of an object in messages. */
+export const titleOf = (object: ResourceChange | StateResource): string => {
+  const deposed = deposedKey(object);
+  return deposed === undefined ? object.address : `${object.address} (deposed ${deposed})`;
 };
+
+function deposedKey(object: ResourceChange | StateResource): string | undefined {
+  const key = "change" in object ? object.deposed : object.deposed_key;
+  return typeof key === "string" ? key : undefined;
+}
 
 /** An address without keys: `module.a["x"].gatehouse_tag.b[0]` becomes `module.a.gatehouse_tag.b`. */
 export const withoutKeys = (address: string): string =>
   address.replaceAll(/\[(?:\d+|"(?:[^"\\]|\\.)*")\]/g, "");
 
-/** The resources of a configuration, by address without the keys of `count` and `for_each`. */
-export const configuredResources = (json: PlanJson): ReadonlyMap<string, ConfiguredResource> =>
+/** The resource blocks of a configuration, by address without the keys of `count` and `for_each`. */
+export type Blocks = ReadonlyMap<string, ConfiguredResource>;
+
+/** Returns the resource blocks of a plan's configuration. */
+export const configuredResources = (json: PlanJson): Blocks =>
   new Map(configuredIn(json.configuration.root_module, ""));
 
 function configuredIn(

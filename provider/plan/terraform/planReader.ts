@@ -27,6 +27,7 @@ import {
 } from "../../terraform/types.ts";
 import type { Workspace } from "../../terraform/workspace.ts";
 import type { Values } from "../../values.ts";
+import type { ConfigurationFacts } from "./configurationFacts.ts";
 import {
   type ConfiguredResource,
   configuredResources,
@@ -36,13 +37,7 @@ import {
   type ResourceChange,
   withoutKeys,
 } from "./planJson.ts";
-import {
-  type ConfigurationFacts,
-  expressionValue,
-  isOwnBlock,
-  ProviderBlocks,
-  type ResourceTenant,
-} from "./providerBlocks.ts";
+import { expressionValue, isOwnBlock, ProviderBlocks, type ResourceTenant } from "./providerBlocks.ts";
 
 /** The resource types of this provider, by their names in Terraform. */
 export const kinds = new Map(
@@ -155,7 +150,8 @@ export class PlanReader {
   /** The URN of the resource of this provider to which a reference in the resource with this address refers. */
   #referenced(reference: string, address: string): string | undefined {
     const module = /^(?:module\.[^.]+\.)*/.exec(address)?.[0] ?? "";
-    const [, referenced, own] = /^((\w+)\.[\w-]+(?:\[(?:\d+|"[^"\\]*")\])?)(?:\.|$)/.exec(reference) ?? [];
+    const [, referenced, own] =
+      /^((\w+)\.[\p{ID_Continue}-]+(?:\[(?:\d+|"[^"\\]*")\])?)(?:\.|$)/u.exec(reference) ?? [];
     const isOwnKind = referenced !== undefined && own !== undefined && kinds.has(own);
     return isOwnKind ? this.#named(module + referenced, own).urn : undefined;
   }

@@ -4,6 +4,7 @@ import { UNKNOWN } from "../../engineMarks.ts";
 import { CREDENTIAL_SETTINGS } from "../../service/newConnection.ts";
 import { isOwnSource } from "../../terraform/source.ts";
 import { terraformName } from "../../terraform/types.ts";
+import type { ConfigurationFacts } from "./configurationFacts.ts";
 import { type ConfiguredResource, expression, type PlanJson } from "./planJson.ts";
 
 /** The prefix of resource types. Terraform uses this prefix as the default local name of the provider. */
@@ -45,20 +46,6 @@ export interface ResourceTenant {
   readonly tenant: unknown;
   /** True if the value is planned. False if the plan omits the resource, so that the value is the one in the state. */
   readonly isPlanned: boolean;
-}
-
-/** Facts about a root module that the files of the module contain and the plan does not contain. */
-export interface ConfigurationFacts {
-  /** True if the provider block with this key sets a setting, such as `url`, to exactly this variable. */
-  readonly isSettingAlone: (key: string, setting: Name, variable: string) => boolean;
-  /**
-   * Returns the attribute paths in `ignore_changes` of the resource with this address (without keys), and `all` for all
-   * attributes. A plan does not contain them.
-   * @default none
-   */
-  readonly ignoredChanges?: (address: string) => readonly string[];
-  /** True if the plan contains the value that Terraform used for this variable when it created the plan. */
-  readonly isInPlan: (variable: string) => boolean;
 }
 
 /** The provider blocks of a plan: their services and namespaces, if the plan contains them. */
@@ -263,7 +250,8 @@ export function expressionValue(
   // For a configuration in JSON syntax, a plan contains templates such as `${var.url}` as constants.
   const isTemplate = typeof constant === "string" && /[$%]\{/.test(constant);
   if (constant !== undefined && !isTemplate) return constant;
-  const [, name] = (references.length === 1 && /^var\.([\w-]+)$/.exec(references[0] ?? "")) || [];
+  const [, name] =
+    (references.length === 1 && /^var\.([\p{ID_Continue}-]+)$/u.exec(references[0] ?? "")) || [];
   const variable = name === undefined ? undefined : variableOf(name);
   if (name === undefined || variable?.value === undefined) return UNKNOWN;
   const isVariable = isTemplate ? constant === `\${var.${name}}` : isAlone(name);

@@ -1,9 +1,9 @@
 import { type Result, type StateResource, type Step, summarize } from "../../engine/index.ts";
-import { isOwnSource } from "../../terraform/source.ts";
 import type { Workspace } from "../../terraform/workspace.ts";
+import { evaluatedChanges, notEvaluated } from "./evaluatedResources.ts";
 import { type ComparedPlan, compareWithLive, type ReadLive } from "./livePlan.ts";
-import { canEvaluate, isOwnType, notKnown, requireConsistent } from "./planConsistency.ts";
-import { isPartial, omittedResources, type PlanJson, parsePlan, type ResourceChange } from "./planJson.ts";
+import { requireConsistent } from "./planConsistency.ts";
+import { isPartial, omittedResources, parsePlan } from "./planJson.ts";
 import { type PlannedWork, workOf } from "./plannedWork.ts";
 import { kinds, type PlanOrigin, PlanReader } from "./planReader.ts";
 
@@ -51,8 +51,7 @@ export function readTerraformPlan(text: string, origin: PlanOrigin): TerraformPl
   const { name, isProjectNamed = false } = origin;
   const json = parsePlan(text, name);
   const omitted = omittedResources(json);
-  const ofKinds = [...json.resource_changes, ...omitted].filter(canEvaluate);
-  const changes = ofKinds.filter(isOwn);
+  const changes = evaluatedChanges(json, omitted);
   requireConsistent(json, changes, name);
   const reader = new PlanReader(json, changes, origin);
   const { place } = reader;
@@ -64,12 +63,7 @@ export function readTerraformPlan(text: string, origin: PlanOrigin): TerraformPl
     settings,
     ...reader.blocks.named(),
     isProjectNamed: isProjectNamed || settings.has("gatehouse:project"),
-    notEvaluated: [
-      ...incomplete(json),
-      ...notKnown(json, omitted),
-      ...ofOthers(ofKinds),
-      ...reader.blocks.notEvaluated(),
-    ],
+    notEvaluated: [...notEvaluated(json, omitted), ...reader.blocks.notEvaluated()],
     notes: isPartial(json) ? [PARTIAL] : [],
     async compareWithLive(service, read) {
       const { steps: fromLive, drift, ...compared } = await compareWithLive(reader, changes, service, read);
@@ -82,30 +76,6 @@ export function readTerraformPlan(text: string, origin: PlanOrigin): TerraformPl
 
 const PARTIAL =
   "the plan covers only a part of the configuration, as with -target or -exclude; it may omit changes that are not applied yet";
-
-const isOwn = ({ provider_name: source }: ResourceChange): boolean =>
-  source === undefined || isOwnSource(source);
-
-/** Reports resources that have a type of this provider, but belong to another provider. */
-const ofOthers = (changes: readonly ResourceChange[]): string[] =>
-  changes
-    .filter((change) => !isOwn(change))
-    .map(
-      ({ address, provider_name: source }) =>
-        `${address}: not evaluated, since it belongs to the provider ${source}`,
-    );
-
-/** Reports a plan whose run failed, and changes that are deferred to a later plan. */
-function incomplete({ errored, deferred_changes: deferred }: PlanJson): string[] {
-  const own = deferred.filter(({ resource_change: { type } }) => isOwnType(type));
-  return [
-    ...(errored ? ["the plan is incomplete, since its run failed"] : []),
-    ...own.map(
-      ({ reason, resource_change: { address } }) =>
-        `${address}: not evaluated, since its change is deferred to a later plan${reason === undefined ? "" : ` (${reason})`}`,
-    ),
-  ];
-}
 
 function resultOf(command: "preview" | "drift", place: Workspace, steps: readonly Step[]): Result {
   const planned = command === "preview";
