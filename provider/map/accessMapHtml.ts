@@ -109,29 +109,42 @@ const icons = () =>
 const SIGNS = { gained: "+", lost: "−", kept: "=" };
 
 const card = (change: keyof typeof SIGNS) =>
-  `<div class="card ${change}"><span class="sign" aria-hidden="true">${SIGNS[change]}</span>` +
-  `<div><strong id="card-${change}"></strong><span id="card-${change}-on"></span></div></div>`;
+  `<div class="card"><span class="change ${change}" aria-hidden="true">${SIGNS[change]}</span>` +
+  `<strong id="card-${change}"></strong><span class="quiet" id="card-${change}-on"></span></div>`;
+
+const labeled = (label: string, control: string, more = "") =>
+  `<label class="quiet"${more}>${label}${control}</label>`;
 
 const typed = (id: string, label: string, list: string, more = "") =>
-  `<label${more}><span>${label}</span><input id="filter-${id}" list="${list}" autocomplete="off" placeholder="any">` +
-  `</label><datalist id="${list}"></datalist>`;
+  labeled(label, `<input id="filter-${id}" list="${list}" autocomplete="off" placeholder="any">`, more) +
+  `<datalist id="${list}"></datalist>`;
 
-const choice = (value: string, label: string, checked = "") =>
-  `<label class="choice"><input type="radio" name="change" value="${value}"${checked}><span>${label}</span></label>`;
+const chosen = (id: string, label: string, options: string, more = "") =>
+  labeled(label, `<select id="filter-${id}">${options}</select>`, more);
+
+const ANY = '<option value="">any</option>';
+
+/** The choices of the filter for changes, by value. */
+const CHANGES = { all: "All", changed: "Changed", gained: "+ Gained", lost: "− Lost", kept: "= Kept" };
+
+const changes = () =>
+  Object.entries(CHANGES)
+    .map(([value, text]) => `<option value="${value}">${text}</option>`)
+    .join("");
 
 const column = (
   id: string,
   label: string,
   numbers: string,
   hint: string,
-) => `<section class="column" aria-labelledby="${id}-head">
-<div class="column-head"><h2 id="${id}-head">${label}</h2><span>${numbers}</span></div>
+) => `<section class="pane" aria-labelledby="${id}-head">
+<div class="pane-head"><h2 id="${id}-head">${label}</h2><small class="quiet">${numbers}</small></div>
 <ul class="tree" id="${id}" role="tree" aria-labelledby="${id}-head" aria-describedby="keys-help"></ul>
-<p class="none" id="${id}-none" hidden>${hint}</p>
+<p class="none quiet" id="${id}-none" hidden>${hint}</p>
 </section>`;
 
 const legendLine = (change: string, path: string, text: string, more = "") =>
-  `<li${more}><svg class="sample" viewBox="0 0 48 16" aria-hidden="true"><path class="link ${change} plain" d="M0,8H48"/>${path}</svg>${text}</li>`;
+  `<li${more}><svg width="48" height="16" aria-hidden="true"><path class="link ${change}" d="M0,8H48"/>${path}</svg>${text}</li>`;
 
 const mark = (change: string, path: string) =>
   `<g class="mark ${change}" transform="translate(24,8)"><circle r="7"/><path d="${path}"/></g>`;
@@ -156,30 +169,30 @@ function pageBody({ subject, times }: AccessMapData): string {
   const { noun, searched, column: subjects, ofKeys, ofUsers } = SUBJECTS[subject];
   return `<body>
 <a class="skip" href="#map">Skip to the map</a>
-<svg class="defs" aria-hidden="true">${icons()}</svg>
+<svg hidden>${icons()}</svg>
 <header>
-<div class="head"><svg class="logo" viewBox="0 0 32 32" aria-hidden="true"><path class="shield" d="M16 2 28 6.5v8.7c0 7-4.8 12.3-12 14.8C8.8 27.5 4 22.2 4 15.2V6.5Z"/><path class="bars" d="M10.5 22v-9.5a5.5 5.5 0 0 1 11 0V22M16 7.2V22M10.5 16h11"/></svg>
-<div><p class="product">Gatehouse access map</p><h1 id="title"></h1></div>
+<div class="head"><svg class="logo" width="44" height="44" viewBox="0 0 32 32" aria-hidden="true"><path d="M16 2 28 6.5v8.7c0 7-4.8 12.3-12 14.8C8.8 27.5 4 22.2 4 15.2V6.5Z"/><path class="bars" d="M10.5 22v-9.5a5.5 5.5 0 0 1 11 0V22M16 7.2V22M10.5 16h11"/></svg>
+<div><p class="quiet">Gatehouse access map</p><h1 id="title"></h1></div>
 <button type="button" id="theme">Dark theme</button></div>
 <dl id="facts"></dl>
-<p id="evaluated"></p>
+<p class="quiet" id="evaluated"></p>
 </header>
 <noscript><p>This page needs JavaScript. Enable JavaScript in the browser.</p></noscript>
 <main>
 <section class="cards" aria-label="Summary">${card("gained")}${card("lost")}${card("kept")}</section>
 <form id="filters" role="search" aria-label="Filters" autocomplete="off">
-<label class="wide"><span>Search</span><input id="filter-text" type="search" autocomplete="off" placeholder="${searched}, device or tag"></label>
+${labeled("Search", `<input id="filter-text" type="search" autocomplete="off" placeholder="${searched}, device or tag">`)}
 ${typed("person", "Person", "people", ofKeys)}
 ${typed("key", noun, "key-names")}
 ${typed("device", "Device", "device-names")}
 ${typed("tag", "Tag", "tags")}
-<label><span>Login</span><select id="filter-login"><option value="">any</option></select></label>
-<label${times.length > 1 ? "" : " hidden"}><span>Time</span><select id="filter-time"><option value="" id="filter-time-first"></option></select></label>
-<label${ofUsers}><span>Condition</span><select id="filter-condition"><option value="">any</option></select></label>
-<fieldset><legend>Access</legend>${choice("all", "All", " checked")}${choice("changed", "Changed")}${choice("gained", "+ Gained")}${choice("lost", "− Lost")}${choice("kept", "= Kept")}</fieldset>
+${chosen("login", "Login", ANY)}
+${chosen("time", "Time", '<option value="" id="filter-time-first"></option>', times.length > 1 ? "" : " hidden")}
+${chosen("condition", "Condition", ANY, ofUsers)}
+${chosen("change", "Access", changes())}
 <button type="reset">Clear</button>
 </form>
-<div class="bar"><p id="status" role="status"></p>
+<div class="bar"><p class="quiet" id="status" role="status"></p>
 <ul class="legend" aria-label="Legend">
 ${legendLine("gained", mark("gained", "M-3.5,0H3.5M0,-3.5V3.5"), "gained")}
 ${legendLine("lost", mark("lost", "M-3.5,0H3.5"), "lost")}
@@ -189,15 +202,15 @@ ${legendLine("kept conditional", "", "with a condition", ofUsers)}
 <div class="stage" id="stage">
 <div class="map" id="map" tabindex="-1">
 ${column("keys", subjects, "+ − devices", `No ${subject} matches the filters.`)}
-<div class="middle" aria-hidden="true"><svg id="links"><g id="paths"></g><g id="marks"></g></svg></div>
+<div class="pane" aria-hidden="true"><div class="pane-head"></div><svg id="links"><g id="paths"></g><g id="marks"></g></svg></div>
 ${column("devices", "Devices by tag", `+ − ${subject}s`, "No device matches the filters.")}
 </div>
-<aside class="details" id="details" aria-labelledby="details-title">
-<div class="details-head"><h2><bdi id="details-title"></bdi></h2><button type="button" id="details-close" hidden>Close</button></div>
+<aside class="details pane" id="details" aria-labelledby="details-title">
+<div class="pane-head"><h2><bdi id="details-title"></bdi></h2><button type="button" id="details-close" hidden>Close</button></div>
 <div id="details-body"></div>
 </aside>
 </div>
-<p class="help" id="keys-help">Press Tab to switch lists, and Up or Down to move within a list. Press Right to open a
+<p class="help quiet" id="keys-help">Press Tab to switch lists, and Up or Down to move within a list. Press Right to open a
 group or to go to the first device of a ${subject}, and Left to go back. Press Enter to select, and Escape to clear the
 selection.</p>
 <section class="list" aria-labelledby="list-head">

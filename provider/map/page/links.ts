@@ -7,7 +7,7 @@ const APART: Readonly<Record<Change, number>> = { gained: -9, lost: 9, kept: 0 }
 /** Drawing order of changes. The change with the most saturated color comes last, on top of the other changes. */
 const DRAWN = ["kept", "lost", "gained"] as const;
 
-type Weight = "faint" | "plain" | "strong";
+type Weight = "faint" | "plain";
 
 const picture = byId("links") as HTMLElement & SVGSVGElement;
 const curve = d3.linkHorizontal();
@@ -62,7 +62,7 @@ function visibleEnds(side: Side, count: number, height: number): End[] {
 
 function weightOf({ selected }: Shown, chosen: ReadonlySet<number>, key: number, device: number): Weight {
   if (!selected) return "plain";
-  return chosen.has(selected.side === "keys" ? key : device) ? "strong" : "faint";
+  return chosen.has(selected.side === "keys" ? key : device) ? "plain" : "faint";
 }
 
 interface Mark {
@@ -72,7 +72,7 @@ interface Mark {
 }
 
 function put(paths: ReadonlyMap<string, ReadonlySet<string>>, marks: readonly Mark[]): void {
-  const kinds = (["faint", "plain", "strong"] as const).flatMap((weight) =>
+  const kinds = (["faint", "plain"] as const).flatMap((weight) =>
     DRAWN.flatMap((change) => [`${change} ${weight}`, `${change} ${weight} conditional`]),
   );
   d3.select(picture)

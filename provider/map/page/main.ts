@@ -69,11 +69,7 @@ const controls = Object.fromEntries(
 ) as Record<(typeof FILTERS)[number], HTMLInputElement | HTMLSelectElement>;
 const form = byId<HTMLFormElement>("filters");
 
-function filtersNow(): Filters {
-  const texts = Object.fromEntries(FILTERS.map((name) => [name, controls[name].value]));
-  const change = new FormData(form).get("change");
-  return { ...texts, change } as Filters;
-}
+const filtersNow = () => Object.fromEntries(FILTERS.map((name) => [name, controls[name].value])) as Filters;
 
 const opened = new Set<string>();
 let state = stateOf(viewOf(filtersNow()), undefined);
@@ -148,12 +144,13 @@ function filterSoon(): void {
 }
 
 function switchTheme(): void {
-  document.documentElement.dataset.theme = themeNow() === "dark" ? "light" : "dark";
+  root.style.colorScheme = themeNow() === "dark" ? "light" : "dark";
   labelTheme();
 }
 
 const prefersDark = matchMedia("(prefers-color-scheme: dark)");
-const themeNow = () => document.documentElement.dataset.theme ?? (prefersDark.matches ? "dark" : "light");
+const root = document.documentElement;
+const themeNow = () => root.style.colorScheme || (prefersDark.matches ? "dark" : "light");
 function labelTheme(): void {
   byId("theme").textContent = themeNow() === "dark" ? "Light theme" : "Dark theme";
 }

@@ -71,12 +71,10 @@ function keyTitle(index: number): string {
 /** Returns the beginning of a fingerprint, which is usually enough to distinguish keys. */
 const shortFingerprint = (text: string) => (text.length > 20 ? `${shown(text.slice(0, 19))}…` : shown(text));
 
-const FILTERS = ["text", "person", "key", "tag", "device", "login", "condition", "time"] as const;
+const FILTERS = ["text", "person", "key", "tag", "device", "login", "condition", "time", "change"] as const;
 
 /** The selected filters. Empty texts match everything. */
-type Filters = Readonly<Record<(typeof FILTERS)[number], string>> & {
-  readonly change: "all" | "changed" | Change;
-};
+type Filters = Readonly<Record<(typeof FILTERS)[number], string>>;
 
 interface View {
   readonly filtered: boolean;
@@ -110,7 +108,7 @@ const keyHasText = (index: number, text: string) =>
 const deviceHasText = (index: number, text: string) =>
   deviceMatches(index, { tag: text, device: "" }) || deviceMatches(index, { tag: "", device: text });
 
-const changeMatches = (edge: MapEdge, wanted: Filters["change"]) =>
+const changeMatches = (edge: MapEdge, wanted: string) =>
   wanted === "all" ||
   edge.change === wanted ||
   (wanted === "changed" && (edge.change !== "kept" || isAltered(edge)));

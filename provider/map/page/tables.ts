@@ -160,7 +160,7 @@ function drawOverview({ view }: Shown): void {
     return;
   }
   const hint = newElement("p", {
-    className: "hint",
+    className: "quiet",
     text: `Select a ${data.subject} or a device to see its details.`,
   });
   panel.replaceChildren(
@@ -248,7 +248,7 @@ function limited(
   const table = tableOf(caption, columns, edges.slice(0, DETAILS_MAX), reasons);
   if (edges.length <= DETAILS_MAX) return [table];
   const text = `Hidden: ${plural(edges.length - DETAILS_MAX, "more line")}. Use a filter to see hidden lines.`;
-  return [table, newElement("p", { className: "hint", text })];
+  return [table, newElement("p", { className: "quiet", text })];
 }
 
 /** Number of lines that the table shows at first, and that each press of the button adds. */
