@@ -10,7 +10,7 @@ import {
   sortedRows,
 } from "./pageSql.ts";
 import { type Condition, type ConditionGroup, checkCost, parseFilter } from "./parseFilter.ts";
-import { fieldOf, type Lead, type Table } from "./table.ts";
+import { fieldOf, type IndexLookup, type Table } from "./table.ts";
 
 /** Maximum number of matching rows with which a filter is evaluated by one query that finds, counts and sorts them. */
 const FEW = 1000;
@@ -136,9 +136,9 @@ async function filteredPage<Row>(all: Listing, groups: readonly ConditionGroup[]
   const meeting = (filter: readonly ConditionGroup[]) =>
     sql`(${visible}) AND ${filterSql(provider, table, filter)}`;
   const listing = { ...all, where: meeting(groups), counted: undefined };
-  const found = findLead(table, groups);
-  const lead = found && { ...found.lead, where: meeting(found.groups) };
-  const rows = await read<WithTotal<Row>>(listing, foundThenSorted(listing, lead, FEW + 1, range));
+  const found = findLookup(table, groups);
+  const lookup = found && { ...found.lookup, where: meeting(found.groups) };
+  const rows = await read<WithTotal<Row>>(listing, foundThenSorted(listing, lookup, FEW + 1, range));
   const few = Number(rows[0]?.listTotal ?? 0);
   if (few <= FEW && (few > 0 || range.offset === 0)) return { rows, total: few };
   const total = await count(listing);
@@ -176,8 +176,8 @@ export function sortedBy(
 }
 
 /** An index lookup that finds every row that a filter matches. It may also find other rows, which `groups` excludes. */
-interface FilterLead {
-  readonly lead: Lead;
+interface FilterLookup {
+  readonly lookup: IndexLookup;
   /** The conditions of the filter that the query must still test on the rows that the index lookup finds. */
   readonly groups: readonly ConditionGroup[];
 }
@@ -186,24 +186,24 @@ interface FilterLead {
  * Returns an index lookup for one of the conditions that every matching row must meet. Returns undefined if no index
  * supports any of these conditions.
  */
-function findLead(table: Table, groups: readonly ConditionGroup[]): FilterLead | undefined {
+function findLookup(table: Table, groups: readonly ConditionGroup[]): FilterLookup | undefined {
   const binding = groups.filter(({ joinedBy, conditions }) => joinedBy === "and" || conditions.length === 1);
   for (const condition of binding.flatMap((group) => group.conditions)) {
-    const lead = leadTo(table, condition);
-    if (lead) return { lead, groups: isExact(condition) ? without(groups, condition) : groups };
+    const lookup = lookupFor(table, condition);
+    if (lookup) return { lookup, groups: isExact(condition) ? without(groups, condition) : groups };
   }
   return undefined;
 }
 
-function leadTo(table: Table, { name, operator, value }: Condition): Lead | undefined {
+function lookupFor(table: Table, { name, operator, value }: Condition): IndexLookup | undefined {
   if (operator !== "contains" && operator !== "eq") return undefined;
   const field = fieldOf(table, name);
   if (field?.type === "list") {
     // `contains` with a string matches a part of an item. The index supports only whole items.
     const item = Array.isArray(value) ? value[0] : operator === "eq" ? value : undefined;
-    return typeof item === "string" ? field.lead?.(item) : undefined;
+    return typeof item === "string" ? field.lookup?.(item) : undefined;
   }
-  return operator === "contains" && typeof value === "string" ? field?.lead?.(value) : undefined;
+  return operator === "contains" && typeof value === "string" ? field?.lookup?.(value) : undefined;
 }
 
 /**

@@ -1,5 +1,5 @@
 import { type Sql, sql } from "../db/sql/sql.ts";
-import type { Lead, Table } from "./table.ts";
+import type { IndexLookup, Table } from "./table.ts";
 
 /** The sort order of a list. */
 export interface Order {
@@ -21,7 +21,7 @@ export interface SortedList {
 }
 
 /** An index lookup, and the condition that the rows of the lookup must meet. */
-interface Followed extends Lead {
+interface Followed extends IndexLookup {
   readonly where: Sql;
 }
 
@@ -73,21 +73,21 @@ export function sortedRows(list: SortedList, range: PageRange, total?: Sql): Sql
  */
 export function foundThenSorted(
   list: SortedList,
-  lead: Followed | undefined,
+  lookup: Followed | undefined,
   most: number,
   range: PageRange,
 ): Sql {
   const { table, where, sort } = list;
   const keys = sql`${table.id} AS "foundId", ${sort.by[0]} AS "sortValue", ${sort.by[1]} AS "tieBreaker"`;
-  const found = lead
+  const found = lookup
     ? sql`SELECT ${keys} FROM followed CROSS JOIN candidates CROSS JOIN ${table.from}
-          WHERE ${lead.column} = candidate AND ${lead.where}
+          WHERE ${lookup.column} = candidate AND ${lookup.where}
         UNION ALL SELECT ${keys} FROM unfollowed CROSS JOIN ${table.from} WHERE ${where}`
     : sql`SELECT ${keys} FROM ${table.from} WHERE ${where}`;
   const order = orderBy([sql`"sortValue"`, sql`"tieBreaker"`], sort.direction);
   const ids = sql`SELECT "foundId" AS "pageId" FROM found ${order} ${limited(range)}`;
   const matches = sql`found AS MATERIALIZED (${found} LIMIT ${most})`;
-  return sql`WITH ${lead ? sql`${candidatesOf(lead)}, ${matches}` : matches}
+  return sql`WITH ${lookup ? sql`${candidatesOf(lookup)}, ${matches}` : matches}
     ${columnsOf(list, ids, sql`SELECT COUNT(*) FROM found`)}`;
 }
 
@@ -96,7 +96,7 @@ export function foundThenSorted(
  * `followed` and `unfollowed`, one has one row and the other is empty: `followed` has the row if the query uses the
  * lookup. The database skips the part of the query that joins the empty table.
  */
-function candidatesOf({ candidates }: Lead): Sql {
+function candidatesOf({ candidates }: IndexLookup): Sql {
   return sql`candidates AS MATERIALIZED (${candidates} LIMIT ${CANDIDATES + 1}),
     followed AS (SELECT 1 WHERE (SELECT COUNT(*) FROM candidates) <= ${CANDIDATES}),
     unfollowed AS (SELECT 1 WHERE (SELECT COUNT(*) FROM candidates) > ${CANDIDATES})`;

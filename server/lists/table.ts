@@ -7,7 +7,7 @@ type FieldType = "text" | "number" | "boolean" | "date";
  * A query of an index that preselects rows for a condition. It finds every row that meets the condition, and possibly
  * other rows.
  */
-export interface Lead {
+export interface IndexLookup {
   /** A query that returns the distinct values of {@link column} in the preselected rows, as the column `candidate`. */
   readonly candidates: Sql;
   readonly column: Sql;
@@ -26,7 +26,7 @@ export interface ValueField {
    * Returns an index lookup that finds the rows whose text can contain a part, or undefined if no index supports the
    * part. A field without an index does not have this function.
    */
-  readonly lead?: (part: string) => Lead | undefined;
+  readonly lookup?: (part: string) => IndexLookup | undefined;
 }
 
 /** An array of texts that is stored in another table. */
@@ -42,7 +42,7 @@ export interface ListField {
    * Returns an index lookup that finds the rows whose list contains an item. A field without an index does not have
    * this function.
    */
-  readonly lead?: (item: string) => Lead;
+  readonly lookup?: (item: string) => IndexLookup;
 }
 
 export type Field = ValueField | ListField;

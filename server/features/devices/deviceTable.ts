@@ -1,5 +1,5 @@
 import { sql } from "../../db/sql/sql.ts";
-import { column, type Lead, largeText, listOf, type Table } from "../../lists/table.ts";
+import { column, type IndexLookup, largeText, listOf, type Table } from "../../lists/table.ts";
 import type { Services } from "../../services.ts";
 import { nameIndexLookup } from "./nameIndexLookup.ts";
 import { onlineSince } from "./online.ts";
@@ -38,7 +38,7 @@ const stored: Table["fields"] = {
 };
 
 /** Returns an index lookup that finds the devices of a namespace with a tag. */
-const taggedWith = (tenantId: string, tag: string): Lead => ({
+const taggedWith = (tenantId: string, tag: string): IndexLookup => ({
   candidates: sql`SELECT "DeviceTag"."deviceUid" AS candidate FROM "DeviceTag"
     WHERE "DeviceTag"."tenantId" = ${tenantId} AND "DeviceTag"."tag" = ${tag}`,
   column: sql`"Device"."uid"`,
@@ -55,8 +55,8 @@ export function deviceTable(services: Services, tenantId: string): Table {
     id: sql`"Device"."uid"`,
     fields: {
       ...stored,
-      name: { ...name, lead: (part) => nameIndexLookup(services, tenantId, part) },
-      tags: { ...tags, lead: (tag) => taggedWith(tenantId, tag) },
+      name: { ...name, lookup: (part) => nameIndexLookup(services, tenantId, part) },
+      tags: { ...tags, lookup: (tag) => taggedWith(tenantId, tag) },
       online: { type: "boolean", value: online, cost: "column" },
     },
   };

@@ -1,6 +1,6 @@
 import { providerOf, sql } from "../../db/sql/sql.ts";
 import { containsSql } from "../../lists/conditionSql.ts";
-import type { Lead } from "../../lists/table.ts";
+import type { IndexLookup } from "../../lists/table.ts";
 import type { Services } from "../../services.ts";
 
 /**
@@ -17,7 +17,7 @@ export function nameIndexLookup(
   { db }: Pick<Services, "db">,
   tenantId: string,
   part: string,
-): Lead | undefined {
+): IndexLookup | undefined {
   switch (providerOf(db)) {
     case "sqlite":
       return lookupOnSqlite(part);
@@ -32,7 +32,7 @@ export function nameIndexLookup(
  * Returns an index lookup in the table that `nameIndex.ts` creates. The lookup searches the names of all namespaces. It
  * finds the names that contain all trigrams of the text, in any order.
  */
-function lookupOnSqlite(part: string): Lead | undefined {
+function lookupOnSqlite(part: string): IndexLookup | undefined {
   const characters = [...part];
   const trigrams = characters.slice(2).map((_, start) => characters.slice(start, start + 3).join(""));
   if (trigrams.length === 0) return undefined;
@@ -48,7 +48,7 @@ function lookupOnSqlite(part: string): Lead | undefined {
  * without three adjacent letters or digits, because PostgreSQL would read the whole index, with the names of all
  * namespaces.
  */
-function lookupOnPostgresql(tenantId: string, part: string): Lead | undefined {
+function lookupOnPostgresql(tenantId: string, part: string): IndexLookup | undefined {
   if (!/[a-z0-9]{3}/i.test(part)) return undefined;
   return {
     candidates: sql`SELECT "Device"."uid" AS candidate FROM "Device"

@@ -83,7 +83,7 @@ export async function makeWorkload(app: TestApp, { token, tenant }: TestUser, na
   return { id, token: (await signWorkloadToken(app.services, subject, last)).token } satisfies TestWorkload;
 }
 
-async function makePlace(app: TestApp, name: string): Promise<PreparedNamespace> {
+async function prepareNamespace(app: TestApp, name: string): Promise<PreparedNamespace> {
   const owner = await app.user(`${name}-owner`, name);
   const { tenant } = owner;
   const members = new Map<Role, TestUser>([["owner", owner]]);
@@ -106,8 +106,8 @@ async function makePlace(app: TestApp, name: string): Promise<PreparedNamespace>
 export async function createFixture(app: TestApp): Promise<MatrixFixture> {
   fixtures += 1;
   const name = (text: string) => `${text}${fixtures}`;
-  const lab = await makePlace(app, name("lab"));
-  const elsewhere = await makePlace(app, name("elsewhere"));
+  const lab = await prepareNamespace(app, name("lab"));
+  const elsewhere = await prepareNamespace(app, name("elsewhere"));
   const guest = await app.user(name("guest"), name("guests"));
   await addMember(app, lab.tenant, guest.id, "administrator");
   // Every namespace then has an API key and a workload with the name `observer`, so a request that uses this name as a
