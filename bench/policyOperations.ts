@@ -1,8 +1,8 @@
 // The operations that bench/policy.ts measures: `node bench/policyOperations.ts <task as JSON>` prints a Measured as JSON.
 import {
-  Access,
   accessChanges,
   type EvaluatedLogins,
+  evaluateAccess,
   explain,
   grantsOf,
   loginsToEvaluate,
@@ -65,33 +65,36 @@ export const OPERATIONS = {
     },
   },
   build: {
-    title: "`new Access`",
+    title: "`evaluateAccess`",
     run: ({ policy, evaluated }) => {
-      new Access(policy, evaluated);
+      evaluateAccess(policy, evaluated);
       return "";
     },
   },
   grants: {
-    title: "`new Access`, then `grantsOf` for all grants",
-    run: ({ policy, evaluated }) => count(grantsOf(new Access(policy, evaluated)), "grants"),
+    title: "`evaluateAccess`, then `grantsOf` for all grants",
+    run: ({ policy, evaluated }) => count(grantsOf(evaluateAccess(policy, evaluated)), "grants"),
   },
   computed: {
     title: "the same with the result of `loginsToEvaluate`",
-    run: ({ policy }) => count(grantsOf(new Access(policy, loginsToEvaluate([policy]))), "grants"),
+    run: ({ policy }) => count(grantsOf(evaluateAccess(policy, loginsToEvaluate([policy]))), "grants"),
   },
   changes: {
-    title: "two `new Access`, then `accessChanges` for all changes",
+    title: "two `evaluateAccess`, then `accessChanges` for all changes",
     run: ({ policy, evaluated, changed }) => {
       const uids = policy.devices.map(({ uid }) => uid);
-      const [before, after] = [new Access(policy, evaluated, uids), new Access(changed, evaluated, uids)];
+      const [before, after] = [
+        evaluateAccess(policy, evaluated, uids),
+        evaluateAccess(changed, evaluated, uids),
+      ];
       return count(accessChanges(before, after), "changes");
     },
   },
   reach: {
-    title: "`new Access`, then the devices that one key reaches with one login name from one address",
+    title: "`evaluateAccess`, then the devices that one key reaches with one login name from one address",
     questions: QUESTIONS,
     run: (subject) => {
-      const access = new Access(subject.policy, subject.evaluated);
+      const access = evaluateAccess(subject.policy, subject.evaluated);
       let uids = 0;
       for (const { key, login, address } of questionsOf(subject)) {
         const devices = access.admitted(key, login)?.new_intersection(access.verdict(login, address).open);

@@ -1,7 +1,7 @@
 import { isIP } from "node:net";
 import { GatehouseError } from "@gatehouse-access/sdk";
 import {
-  Access,
+  type Access,
   type AccessDevice,
   type AccessKey,
   type AccessMode,
@@ -10,6 +10,7 @@ import {
   type Decider,
   deciderOf,
   type EvaluatedLogins,
+  evaluateAccess,
   type Noun,
   otherAddressOf,
   type Principal,
@@ -377,7 +378,7 @@ export function accessView(estate: NamespaceState, inquiry: AccessInquiry): Acce
   return {
     estate,
     inquiry,
-    access: new Access({ ...policy, devices: devices.items }, evaluated, undefined, inquiry.at),
+    access: evaluateAccess({ ...policy, devices: devices.items }, evaluated, undefined, inquiry.at),
     devices: devices.items,
     subjects: subjects.items,
     evaluated,

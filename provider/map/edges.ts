@@ -1,5 +1,5 @@
 import {
-  Access,
+  type Access,
   type AccessPolicy,
   type AccessRule,
   type AccessSubject,
@@ -7,6 +7,7 @@ import {
   type DeviceSet,
   type EvaluatedLogins,
   earlier,
+  evaluateAccess,
   type Outcome,
   otherAddressOf,
   type Reason,
@@ -34,7 +35,7 @@ export function edgesOf(
 ): Pick<AccessMapData, "edges" | "deviceSets" | "texts"> {
   const [deviceSets, texts] = [new Interned<readonly number[]>(), new Interned<MapText>()];
   const accessAt = ({ policy, evaluated, uids }: Access, time: string) =>
-    new Access(policy, evaluated, uids, new Date(time));
+    evaluateAccess(policy, evaluated, uids, new Date(time));
   const found = new Map<string, MapEdge & { times: number[] }>();
   for (const [index, time] of times.entries()) {
     const accesses = [accessAt(before, time), accessAt(after, time)] as const;

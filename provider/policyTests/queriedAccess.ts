@@ -1,10 +1,11 @@
 import { issueText } from "@gatehouse-access/sdk/contract";
 import {
-  Access,
+  type Access,
   type AccessDevice,
   ANY_IPV6_ADDRESS,
   ANY_LOGIN,
   deciderOf,
+  evaluateAccess,
   type NamespacePolicy,
   type Network,
   parseNetwork,
@@ -109,7 +110,7 @@ export function queriedAccess(
     ...(selected.devices.length === 0 ? ["device"] : []),
     ...(addresses.length === 0 ? ["address"] : []),
   ];
-  return { access: new Access(selected, { logins, addresses }, undefined, time), where, missing };
+  return { access: evaluateAccess(selected, { logins, addresses }, undefined, time), where, missing };
 }
 
 /** True if one of the networks contains the address, or if `networks` is undefined. */

@@ -1,5 +1,5 @@
 import { inspect } from "node:util";
-import { Access, type EvaluatedLogins, type NamespacePolicy } from "@gatehouse-access/sdk/policy";
+import { type EvaluatedLogins, evaluateAccess, type NamespacePolicy } from "@gatehouse-access/sdk/policy";
 import { queryTime } from "../access/queryTime.ts";
 import type { NamespaceState } from "../namespace/namespaceState.ts";
 import { countingInvited, evaluatedFor, readNamespace } from "../namespace/readNamespace.ts";
@@ -135,7 +135,7 @@ const refuseTime = (detail: string) => new TypeError(`access.at(): ${detail}`);
 
 /** Returns the access at a time, for a policy test. */
 function timedAccess(policy: NamespacePolicy, evaluated: EvaluatedLogins, time: Date): TimedAccess {
-  return Object.assign(new Access(policy, evaluated, undefined, time), {
+  return Object.assign(evaluateAccess(policy, evaluated, undefined, time), {
     at: (other: unknown) => timedAccess(policy, evaluated, queryTime(other, refuseTime)),
   });
 }

@@ -1,7 +1,8 @@
 import {
-  Access,
+  type Access,
   type AccessChange,
   accessChanges,
+  evaluateAccess,
   isLaterEnd,
   subjectFacts,
 } from "@gatehouse-access/sdk/policy";
@@ -55,7 +56,7 @@ function endsOfDenials({ rules }: Access): string[] {
 }
 
 const at = ({ policy, evaluated, uids }: Access, time: Date): Access =>
-  new Access(policy, evaluated, uids, time);
+  evaluateAccess(policy, evaluated, uids, time);
 
 /** Gained or prolonged logins of a subject with one login name, from each of the addresses on each of the devices. */
 interface Gain {

@@ -1,7 +1,8 @@
 import {
-  Access,
+  type Access,
   type EvaluatedLogins,
   type EvaluationOptions,
+  evaluateAccess,
   type NamespacePolicy,
 } from "@gatehouse-access/sdk/policy";
 import { LIST_NAMES, type ListName } from "../model/changes.ts";
@@ -42,7 +43,7 @@ const privilegesOf = (
   state: NamespaceState,
   { evaluated, uids, time }: Scope,
   isKnown = state.accessUnknown === undefined,
-): Privileges => ({ state, access: new Access(deciding(state.policy, isKnown), evaluated, uids, time) });
+): Privileges => ({ state, access: evaluateAccess(deciding(state.policy, isKnown), evaluated, uids, time) });
 
 /** Omits the objects that decide if it is not known what decides. */
 const deciding = (policy: NamespacePolicy, isKnown: boolean): NamespacePolicy =>

@@ -1,6 +1,13 @@
-import type { TypedFastBitSet } from "typedfastbitset";
-import type { AccessDevice, AccessKey, AccessRule, DeviceFilter, Explanation } from "./decisions.ts";
-import type { DeviceSet, DeviceSets } from "./deviceSets.ts";
+import { TypedFastBitSet } from "typedfastbitset";
+import type {
+  AccessDevice,
+  AccessKey,
+  AccessRule,
+  DenyingPart,
+  DeviceFilter,
+  EvaluatedLogins,
+} from "./decisions.ts";
+import { type DeviceSet, DeviceSets, unionOf } from "./deviceSets.ts";
 import type { KeyLapse } from "./expiry.ts";
 import type { AccessPolicy, IdentityExplanation, Outcome } from "./identity.ts";
 import type { AccessSubject, NamespacePolicy, SubjectFacts } from "./namespacePolicy.ts";
@@ -51,8 +58,8 @@ export interface Decider<S extends AccessSubject = AccessSubject> {
    * without a period.
    */
   changedAdmission(before: S, after: S): string;
-  /** Prepares the decisions about all logins to sets of devices. @param at the time of the logins */
-  decisions(devices: DeviceSets, at: Date): Decisions<S>;
+  /** Prepares the decisions about all evaluated logins. */
+  access(evaluation: Evaluation): Access<S>;
 }
 
 /** A noun in the singular and in the plural. */
@@ -138,14 +145,14 @@ export interface SingleLogin {
 /** The decision about one login. */
 export interface Decision {
   /** The cause of the denial; undefined if the login is allowed. */
-  readonly deniedBy: Explanation["deniedBy"] | IdentityExplanation["deniedBy"];
+  readonly deniedBy: DenyingPart | IdentityExplanation["deniedBy"];
   /** The firewall rule that decides; null if there is none. */
   readonly rule: AccessRule | null;
   /** The access policy that denies; null if there is none. */
   readonly policy: AccessPolicy | null;
 }
 
-/** The reason for a decision. Equal reasons of the same {@link Decisions} are the same object. */
+/** The reason for a decision. Equal reasons of the same {@link Access} are the same object. */
 export interface Reason {
   readonly outcome: "allow" | "reauthentication" | "deny";
   /** The firewall rule that decides the login. Null if no rule matches, so that the login is allowed. */
@@ -177,21 +184,128 @@ export interface Verdict {
   readonly endings: readonly Share[];
 }
 
-/** A set of rules. Each rule is represented by its index in {@link Decisions.rules}. */
+/** A set of rules. Each rule is represented by its index in {@link Access.rules}. */
 export type RuleSet = TypedFastBitSet;
 
-/** The decisions of a decider at one time, as sets of devices. `Access` describes the methods that it shares. */
-export interface Decisions<S extends AccessSubject = AccessSubject> {
-  readonly keys: readonly AccessKey[];
-  readonly rules: readonly AccessRule[];
-  /** The objects that are in force. */
-  readonly objects: readonly DecidingObject[];
-  groupOf(subject: S | undefined): object;
-  outcomeOf(outcome: Reason["outcome"], subject: S): Outcome;
-  endOf(subject: S): string | undefined;
-  lapseOf(subject: S): KeyLapse | undefined;
-  admitted(subject: S, login: string): DeviceSet | undefined;
-  rulesForLogin(login: string): RuleSet;
-  rulesForAddress(address: string): RuleSet;
-  verdict(login: string, address: string, subject: S | undefined): Verdict;
+/** The logins for which a policy is evaluated, and the list of devices. */
+export interface Evaluation {
+  readonly evaluated: EvaluatedLogins;
+  /** Uids of the devices. A {@link DeviceSet} contains indexes of this list. */
+  readonly uids: readonly string[];
+  /** The time of the logins, at which keys, rules and memberships may have expired. */
+  readonly time: Date;
+}
+
+/**
+ * The decisions of a policy about all evaluated login names and addresses, as sets of devices. The decisions are the
+ * same as those of `explain` and `explainIdentity`, which decide one login at a time. In identity mode, every
+ * re-authentication counts as outdated.
+ */
+export abstract class Access<S extends AccessSubject = AccessSubject> implements Evaluation {
+  readonly policy: NamespacePolicy;
+  readonly decider: Decider<S>;
+  readonly evaluated: EvaluatedLogins;
+  readonly uids: readonly string[];
+  readonly time: Date;
+  /** The device sets of the policy. */
+  protected readonly sets: DeviceSets;
+  /**
+   * The public keys that may admit logins: their type is not refused, and they have not expired or lost their owner.
+   * Empty in identity mode.
+   */
+  abstract readonly keys: readonly AccessKey[];
+  /** The rules in force, strongest first. A {@link RuleSet} contains indexes of this list. Empty in identity mode. */
+  abstract readonly rules: readonly AccessRule[];
+  /** The objects that decide and are in force: {@link keys} and {@link rules}, or the access policies. */
+  abstract readonly objects: readonly DecidingObject[];
+
+  constructor(decider: Decider<S>, policy: NamespacePolicy, { evaluated, uids, time }: Evaluation) {
+    this.policy = policy;
+    this.decider = decider;
+    this.evaluated = evaluated;
+    this.uids = uids;
+    this.time = time;
+    this.sets = new DeviceSets(policy.devices, new Map(uids.map((uid, place) => [uid, place])));
+  }
+
+  /**
+   * Returns an object that is the same for subjects with the same verdicts. All public keys have the same verdicts: the
+   * firewall's.
+   */
+  abstract groupOf(subject: S | undefined): object;
+
+  /**
+   * Returns the outcome of a subject's login.
+   * @param outcome the decision of the rules or policies
+   */
+  abstract outcomeOf(outcome: Reason["outcome"], subject: S): Outcome;
+
+  /**
+   * Returns the time from which a subject has no access, regardless of the rules: the end of the key or of its owner's
+   * membership, or the end of the last SSH key of a principal. Undefined if no time is known.
+   */
+  abstract endOf(subject: S): string | undefined;
+
+  /** Returns the reason why a key admits no login; undefined if it may admit logins, and for a principal. */
+  abstract lapseOf(subject: S): KeyLapse | undefined;
+
+  /**
+   * Returns the devices on which a key admits a login name, regardless of the firewall. Returns undefined if the key
+   * does not admit the login name, has a refused type, has expired, or belongs to a user who is not a member. A principal
+   * is admitted to every device, unless the principal has no SSH key and cannot confirm one.
+   */
+  abstract admitted(subject: S, login: string): DeviceSet | undefined;
+
+  /**
+   * Returns the rules whose pattern matches a login name. For login names that the same rules match, it returns the
+   * same object.
+   */
+  abstract rulesForLogin(login: string): RuleSet;
+
+  /**
+   * Returns the rules whose pattern matches an address. For addresses that the same rules match, it returns the same
+   * object.
+   */
+  abstract rulesForAddress(address: string): RuleSet;
+
+  /**
+   * Returns the decisions about a login name from an address. For logins that the same rules match, it returns the same
+   * object.
+   * @param subject the principal, in identity mode; the decisions of the firewall are the same for all keys
+   */
+  abstract verdict(login: string, address: string, subject?: S): Verdict;
+
+  /** The public keys, or the principals in identity mode. */
+  get subjects(): readonly S[] {
+    return this.decider.subjects;
+  }
+
+  /**
+   * Returns the devices that a filter matches.
+   * @param broken whether a pattern that does not compile matches every device (true) or none (false)
+   */
+  devicesOf(filter: DeviceFilter, broken: boolean): DeviceSet {
+    return this.sets.of(filter, broken);
+  }
+
+  /** Returns the devices that at least one subject can reach with at least one evaluated login name and address. */
+  reached(): DeviceSet {
+    const reached: DeviceSet = new TypedFastBitSet();
+    const { logins, addresses } = this.evaluated;
+    for (const [, alike] of Map.groupBy(this.subjects, (subject) => this.groupOf(subject))) {
+      for (const login of logins) {
+        const admitted = unionOf(alike.map((subject) => this.admitted(subject, login)));
+        if (admitted.isEmpty()) continue;
+        const open = unionOf(addresses.map((address) => this.verdict(login, address, alike[0]).open));
+        reached.union(admitted.new_intersection(open));
+      }
+    }
+    return reached;
+  }
+
+  /** Returns the uids of a set of devices. */
+  uidsOf(devices: DeviceSet): string[] {
+    const { uids } = this;
+    return devices.array().map((place) => uids[place] ?? "");
+  }
 }

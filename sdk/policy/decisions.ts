@@ -1,4 +1,11 @@
-import { type AccessMember, hasExpired, type KeyLapse, keyLapse } from "./expiry.ts";
+import {
+  type AccessMember,
+  hasExpired,
+  type KeyLapse,
+  type KeyOwner,
+  type KeyValidity,
+  keyLapse,
+} from "./expiry.ts";
 import { type PatternSource, patternFound } from "./pattern.ts";
 
 /** The fields of a device that a policy evaluates. */
@@ -8,7 +15,7 @@ export interface AccessDevice extends DeviceFacts {
 }
 
 /** The fields of a public key that a policy evaluates. */
-export interface AccessKey extends KeyRule {
+export interface AccessKey extends KeyRule, KeyValidity {
   /** Fingerprint that identifies the key. */
   readonly fingerprint: string;
   /**
@@ -18,15 +25,6 @@ export interface AccessKey extends KeyRule {
   readonly sshFingerprint?: string | undefined;
   /** Name of the key. Other keys may have the same name. */
   readonly name: string;
-  /**
-   * The type of the key, such as `ssh-dss`, if the service admits no login with keys of this type. Undefined for keys of
-   * other types.
-   */
-  readonly refusedType?: string | undefined;
-  /** The time when the key expires, in RFC 3339. Undefined if it does not expire. */
-  readonly expiresAt?: string | undefined;
-  /** The id of the user to whom the key belongs. The key admits logins only while the user is a member. */
-  readonly owner?: string | undefined;
 }
 
 /** The fields of a firewall rule that a policy evaluates. */
@@ -124,10 +122,14 @@ export function keyAdmits(
   login: string,
   patterns?: PatternSource,
 ): boolean {
-  return (
-    patternFound(key.username, login, false, patterns) && filterMatches(key.filter, device, false, patterns)
-  );
+  return admitsLogin(key, login, patterns) && filterMatches(key.filter, device, false, patterns);
 }
+
+const admitsLogin = (
+  { username }: Pick<KeyRule, "username">,
+  login: string,
+  patterns?: PatternSource,
+): boolean => patternFound(username, login, false, patterns);
 
 /** The fields of a firewall rule that decide logins. */
 export interface FirewallRuleFacts {
@@ -196,7 +198,7 @@ export function* firewallDecision<R extends FirewallRuleFacts>(
   for (const rule of rules) {
     if (!isInForce(rule, attempt.at)) continue;
     let matches = true;
-    for (const condition of CONDITIONS) {
+    for (const [, condition] of EACH_CONDITION) {
       matches = condition(rule, attempt, patterns);
       yield;
       if (!matches) break;
@@ -205,6 +207,75 @@ export function* firewallDecision<R extends FirewallRuleFacts>(
   }
   return { allowed: true, rule: null };
 }
+
+/**
+ * The part of the policy that denies a login:
+ * - `key`: the namespace does not have the public key;
+ * - `type`: the service refuses keys of the key's type;
+ * - `expired`: the key has expired;
+ * - `owner`: the owner of the key is not a member;
+ * - `login`: the key does not admit the login name;
+ * - `device`: the key does not admit logins to the device;
+ * - `rule`: the firewall denies the login.
+ */
+export type DenyingPart = "key" | KeyLapse | "login" | "device" | "rule";
+
+/** A login's public key, and the membership of its owner. */
+export interface KeyCredential {
+  /** The key; undefined if the namespace does not have it. */
+  readonly key: (KeyRule & KeyValidity) | undefined;
+  /** The membership of the key's owner; undefined without an owner, and if the owner is not a member. */
+  readonly owner: KeyOwner | undefined;
+}
+
+/** The decision about a login. */
+export interface LoginDecision<R> {
+  /** The part of the policy that denies the login; undefined if the login is allowed. */
+  readonly deniedBy: DenyingPart | undefined;
+  /** The firewall rule that decides the login; null if no rule matches, or if the key denies the login. */
+  readonly rule: R | null;
+}
+
+/**
+ * Decides a login, in steps as {@link firewallDecision}. This function defines the order of the parts of a policy: first
+ * the key, regardless of the device ({@link keyRefusal}), then its devices, then the firewall. The first part that denies
+ * the login decides.
+ * @param credential the device checks a password, so the key has no part in the decision about such a login
+ * @param rules the rules of the namespace, strongest first
+ * @param patterns the source of compiled patterns; default: a cache of all callers
+ */
+export function* loginDecision<R extends FirewallRuleFacts>(
+  credential: KeyCredential | "password",
+  rules: Iterable<R>,
+  attempt: LoginAttempt,
+  patterns?: PatternSource,
+): Generator<void, LoginDecision<R>, void> {
+  if (credential !== "password") {
+    const { key, owner } = credential;
+    if (!key) return { deniedBy: "key", rule: null };
+    const refusal = keyRefusal(key, owner, attempt, patterns);
+    if (refusal !== undefined) return { deniedBy: refusal, rule: null };
+    yield;
+    const device = { name: attempt.deviceName, tags: attempt.deviceTags };
+    if (!filterMatches(key.filter, device, false, patterns)) return { deniedBy: "device", rule: null };
+    yield;
+  }
+  const { allowed, rule } = yield* firewallDecision(rules, attempt, patterns);
+  return { deniedBy: allowed ? undefined : "rule", rule };
+}
+
+/** Returns the reason why a key admits a login to no device; undefined if its filter decides. */
+export function keyRefusal(
+  key: Pick<KeyRule, "username"> & KeyValidity,
+  owner: KeyOwner | undefined,
+  { login, at }: Pick<LoginAttempt, "login" | "at">,
+  patterns?: PatternSource,
+): KeyLapse | "login" | undefined {
+  return keyLapse(key, owner, at) ?? (admitsLogin(key, login, patterns) ? undefined : "login");
+}
+
+/** The membership that is assumed for each owner of a key if the members of a namespace are not known. */
+export const ASSUMED_MEMBER: KeyOwner = { isAccepted: true };
 
 /** Runs all steps of a decision. */
 function decided<T>(decision: Generator<void, T, void>): T {
@@ -231,18 +302,18 @@ type Condition = (rule: FirewallRuleFacts, attempt: LoginAttempt, patterns?: Pat
 /** Returns true if a pattern that does not compile counts as a match in the rule, so that it never grants access. */
 const matchesBroken = (rule: Pick<FirewallRuleFacts, "action">): boolean => rule.action === "deny";
 
-const loginMatches: Condition = (rule, { login }, patterns) =>
-  patternFound(rule.username, login, matchesBroken(rule), patterns);
-const addressMatches: Condition = (rule, { sourceIp }, patterns) =>
-  patternFound(rule.sourceIp, sourceIp, matchesBroken(rule), patterns);
-const deviceMatches: Condition = (rule, { deviceName, deviceTags }, patterns) =>
-  filterMatches(rule.filter, { name: deviceName, tags: deviceTags }, matchesBroken(rule), patterns);
-
 /** The conditions of a rule. The rule matches a login if all of them do. */
-const CONDITIONS: readonly Condition[] = [loginMatches, addressMatches, deviceMatches];
+const CONDITIONS: Readonly<Record<"login" | "address" | "device", Condition>> = {
+  login: (rule, { login }, patterns) => patternFound(rule.username, login, matchesBroken(rule), patterns),
+  address: (rule, { sourceIp }, patterns) =>
+    patternFound(rule.sourceIp, sourceIp, matchesBroken(rule), patterns),
+  device: (rule, { deviceName, deviceTags }, patterns) =>
+    filterMatches(rule.filter, { name: deviceName, tags: deviceTags }, matchesBroken(rule), patterns),
+};
+const EACH_CONDITION = Object.entries(CONDITIONS) as [keyof typeof CONDITIONS, Condition][];
 
 /** The part of a rule that does not match a login; `inactive` and `expired` for a rule that is not in force. */
-export type Mismatch = "inactive" | "expired" | "login" | "address" | "device";
+export type Mismatch = "inactive" | "expired" | keyof typeof CONDITIONS;
 
 /** A rule, and its role in the decision about one login. */
 export interface ConsideredRule {
@@ -261,17 +332,8 @@ export interface ConsideredRule {
 /** The reasons for the decision about a login. */
 export interface Explanation {
   readonly allowed: boolean;
-  /**
-   * The part of the policy that denies the login; undefined if the login is allowed.
-   * - `key`: the namespace does not have the public key;
-   * - `type`: the service refuses keys of the key's type;
-   * - `expired`: the key has expired;
-   * - `owner`: the owner of the key is not a member;
-   * - `login`: the key does not admit the login name;
-   * - `device`: the key does not admit logins to the device;
-   * - `rule`: the firewall denies the login.
-   */
-  readonly deniedBy: "key" | KeyLapse | "login" | "device" | "rule" | undefined;
+  /** The part of the policy that denies the login; undefined if the login is allowed. */
+  readonly deniedBy: DenyingPart | undefined;
   readonly key: AccessKey | undefined;
   readonly device: AccessDevice;
   /**
@@ -292,38 +354,24 @@ export function explain(policy: LegacyPolicy, question: AccessQuestion): Explana
   const device = policy.devices.find(({ uid }) => uid === question.uid);
   if (!device) throw new RangeError(`no device has the uid ${question.uid}`);
   const key = policy.keys.find(({ fingerprint }) => fingerprint === question.fingerprint);
+  const owner = policy.members ? policy.members.find(({ id }) => id === key?.owner) : ASSUMED_MEMBER;
   const attempt = { deviceName: device.name, deviceTags: device.tags, login, sourceIp: address, at };
   const rules = strongestFirst(policy.rules);
-  const { allowed, rule } = decided(firewallDecision(rules, attempt));
-  const deniedBy = keyRefusal(policy, key, device, attempt) ?? (allowed ? undefined : "rule");
+  const { deniedBy } = decided(loginDecision({ key, owner }, rules, attempt));
+  let rule: AccessRule | null = null;
   const considered = rules.map((candidate): ConsideredRule => {
     const mismatches = mismatchesOf(candidate, attempt);
     if (mismatches.length > 0) return { rule: candidate, role: "no match", mismatches };
-    return { rule: candidate, role: candidate === rule ? "decides" : "would decide", mismatches };
+    const role = rule === null ? "decides" : "would decide";
+    rule ??= candidate;
+    return { rule: candidate, role, mismatches };
   });
   return { allowed: deniedBy === undefined, deniedBy, key, device, rule, considered };
 }
 
-function keyRefusal(
-  policy: LegacyPolicy,
-  key: AccessKey | undefined,
-  device: AccessDevice,
-  { login, at }: LoginAttempt,
-) {
-  if (!key) return "key";
-  const owner = policy.members?.find(({ id }) => id === key.owner);
-  const lapse = keyLapse(policy.members ? key : { ...key, owner: undefined }, owner, at);
-  if (lapse) return lapse;
-  if (!patternFound(key.username, login, false)) return "login";
-  return filterMatches(key.filter, device) ? undefined : "device";
-}
-
 function mismatchesOf(rule: AccessRule, attempt: LoginAttempt): Mismatch[] {
-  return [
-    ...(rule.active ? [] : (["inactive"] as const)),
-    ...(hasExpired(rule, attempt.at) ? (["expired"] as const) : []),
-    ...(loginMatches(rule, attempt) ? [] : (["login"] as const)),
-    ...(addressMatches(rule, attempt) ? [] : (["address"] as const)),
-    ...(deviceMatches(rule, attempt) ? [] : (["device"] as const)),
-  ];
+  const mismatches: Mismatch[] = rule.active ? [] : ["inactive"];
+  if (hasExpired(rule, attempt.at)) mismatches.push("expired");
+  for (const [part, matches] of EACH_CONDITION) if (!matches(rule, attempt)) mismatches.push(part);
+  return mismatches;
 }

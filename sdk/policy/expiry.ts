@@ -26,19 +26,27 @@ export const hasExpired = ({ expiresAt }: { readonly expiresAt?: string | undefi
  */
 export type KeyLapse = "type" | "expired" | "owner";
 
+/** The fields of a public key that decide whether it admits logins at a time. */
+export interface KeyValidity {
+  /**
+   * The type of the key, such as `ssh-dss`, if the service admits no login with keys of this type. Undefined for keys of
+   * other types.
+   */
+  readonly refusedType?: string | undefined;
+  /** The time when the key expires, in RFC 3339. Undefined if it does not expire. */
+  readonly expiresAt?: string | undefined;
+  /** The id of the user to whom the key belongs. The key admits logins only while the user is a member. */
+  readonly owner?: string | undefined;
+}
+
+/** The membership of a key's owner. */
+export type KeyOwner = Pick<AccessMember, "isAccepted" | "expiresAt">;
+
 /**
  * Returns the reason why a public key admits no login at a time; undefined if it may admit logins.
  * @param owner the membership of the key's owner; undefined if the owner is not a member
  */
-export function keyLapse(
-  key: {
-    readonly refusedType?: string | undefined;
-    readonly expiresAt?: string | undefined;
-    readonly owner?: string | undefined;
-  },
-  owner: Pick<AccessMember, "isAccepted" | "expiresAt"> | undefined,
-  at: Date,
-): KeyLapse | undefined {
+export function keyLapse(key: KeyValidity, owner: KeyOwner | undefined, at: Date): KeyLapse | undefined {
   if (key.refusedType !== undefined) return "type";
   if (hasExpired(key, at)) return "expired";
   if (key.owner === undefined) return undefined;

@@ -1,5 +1,5 @@
-import { type Access, subjectPairs } from "./access.ts";
-import type { Reason, Verdict } from "./decider.ts";
+import { subjectPairs } from "./access.ts";
+import type { Access, Reason, Verdict } from "./decider.ts";
 import type { EvaluatedLogins } from "./decisions.ts";
 import { type DeviceSet, unionOf } from "./deviceSets.ts";
 import { earlier } from "./expiry.ts";

@@ -1,18 +1,19 @@
 import { TypedFastBitSet } from "typedfastbitset";
-import type {
-  Decider,
-  DeciderNouns,
-  DecidingObject,
-  Decision,
-  Decisions,
-  MentionedLogins,
-  Reason,
-  RuleSet,
-  Share,
-  SingleLogin,
-  Verdict,
+import {
+  Access,
+  type Decider,
+  type DeciderNouns,
+  type DecidingObject,
+  type Decision,
+  type Evaluation,
+  type MentionedLogins,
+  type Reason,
+  type RuleSet,
+  type Share,
+  type SingleLogin,
+  type Verdict,
 } from "./decider.ts";
-import { type DeviceSet, type DeviceSets, NO_DEVICES, unionOf } from "./deviceSets.ts";
+import { type DeviceSet, NO_DEVICES, unionOf } from "./deviceSets.ts";
 import { latest } from "./expiry.ts";
 import {
   type AccessPolicy,
@@ -110,8 +111,8 @@ export class IdentityDecider implements Decider<Principal> {
     return `the SSH keys or the role of the ${kind} change`;
   }
 
-  decisions(devices: DeviceSets, at: Date): Decisions<Principal> {
-    return new IdentityDecisions(this.policies, devices, at);
+  access(evaluation: Evaluation): Access<Principal> {
+    return new IdentityAccess(this, this.#policy, evaluation);
   }
 }
 
@@ -145,23 +146,20 @@ interface PreparedPolicy {
 }
 
 /** The decisions of access policies. Each policy is represented by its index in a sorted list. */
-class IdentityDecisions implements Decisions<Principal> {
+class IdentityAccess extends Access<Principal> {
   // Public keys and firewall rules have no effect.
   readonly keys = [];
   readonly rules = [];
   readonly objects: readonly DecidingObject[];
-  readonly #time: Date;
-  readonly #sets: DeviceSets;
   readonly #policies: readonly PreparedPolicy[];
   readonly #byKey = new Map<string, PolicySet>();
   readonly #byPolicies = new Map<string, PolicySet>();
   readonly #verdicts = new Map<string, Verdict>();
 
-  constructor(policies: readonly AccessPolicy[], devices: DeviceSets, at: Date) {
-    this.objects = policies.map(objectOf);
-    this.#time = at;
-    this.#sets = devices;
-    this.#policies = inPolicyOrder(policies).map((policy) => ({
+  constructor(decider: Decider<Principal>, policy: NamespacePolicy, evaluation: Evaluation) {
+    super(decider, policy, evaluation);
+    this.objects = decider.objects;
+    this.#policies = inPolicyOrder(decider.policies).map((policy) => ({
       policy,
       hasSource: sourceTest(policy),
       reason: { outcome: policy.action, rule: null, policy },
@@ -177,11 +175,11 @@ class IdentityDecisions implements Decisions<Principal> {
   }
 
   outcomeOf(outcome: Reason["outcome"], principal: Principal): Outcome {
-    return outcomeFor(outcome, principal, keyStateOf(principal, this.#time));
+    return outcomeFor(outcome, principal, keyStateOf(principal, this.time));
   }
 
   endOf({ keys }: Principal): string | undefined {
-    const ends = keys?.filter((key) => isLive(key, this.#time)).map(({ expiresAt }) => expiresAt) ?? [];
+    const ends = keys?.filter((key) => isLive(key, this.time)).map(({ expiresAt }) => expiresAt) ?? [];
     return ends.includes(null) ? undefined : latest(ends.filter((end) => end !== null));
   }
 
@@ -190,7 +188,7 @@ class IdentityDecisions implements Decisions<Principal> {
   }
 
   admitted(principal: Principal): DeviceSet | undefined {
-    return keyStateOf(principal, this.#time) === "none" ? undefined : this.#sets.all;
+    return keyStateOf(principal, this.time) === "none" ? undefined : this.sets.all;
   }
 
   rulesForLogin(): RuleSet {
@@ -230,14 +228,14 @@ class IdentityDecisions implements Decisions<Principal> {
     const strict = unionOf(
       applying
         .filter(({ policy }) => policy.action === "allow" && policy.requireReauth)
-        .map(({ policy }) => this.#sets.of(policy.filter, false)),
+        .map(({ policy }) => this.sets.of(policy.filter, false)),
     );
-    const left = this.#sets.all.clone();
+    const left = this.sets.all.clone();
     const open: DeviceSet = new TypedFastBitSet();
     const shares: Share[] = [];
     for (const { policy, reason, strict: strictReason } of applying) {
       const isDeny = policy.action === "deny";
-      const devices = this.#sets.of(policy.filter, isDeny).new_intersection(left);
+      const devices = this.sets.of(policy.filter, isDeny).new_intersection(left);
       const held = isDeny ? NO_DEVICES : devices.new_intersection(strict);
       const direct = devices.new_difference(held);
       if (!direct.isEmpty()) shares.push({ reason, devices: direct });

@@ -1,31 +1,34 @@
 import { TypedFastBitSet } from "typedfastbitset";
-import type {
-  Decider,
-  DeciderNouns,
-  DecidingObject,
-  Decision,
-  Decisions,
-  MentionedLogins,
-  Reason,
-  RuleSet,
-  Share,
-  SingleLogin,
-  Verdict,
+import {
+  Access,
+  type Decider,
+  type DeciderNouns,
+  type DecidingObject,
+  type Decision,
+  type Evaluation,
+  type MentionedLogins,
+  type Reason,
+  type RuleSet,
+  type Share,
+  type SingleLogin,
+  type Verdict,
 } from "./decider.ts";
 import {
   type AccessKey,
   type AccessRule,
+  ASSUMED_MEMBER,
   explain,
   filterMatches,
   isInForce,
   keyAdmits,
+  keyRefusal,
   strongestFirst,
 } from "./decisions.ts";
-import { type DeviceSet, type DeviceSets, NO_DEVICES, unionOf } from "./deviceSets.ts";
-import { type AccessMember, earlier, hasExpired, type KeyLapse, keyLapse } from "./expiry.ts";
+import { type DeviceSet, NO_DEVICES, unionOf } from "./deviceSets.ts";
+import { type AccessMember, earlier, hasExpired, type KeyLapse, type KeyOwner, keyLapse } from "./expiry.ts";
 import type { Outcome } from "./identity.ts";
 import type { NamespacePolicy, SubjectFacts } from "./namespacePolicy.ts";
-import { type Pattern, patternFound, patternOf } from "./pattern.ts";
+import { type Pattern, patternOf } from "./pattern.ts";
 
 export const LEGACY_NOUNS: DeciderNouns = {
   subject: ["key", "keys"],
@@ -101,8 +104,8 @@ export class LegacyDecider implements Decider<AccessKey> {
     return old === now ? "the device's name or tags change" : "the key's logins or devices change";
   }
 
-  decisions(devices: DeviceSets, at: Date): Decisions<AccessKey> {
-    return new LegacyDecisions(this.#policy, devices, at);
+  access(evaluation: Evaluation): Access<AccessKey> {
+    return new LegacyAccess(this, this.#policy, evaluation);
   }
 }
 
@@ -138,12 +141,9 @@ const device = ({ hostname = "" }: DecidingObject["filter"]) =>
   ({ field: "filter.hostname", subject: "device", pattern: hostname }) as const;
 
 /** The decisions of the public keys and the firewall. All keys have the same verdicts: the firewall's. */
-class LegacyDecisions implements Decisions<AccessKey> {
+class LegacyAccess extends Access<AccessKey> {
   readonly keys: readonly AccessKey[];
   readonly rules: readonly AccessRule[];
-  readonly #policy: NamespacePolicy;
-  readonly #time: Date;
-  readonly #sets: DeviceSets;
   readonly #byLogin: RuleSets;
   readonly #byAddress: RuleSets;
   readonly #byBoth = new Map<RuleSet, Map<RuleSet, Verdict>>();
@@ -151,12 +151,10 @@ class LegacyDecisions implements Decisions<AccessKey> {
   readonly #reasons = new Map<AccessRule | null, Reason[]>();
   #members: ReadonlyMap<string, AccessMember> | undefined;
 
-  constructor(policy: NamespacePolicy, devices: DeviceSets, at: Date) {
-    this.#policy = policy;
-    this.#time = at;
-    this.#sets = devices;
+  constructor(decider: Decider<AccessKey>, policy: NamespacePolicy, evaluation: Evaluation) {
+    super(decider, policy, evaluation);
     this.keys = policy.keys.filter((key) => this.lapseOf(key) === undefined);
-    this.rules = strongestFirst(policy.rules.filter((rule) => isInForce(rule, at)));
+    this.rules = strongestFirst(policy.rules.filter((rule) => isInForce(rule, this.time)));
     this.#byLogin = new RuleSets(this.rules, ({ username }) => username);
     this.#byAddress = new RuleSets(this.rules, ({ sourceIp }) => sourceIp);
   }
@@ -177,23 +175,21 @@ class LegacyDecisions implements Decisions<AccessKey> {
     return earlier(key.expiresAt, this.#ownerOf(key)?.expiresAt);
   }
 
-  #ownerOf({ owner }: AccessKey): AccessMember | undefined {
+  #ownerOf({ owner }: AccessKey): KeyOwner | undefined {
     if (owner === undefined) return undefined;
-    this.#members ??= new Map(this.#policy.members?.map((member) => [member.id, member]));
+    const { members } = this.policy;
+    if (members === undefined) return ASSUMED_MEMBER;
+    this.#members ??= new Map(members.map((member) => [member.id, member]));
     return this.#members.get(owner);
   }
 
   lapseOf(key: AccessKey): KeyLapse | undefined {
-    // Keys with an owner are evaluated as if their owners were members if the members are not known.
-    if (this.#policy.members === undefined)
-      return keyLapse({ ...key, owner: undefined }, undefined, this.#time);
-    return keyLapse(key, this.#ownerOf(key), this.#time);
+    return keyLapse(key, this.#ownerOf(key), this.time);
   }
 
   admitted(key: AccessKey, login: string): DeviceSet | undefined {
-    if (this.lapseOf(key)) return undefined;
-    if (!patternFound(key.username, login, false)) return undefined;
-    return this.#sets.of(key.filter, false);
+    const isRefused = keyRefusal(key, this.#ownerOf(key), { login, at: this.time }) !== undefined;
+    return isRefused ? undefined : this.sets.of(key.filter, false);
   }
 
   rulesForLogin(login: string): RuleSet {
@@ -219,11 +215,11 @@ class LegacyDecisions implements Decisions<AccessKey> {
   }
 
   #judge(matching: RuleSet): Verdict {
-    const left = this.#sets.all.clone();
-    const open = this.#sets.all.clone();
+    const left = this.sets.all.clone();
+    const open = this.sets.all.clone();
     const shares: Share[] = [];
     const rules = this.rules.filter((_, place) => matching.has(place));
-    for (const [rule, devices] of this.#decisions(rules, left, this.#time)) {
+    for (const [rule, devices] of this.#decisions(rules, left, this.time)) {
       if (rule?.action === "deny") open.difference(devices);
       for (const [until, some] of this.#byEnd(rules, rule, devices))
         shares.push({ reason: this.#reasonOf(rule, until), devices: some });
@@ -240,7 +236,7 @@ class LegacyDecisions implements Decisions<AccessKey> {
   ): Generator<readonly [AccessRule | null, DeviceSet]> {
     for (const rule of rules) {
       if (hasExpired(rule, at)) continue;
-      const devices = this.#sets.of(rule.filter, rule.action === "deny").new_intersection(left);
+      const devices = this.sets.of(rule.filter, rule.action === "deny").new_intersection(left);
       if (devices.isEmpty()) continue;
       left.difference(devices);
       yield [rule, devices];

@@ -6,7 +6,12 @@ export const sdkMutants: readonly Mutant[] = mutantsOf({
     "test/policy/decisions.test.ts": {
       "An invalid pattern of a deny rule denies.": '=> rule.action === [-"deny"-]{+"allow"+};',
       "An invalid pattern of a key admits no login name.":
-        "patternFound(key.username, login, [-false-]{+true+}, patterns) &&",
+        "patternFound(username, login, [-false-]{+true+}, patterns);",
+      "A key that admits no login denies the login.": "if ([-refusal !== undefined-]{+false+}) return",
+      "A key denies logins to devices that its filter does not match.":
+        "if ([-!filterMatches(key.filter, device, false, patterns)-]{+false+}) return",
+      "A key that the namespace does not have denies the login.":
+        'if (!key) return { deniedBy: [-"key"-]{+undefined+}, rule: null };',
       "An inactive rule does not decide.": "[-rule.active && -]!hasExpired(rule, at);",
       "The rule with the highest priority decides.":
         "sort((left, right) => [-right.priority - left.priority-]{+left.priority - right.priority+})",
@@ -17,10 +22,14 @@ export const sdkMutants: readonly Mutant[] = mutantsOf({
       "An expired rule does not decide.": "rule.active [-&& !-]{+|| +}hasExpired(rule, at);",
     },
   },
+  "sdk/times.ts": {
+    "test/sdk/times.test.ts": {
+      "A text that is not a time has passed.":
+        "[-!(Date.parse(time) > now.getTime()-]{+Date.parse(time) <= now.getTime(+});",
+    },
+  },
   "sdk/policy/expiry.ts": {
     "test/policy/expiryGuards.test.ts": {
-      "A text that is not a time has passed.":
-        "[-!(Date.parse(time) > at.getTime()-]{+Date.parse(time) <= at.getTime(+});",
       "A key of a user who is not an accepted member admits no login.":
         'return owner[-?.isAccepted-] && !hasExpired(owner, at) ? undefined : "owner";',
       "A key of a member whose membership has ended admits no login.":

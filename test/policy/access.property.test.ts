@@ -1,7 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import {
-  Access,
   type AccessChange,
   type AccessKey,
   type AccessQuestion,
@@ -10,6 +9,7 @@ import {
   accessChanges,
   compilePattern,
   type EvaluatedLogins,
+  evaluateAccess,
   explain,
   grantsOf,
   type NamespacePolicy,
@@ -141,7 +141,7 @@ test("verdicts agree with the oracle for each device, and reached() returns the 
   const counts = { open: 0, closed: 0 };
   fc.assert(
     fc.property(arbitrary.policy, arbitrary.evaluated, (policy, evaluated) => {
-      const access = new Access(policy, evaluated);
+      const access = evaluateAccess(policy, evaluated);
       const reached = new Set<string>();
       for (const login of evaluated.logins)
         for (const address of evaluated.addresses) {
@@ -182,7 +182,7 @@ test("grants contain each login that the oracle allows once, with its rule, and 
       counts.allowed += expected.size;
       const seen = new Map<string, AccessRule | null>();
       const groups = new Set<string>();
-      for (const grant of grantsOf(new Access(policy, evaluated))) {
+      for (const grant of grantsOf(evaluateAccess(policy, evaluated))) {
         const decisions = named(grant);
         expect(decisions).not.toEqual([]);
         for (const decision of decisions) {
@@ -202,7 +202,7 @@ test("grants contain each login that the oracle allows once, with its rule, and 
       expect(seen).toEqual(expected);
 
       const some = policy.keys.slice(1);
-      const ofSome = [...grantsOf(new Access(policy, evaluated), some)];
+      const ofSome = [...grantsOf(evaluateAccess(policy, evaluated), some)];
       expect(new Set(ofSome.flatMap(named))).toEqual(
         new Set([...expected.keys()].filter((name) => JSON.parse(name)[0] !== policy.keys[0]?.fingerprint)),
       );
@@ -248,7 +248,7 @@ test("accessChanges returns exactly the decisions on which the oracle differs", 
     fc.property(arbitrary.changedPolicy, arbitrary.evaluated, ({ before, after }, evaluated) => {
       const [old, now] = [allowedBy(before, evaluated), allowedBy(after, evaluated)];
       const uids = uidsOf(before, after);
-      const [was, is] = [new Access(before, evaluated, uids), new Access(after, evaluated, uids)];
+      const [was, is] = [evaluateAccess(before, evaluated, uids), evaluateAccess(after, evaluated, uids)];
       const changes = [...accessChanges(was, is)];
       const { gained, lost } = relation(changes);
       counts.gained += gained.size;
@@ -262,7 +262,7 @@ test("accessChanges returns exactly the decisions on which the oracle differs", 
 
       // A public key has no condition that a change could alter.
       expect(relation(accessChanges(is, was))).toEqual({ gained: lost, lost: gained, altered: new Set() });
-      const same = new Access(structuredClone(before), evaluated, uids);
+      const same = evaluateAccess(structuredClone(before), evaluated, uids);
       expect([...accessChanges(was, same)]).toEqual([]);
     }),
     { numRuns: 200 },

@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import {
-  Access,
   accessChanges,
+  evaluateAccess,
   type IdentityRules,
   isPrincipal,
   type NamespacePolicy,
@@ -91,7 +91,7 @@ test.each(["identity", "legacy"] as const)(
       newMode === "identity" ? ([legacy, identity] as const) : ([identity, legacy] as const);
     fc.assert(
       fc.property(namespaces, evaluatedIdentity, ({ legacy, identity }, evaluated) => {
-        const accessTo = (policy: NamespacePolicy) => new Access(policy, evaluated, undefined, NOW);
+        const accessTo = (policy: NamespacePolicy) => evaluateAccess(policy, evaluated, undefined, NOW);
         const [before, after] = inOrder(accessTo(legacy), accessTo({ ...legacy, identity }));
         const found = new Map<string, readonly [Outcome, Outcome]>();
         for (const { subject, previous, login, addresses, devices, ...change } of accessChanges(

@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
 import {
-  Access,
   type AccessPolicy,
   type AccessRule,
   DECIDER_NOUNS,
   deciderOf,
+  evaluateAccess,
   type NamespacePolicy,
   type Principal,
 } from "../../sdk/policy/index.ts";
@@ -59,7 +59,7 @@ const identity: NamespacePolicy = {
   identity: { policies: [operators], principals: [maria, { ...maria, id: "user-2", role: "observer" }] },
 };
 const accessOf = (policy: NamespacePolicy) =>
-  new Access(policy, { logins: ["root"], addresses: ["10.0.0.1"] }, undefined, NOW);
+  evaluateAccess(policy, { logins: ["root"], addresses: ["10.0.0.1"] }, undefined, NOW);
 
 test("public keys and firewall rules decide in legacy mode", () => {
   const decider = deciderOf(legacy);

@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
 import {
-  Access,
   type AccessDevice,
   type AccessKey,
   type AccessRule,
+  evaluateAccess,
   explain,
   firewallDecides,
   grantsOf,
@@ -289,7 +289,7 @@ describe.each(CASES)("%s", (_, rules, rows) => {
       const admitted = outcome === "yes" || outcome === "rule";
       expect(facts !== undefined && keyAdmits(facts, device, login)).toBe(admitted);
 
-      const access = new Access(policy, { logins: [login], addresses: [address] });
+      const access = evaluateAccess(policy, { logins: [login], addresses: [address] });
       const { shares, open } = access.verdict(login, address);
       const place = access.uids.indexOf(uid);
       expect(shares.find(({ devices }) => devices.has(place))?.reason.rule).toBe(rule);

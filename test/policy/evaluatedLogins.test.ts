@@ -3,13 +3,13 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { cidr, hostname, login } from "../../provider/helpers/patterns.ts";
 import {
-  Access,
   type AccessKey,
   type AccessRule,
   ANY_ADDRESS,
   ANY_LOGIN,
   accessChanges,
   DEFAULT_LOGIN,
+  evaluateAccess,
   loginsToEvaluate,
   type NamespacePolicy,
   samplesOf,
@@ -174,7 +174,7 @@ describe("the evaluated logins and addresses", () => {
 describe("an evaluation of two policies for all their logins and addresses reveals the change of", () => {
   const changed = (before: NamespacePolicy, after: NamespacePolicy) => {
     const evaluated = loginsToEvaluate([before, after]);
-    return [...accessChanges(new Access(before, evaluated), new Access(after, evaluated))].map(
+    return [...accessChanges(evaluateAccess(before, evaluated), evaluateAccess(after, evaluated))].map(
       ({ login, change, addresses }) => ({ login, change, addresses }),
     );
   };

@@ -1,10 +1,11 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import {
-  Access,
+  type Access,
   type AccessKey,
   type AccessMember,
   accessChanges,
+  evaluateAccess,
   explain,
   grantsOf,
   type NamespacePolicy,
@@ -115,6 +116,19 @@ function* decisionsOf(of: {
 const nameOfDecision = ({ fingerprint, login, address, uid }: Decided) =>
   nameOf(fingerprint, login, address, uid);
 
+/** Returns the part of the policy that denies a login according to the sets of devices. */
+function partDenying(
+  access: Access,
+  login: { readonly key: AccessKey; login: string; address: string; place: number },
+) {
+  const lapse = access.lapseOf(login.key);
+  if (lapse) return lapse;
+  const admitted = access.admitted(login.key, login.login);
+  if (!admitted) return "login";
+  if (!admitted.has(login.place)) return "device";
+  return access.verdict(login.login, login.address).open.has(login.place) ? undefined : "rule";
+}
+
 describe("policies with ends agree with a brute-force oracle", () => {
   test("on the logins at each time, and on the explanation", () => {
     const counts = { allowed: 0, expired: 0, owner: 0, type: 0 };
@@ -126,16 +140,19 @@ describe("policies with ends agree with a brute-force oracle", () => {
         (policy, evaluated, at) => {
           const expected = allowedAt(policy, evaluated, at);
           const found = new Set<string>();
-          for (const grant of grantsOf(new Access(policy, evaluated, undefined, at)))
+          const access = evaluateAccess(policy, evaluated, undefined, at);
+          for (const grant of grantsOf(access))
             for (const decision of decisionsOf(grant)) found.add(nameOfDecision(decision));
           expect(found).toEqual(expected);
           counts.allowed += found.size;
           const [login = "", address = ""] = [evaluated.logins[0], evaluated.addresses[0]];
-          for (const { uid } of policy.devices.slice(0, 3)) {
-            for (const { fingerprint } of policy.keys) {
+          for (const [place, { uid }] of policy.devices.slice(0, 3).entries()) {
+            for (const key of policy.keys) {
+              const { fingerprint } = key;
               const explained = explain(policy, { fingerprint, login, address, uid, at });
               expect(explained.allowed).toBe(expected.has(nameOf(fingerprint, login, address, uid)));
               const { deniedBy } = explained;
+              expect(partDenying(access, { key, login, address, place })).toBe(deniedBy);
               if (deniedBy === "expired" || deniedBy === "owner" || deniedBy === "type")
                 counts[deniedBy] += 1;
             }
@@ -151,7 +168,7 @@ describe("policies with ends agree with a brute-force oracle", () => {
     const counts = { byRule: 0, ends: 0, lasts: 0 };
     fc.assert(
       fc.property(expiring(arbitrary.policy), arbitrary.evaluated, (policy, evaluated) => {
-        const access = new Access(policy, evaluated, undefined, START);
+        const access = evaluateAccess(policy, evaluated, undefined, START);
         const found = new Map<string, string | undefined>();
         for (const grant of grantsOf(access)) {
           for (const decision of decisionsOf(grant)) {
@@ -178,7 +195,7 @@ describe("policies with ends agree with a brute-force oracle", () => {
     fc.assert(
       fc.property(changed, arbitrary.evaluated, ({ before, after }, evaluated) => {
         const uids = [...new Set([before, after].flatMap(({ devices }) => devices.map(({ uid }) => uid)))];
-        const [was, is] = [before, after].map((policy) => new Access(policy, evaluated, uids, START)) as [
+        const [was, is] = [before, after].map((policy) => evaluateAccess(policy, evaluated, uids, START)) as [
           Access,
           Access,
         ];
@@ -238,7 +255,7 @@ test("a change has one group of devices if the key ends before the rules that al
   }));
   const [before, after] = [[], rules].map((allowing) => {
     const policy = { devices, keys: [key], rules: [{ ...deny, filter: {} }, ...allowing] };
-    return new Access(policy, { logins: ["root"], addresses: ["10.0.0.1"] }, undefined, START);
+    return evaluateAccess(policy, { logins: ["root"], addresses: ["10.0.0.1"] }, undefined, START);
   }) as [Access, Access];
   expect([...accessChanges(before, after)]).toMatchObject([
     { change: "gained", until: first, devices: ["a", "b"] },
@@ -250,7 +267,7 @@ test("a text that is not a time has passed", () => {
   const policy = { devices: [{ uid: "d", name: "d", tags: [] }], keys: [key], rules: [] };
   const question = { fingerprint: "a", login: "root", address: "10.0.0.1", uid: "d" };
   expect(explain(policy, question)).toMatchObject({ allowed: false, deniedBy: "expired" });
-  expect([...grantsOf(new Access(policy, { logins: ["root"], addresses: ["10.0.0.1"] }))]).toEqual([]);
+  expect([...grantsOf(evaluateAccess(policy, { logins: ["root"], addresses: ["10.0.0.1"] }))]).toEqual([]);
 });
 
 test("a key of a refused type admits no login, also if the members are unknown", () => {
@@ -260,7 +277,7 @@ test("a key of a refused type admits no login, also if the members are unknown",
   for (const members of [undefined, []]) {
     const policy = { devices: [{ uid: "d", name: "d", tags: [] }], keys: [key], rules: [], members };
     expect(explain(policy, question)).toMatchObject({ allowed: false, deniedBy: "type" });
-    expect([...grantsOf(new Access(policy, evaluated))]).toEqual([]);
+    expect([...grantsOf(evaluateAccess(policy, evaluated))]).toEqual([]);
   }
 });
 

@@ -1,9 +1,10 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import {
-  Access,
+  type Access,
   type AccessPolicy,
   accessChanges,
+  evaluateAccess,
   explainIdentity,
   type Grant,
   grantsOf,
@@ -148,7 +149,7 @@ describe("the evaluation of sets agrees with the oracle", () => {
     const counts = { open: 0, held: 0, closed: 0 };
     fc.assert(
       fc.property(arbitrary.identityPolicy, arbitrary.evaluatedIdentity, (policy, evaluated) => {
-        const access = new Access(policy, evaluated, undefined, NOW);
+        const access = evaluateAccess(policy, evaluated, undefined, NOW);
         expect(access.subjects).toBe(policy.identity.principals);
         const reached = new Set<string>();
         for (const principal of policy.identity.principals)
@@ -195,7 +196,7 @@ describe("the evaluation of sets agrees with the oracle", () => {
     fc.assert(
       fc.property(arbitrary.identityPolicy, arbitrary.evaluatedIdentity, (policy, evaluated) => {
         const expected = allowedLogins(policy, evaluated, NOW);
-        const access = new Access(policy, evaluated, undefined, NOW);
+        const access = evaluateAccess(policy, evaluated, undefined, NOW);
         const seen = new Map<string, Grant>();
         for (const grant of grantsOf(access)) {
           const names = namesOf(grant);
@@ -228,8 +229,8 @@ describe("the evaluation of sets agrees with the oracle", () => {
       fc.property(arbitrary.changedIdentity, arbitrary.evaluatedIdentity, ({ before, after }, evaluated) => {
         const [old, now] = [allowedLogins(before, evaluated, NOW), allowedLogins(after, evaluated, NOW)];
         const uids = [...new Set([before, after].flatMap(({ devices }) => devices.map(({ uid }) => uid)))];
-        const was = new Access(before, evaluated, uids, NOW);
-        const is = new Access(after, evaluated, uids, NOW);
+        const was = evaluateAccess(before, evaluated, uids, NOW);
+        const is = evaluateAccess(after, evaluated, uids, NOW);
         const found = new Map<string, readonly [Outcome, Outcome]>();
         const groups = new Set<string>();
         for (const change of accessChanges(was, is)) {
@@ -258,7 +259,7 @@ describe("the evaluation of sets agrees with the oracle", () => {
           ]),
         );
         expect(found).toEqual(new Map([...outcomes].filter(([, [from, to]]) => from !== to)));
-        const same = new Access(structuredClone(before), evaluated, uids, NOW);
+        const same = evaluateAccess(structuredClone(before), evaluated, uids, NOW);
         expect([...accessChanges(was, same)]).toEqual([]);
       }),
       { numRuns: 600 },
@@ -275,8 +276,8 @@ test("a change from legacy mode to identity mode loses the access of keys and ga
     fc.property(arbitrary.identityPolicy, arbitrary.evaluatedIdentity, (policy, evaluated) => {
       const key = { fingerprint: "key", name: "laptop", username: "", filter: {} };
       const legacy = { ...policy, keys: [key], rules: [], identity: undefined };
-      const [before, after] = [legacy, { ...policy, keys: [key] }].map(
-        (one) => new Access(one, evaluated, undefined, NOW),
+      const [before, after] = [legacy, { ...policy, keys: [key] }].map((one) =>
+        evaluateAccess(one, evaluated, undefined, NOW),
       ) as [Access, Access];
       const changes = [...accessChanges(before, after)];
       const [lost, gained] = [false, true].map((isGained) =>
@@ -392,7 +393,10 @@ describe("the algebra of access policies", () => {
           for (const other of others) expect(explained(other, login).outcome).toBe(outcome);
         }
         const [grants, ...more] = [empty as Namespace, ...others].map((one) =>
-          [...grantsOf(new Access(one, evaluated, undefined, NOW))].map((grant) => ({ ...grant, policy: 0 })),
+          [...grantsOf(evaluateAccess(one, evaluated, undefined, NOW))].map((grant) => ({
+            ...grant,
+            policy: 0,
+          })),
         );
         for (const other of more) expect(other).toEqual(grants);
       }),
@@ -413,7 +417,7 @@ describe("the algebra of access policies", () => {
         for (const login of loginsOf(policy, evaluated))
           expect(explained(other, login)).toEqual(explained(policy, login));
         const [grants, others] = [policy, other].map((one) => [
-          ...grantsOf(new Access(one, evaluated, undefined, NOW)),
+          ...grantsOf(evaluateAccess(one, evaluated, undefined, NOW)),
         ]);
         expect(others).toEqual(grants);
       }),

@@ -2,9 +2,9 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { cidr, hostname, login } from "../../provider/helpers/patterns.ts";
 import {
-  Access,
   compilePattern,
   type EvaluatedLogins,
+  evaluateAccess,
   type Finding,
   firewallDecides,
   keyAdmits,
@@ -220,7 +220,7 @@ test("findings agree with the decisions on all evaluated logins and addresses", 
   fc.assert(
     fc.property(policies, (policy) => {
       const evaluated = loginsToEvaluate([policy]);
-      const findings = lint(new Access(policy, evaluated));
+      const findings = lint(evaluateAccess(policy, evaluated));
       for (const holds of [idleRules, kindsOfIdleRules, idleKeys, contradictions, defaultDeny])
         holds(policy, evaluated, findings);
     }),
@@ -282,7 +282,7 @@ test("an unanchored-pattern finding has a matching counterexample and an anchore
       const check = (text: string) => {
         const subject = field === "filter.hostname" ? { filter: { hostname: text } } : { [field]: text };
         const policy = { devices: [one], keys: [], rules: [rule("1", { ...facts, ...subject })] };
-        const findings = lint(new Access(policy, loginsToEvaluate([policy])));
+        const findings = lint(evaluateAccess(policy, loginsToEvaluate([policy])));
         return findings.find((finding) => finding.rule === "unanchored-pattern" && finding.field === field);
       };
       const finding = check(pattern);

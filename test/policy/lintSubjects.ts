@@ -1,9 +1,9 @@
 import {
-  Access,
   type AccessDevice,
   type AccessKey,
   type AccessRule,
   type EvaluationOptions,
+  evaluateAccess,
   type Finding,
   type LintCode,
   type LintOptions,
@@ -64,7 +64,7 @@ export function linted(
 ): Finding[] {
   const whole = { ...clean, ...policy };
   return lint(
-    new Access(whole, loginsToEvaluate([whole], options.evaluated), undefined, options.now),
+    evaluateAccess(whole, loginsToEvaluate([whole], options.evaluated), undefined, options.now),
     options,
   );
 }

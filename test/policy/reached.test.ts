@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
 import {
-  Access,
   type AccessDevice,
   type AccessKey,
   type AccessRule,
+  evaluateAccess,
   type NamespacePolicy,
 } from "../../sdk/policy/index.ts";
 import { device, key, rule } from "./lintSubjects.ts";
@@ -20,7 +20,7 @@ const policyOf = (keys: readonly AccessKey[], ...rules: AccessRule[]): Namespace
   rules,
 });
 const reachedIn = (policy: NamespacePolicy, over = evaluated) => {
-  const access = new Access(policy, over);
+  const access = evaluateAccess(policy, over);
   return access.uidsOf(access.reached());
 };
 const uidsOf = (...some: readonly (AccessDevice | undefined)[]) => some.map((one) => one?.uid);
@@ -47,7 +47,7 @@ test("reached() returns no device without evaluated logins or addresses", () => 
 });
 
 test("reached() does not change the stored device sets", () => {
-  const access = new Access(
+  const access = evaluateAccess(
     policyOf([ana, key({ name: "all", username: "", filter: {} })], notAnaOnWeb2),
     evaluated,
   );

@@ -13,8 +13,8 @@ import {
   type Operation,
 } from "../../sdk/index.ts";
 import {
-  Access,
   type AccessDevice,
+  evaluateAccess,
   explainIdentity,
   grantsOf,
   type IdentityExplanation,
@@ -180,7 +180,7 @@ function evaluate(
   principal: Principal,
   at: Date,
 ): Result {
-  const access = new Access(policy, { logins: [as], addresses: [from] }, undefined, at);
+  const access = evaluateAccess(policy, { logins: [as], addresses: [from] }, undefined, at);
   const place = access.uids.indexOf(device);
   const { shares } = access.verdict(as, from, principal);
   const decision = shares.find(({ devices }) => devices.has(place))?.reason.outcome ?? "deny";

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import {
-  Access,
   type AccessRule,
   type AccessSubject,
+  evaluateAccess,
   firewallDecides,
   grantsOf,
   keyAdmits,
@@ -21,7 +21,7 @@ test("the grants of a policy with 2,000 devices, 200 keys and 50 rules agree wit
   });
   const granted = new Map<AccessSubject, Map<string, AccessRule | null>>();
   const duplicates: string[] = [];
-  const access = new Access(policy, evaluated);
+  const access = evaluateAccess(policy, evaluated);
   const nameOf = (login: string, address: string, uid: string) => JSON.stringify([login, address, uid]);
   for (const { subject, login, addresses, rule, devices } of grantsOf(access)) {
     const rules = granted.get(subject) ?? new Map<string, AccessRule | null>();

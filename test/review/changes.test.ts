@@ -10,7 +10,12 @@ import {
   workloadLockouts,
 } from "../../provider/review/guards/lockouts.ts";
 import { missingPermissions } from "../../provider/review/guards/planProblems.ts";
-import { Access, type AccessRule, type NamespacePolicy } from "../../sdk/policy/index.ts";
+import {
+  type Access,
+  type AccessRule,
+  evaluateAccess,
+  type NamespacePolicy,
+} from "../../sdk/policy/index.ts";
 
 const web1 = { uid: "1", name: "web-1", tags: ["prod"] };
 const web2 = { uid: "2", name: "web-2", tags: ["prod"] };
@@ -40,7 +45,7 @@ const policy = (more: Partial<NamespacePolicy>): NamespacePolicy => ({
 
 const evaluated = { logins: ["root", "deploy"], addresses: ["10.0.0.1", "192.0.2.1"] };
 const uids = ["1", "2", "3"];
-const over = (some: Partial<NamespacePolicy>) => new Access(policy(some), evaluated, uids);
+const over = (some: Partial<NamespacePolicy>) => evaluateAccess(policy(some), evaluated, uids);
 const linesOf = (before: Partial<NamespacePolicy>, after: Partial<NamespacePolicy>) =>
   accessLines(over(before), over(after)).map(({ change, keys, logins, addresses, anyAddress, devices }) => [
     change,
@@ -167,13 +172,12 @@ describe("lockouts", () => {
       uid: `${at}`,
       name: `web-${at + 1}`,
     }));
-    const [before, after] = [[everyone], []].map(
-      (keys) =>
-        new Access(
-          policy({ devices, keys }),
-          evaluated,
-          devices.map(({ uid }) => uid),
-        ),
+    const [before, after] = [[everyone], []].map((keys) =>
+      evaluateAccess(
+        policy({ devices, keys }),
+        evaluated,
+        devices.map(({ uid }) => uid),
+      ),
     ) as [Access, Access];
     const [found] = deviceLockouts(before, after, [protectedGroup("prod")]);
     expect(found?.message).toBe(`no key can reach ${words} any longer (protected by --protect prod)`);

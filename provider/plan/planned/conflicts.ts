@@ -1,5 +1,10 @@
 import { isDeepStrictEqual } from "node:util";
-import { Access, type AccessDevice, type AccessRule, areDisjoint } from "@gatehouse-access/sdk/policy";
+import {
+  type AccessDevice,
+  type AccessRule,
+  areDisjoint,
+  evaluateAccess,
+} from "@gatehouse-access/sdk/policy";
 import { claimsOfId } from "../../lifecycle/claims.ts";
 import type { Claim } from "../../model/definition.ts";
 import type { Draft } from "../../model/draft.ts";
@@ -129,7 +134,7 @@ export function contradictions(draft: Draft): Contradiction[] {
 
 /** Returns a function that finds the name of a device on which two rules match the same login. */
 function sharedDevices(devices: readonly AccessDevice[]) {
-  const access = new Access({ devices, keys: [], rules: [] }, { logins: [], addresses: [] });
+  const access = evaluateAccess({ devices, keys: [], rules: [] }, { logins: [], addresses: [] });
   const nameOf = new Map(devices.map(({ uid, name }) => [uid, name]));
   const devicesOf = ({ filter, action }: AccessRule) => access.devicesOf(filter, action === "deny");
   return (rule: AccessRule, other: AccessRule): string | undefined => {

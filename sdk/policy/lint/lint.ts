@@ -1,5 +1,6 @@
 import { DAY, hasPassed } from "../../times.ts";
-import { type Access, isPrincipal } from "../access.ts";
+import { isPrincipal } from "../access.ts";
+import type { Access } from "../decider.ts";
 import { type AccessRule, isInForce } from "../decisions.ts";
 import { isSubject } from "../identity.ts";
 import {

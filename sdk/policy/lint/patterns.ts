@@ -1,6 +1,5 @@
 import { isIPv4 } from "node:net";
-import type { Access } from "../access.ts";
-import type { DecidingObject, DecidingPattern } from "../decider.ts";
+import type { Access, DecidingObject, DecidingPattern } from "../decider.ts";
 import type { DeviceFilter } from "../decisions.ts";
 import { areDisjoint } from "../disjoint.ts";
 import { addressFrom, samplesOf } from "../evaluatedLogins.ts";

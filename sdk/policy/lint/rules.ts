@@ -1,5 +1,4 @@
-import type { Access } from "../access.ts";
-import type { RuleSet } from "../decider.ts";
+import type { Access, RuleSet } from "../decider.ts";
 import type { AccessRule } from "../decisions.ts";
 import type { DeviceSet } from "../deviceSets.ts";
 import {

@@ -1,19 +1,12 @@
 import { setImmediate as letOthers } from "node:timers/promises";
 import type { InternalOperations } from "@gatehouse-access/sdk/contract";
-import {
-  type FirewallDecision,
-  type FirewallRuleFacts,
-  firewallDecision,
-  type LoginAttempt,
-} from "@gatehouse-access/sdk/policy";
+import { type FirewallRuleFacts, firewallDecision, strongestFirst } from "@gatehouse-access/sdk/policy";
 import { normalAddress } from "../../addresses.ts";
-import type { Decision } from "../../DecisionTurns.ts";
 import type { FirewallRule } from "../../db/generated/sqlite/client.ts";
 import { readRows, sql } from "../../db/sql/sql.ts";
 import { inTransaction, type Transaction, within } from "../../db/sql/transaction.ts";
 import { ForbiddenError } from "../../errors.ts";
 import type { Handler } from "../../http/handler.ts";
-import type { Services } from "../../services.ts";
 import { addressedDevice } from "../devices/lookup.ts";
 import { presentFilter } from "../filters/filter.ts";
 import { tagNames, tagNamesIn, tagRows, tagsColumn } from "../tags/tagList.ts";
@@ -45,7 +38,7 @@ const factsOf = (row: RuleRow): ActiveRule => ({
   expiresAt: row.expiresAt?.toISOString(),
 });
 
-/** Reads the active rules of a namespace, including expired rules. */
+/** Reads the active rules of a namespace in the order of their creation, including expired rules. */
 export async function activeRules(tx: Transaction, tenantId: string): Promise<ActiveRule[]> {
   const rules: ActiveRule[] = [];
   for (let last = 0; ; last = rules.at(-1)?.id ?? 0) {
@@ -63,21 +56,6 @@ export async function activeRules(tx: Transaction, tenantId: string): Promise<Ac
 }
 
 /**
- * Decides a login by the active rules of a namespace. Starts with the strongest rules and stops at the first match.
- * @param rules the active rules, in any order
- */
-export function decideLogin(
-  { patterns }: Pick<Services, "patterns">,
-  tenantId: string,
-  rules: readonly ActiveRule[],
-  attempt: LoginAttempt,
-): Decision<FirewallDecision<ActiveRule>> {
-  // A newer rule has a higher id. Among rules with the same priority, the newest rule is the strongest.
-  const byStrength = rules.toSorted((a, b) => b.priority - a.priority || b.id - a.id);
-  return firewallDecision(byStrength, attempt, patterns.of(tenantId));
-}
-
-/**
  * Checks a login against the firewall rules.
  * @throws ForbiddenError a rule denies the login
  * @throws BusyError too many decisions of the namespace wait
@@ -91,14 +69,15 @@ export const evaluateFirewall: Handler<InternalOperations["evaluateFirewall"]> =
     return { device, rules: await activeRules(tx, device.tenantId) };
   });
   const { tenantId } = device;
-  const decision = decideLogin(services, tenantId, rules, {
+  const attempt = {
     deviceName: device.name,
     deviceTags: tagNames(device.tags),
     login: query.username,
     // The address is normalized: otherwise an attacker could evade a deny rule with another spelling of the address.
     sourceIp: normalAddress(query.ip_address) ?? query.ip_address,
     at: services.accessTime(),
-  });
+  };
+  const decision = firewallDecision(strongestFirst(rules), attempt, services.patterns.of(tenantId));
   const { allowed, rule } = await services.decisions.run(tenantId, decision);
   if (!allowed) throw new ForbiddenError(`denied by firewall rule ${rule?.id}`);
   return undefined;

@@ -1,24 +1,8 @@
 import type { InternalOperations } from "@gatehouse-access/sdk/contract";
-import { type DeviceFacts, keyAdmits } from "@gatehouse-access/sdk/policy";
-import type { Decision } from "../../DecisionTurns.ts";
+import { loginDecision } from "@gatehouse-access/sdk/policy";
 import { NotFoundError } from "../../errors.ts";
 import type { Handler } from "../../http/handler.ts";
-import type { Services } from "../../services.ts";
-import { presentFilter } from "../filters/filter.ts";
-import { type FoundKey, findOwnedKey, lapseOf, presentPublicKey } from "./publicKey.ts";
-
-/** Decides whether a key admits a login name on a device, one pattern in each step. */
-export function* decideKey(
-  { patterns }: Pick<Services, "patterns">,
-  key: Pick<FoundKey, "tenantId" | "username" | "hostname" | "tags">,
-  device: DeviceFacts,
-  login: string,
-): Decision<boolean> {
-  const source = patterns.of(key.tenantId);
-  if (!keyAdmits({ username: key.username, filter: {} }, device, login, source)) return false;
-  yield;
-  return keyAdmits({ username: "", filter: presentFilter(key) }, device, login, source);
-}
+import { credentialOf, findOwnedKey, lapseOf, presentPublicKey } from "./publicKey.ts";
 
 /**
  * Returns a key for a trusted service. A key that admits no login counts as missing, because trusted services of version
@@ -38,9 +22,11 @@ export const lookupPublicKey: Handler<InternalOperations["lookupPublicKey"]> = a
  */
 export const evaluatePublicKey: Handler<InternalOperations["evaluatePublicKey"]> = async (context) => {
   const { services, params, body } = context;
-  const key = { tenantId: body.tenant_id, fingerprint: params.fingerprint };
-  const row = await findOwnedKey(services.db, key);
-  if (!row || lapseOf(row, services.accessTime())) return false;
-  const device = { name: body.name, tags: body.tags ?? [] };
-  return services.decisions.run(body.tenant_id, decideKey(services, row, device, params.username));
+  const { tenant_id: tenantId, name: deviceName, tags } = body;
+  const row = await findOwnedKey(services.db, { tenantId, fingerprint: params.fingerprint });
+  // The firewall is evaluated by another operation, so the decision contains no rules and needs no address.
+  const at = services.accessTime();
+  const attempt = { deviceName, deviceTags: tags ?? [], login: params.username, sourceIp: "", at };
+  const decision = loginDecision(credentialOf(row), [], attempt, services.patterns.of(tenantId));
+  return (await services.decisions.run(tenantId, decision)).deniedBy === undefined;
 };

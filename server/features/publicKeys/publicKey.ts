@@ -1,5 +1,5 @@
 import { type publicKeys, refusedKeyType } from "@gatehouse-access/sdk/contract";
-import { type KeyLapse, keyLapse } from "@gatehouse-access/sdk/policy";
+import { type KeyCredential, type KeyLapse, keyLapse } from "@gatehouse-access/sdk/policy";
 import type { z } from "zod";
 import { type Declared, declaredIn, type ManagedObject, revisionOf } from "../../changes/managedObject.ts";
 import type { PublicKey } from "../../db/generated/sqlite/client.ts";
@@ -42,17 +42,23 @@ export async function findOwnedKey(
   return { ...found, owner: userId === null ? null : await findRow(db, "Member", { tenantId, userId }) };
 }
 
+/** Returns a key as the policy evaluates it. @param row null if the namespace does not have the key */
+export const credentialOf = (row: OwnedKey | null): KeyCredential => ({
+  key: row === null ? undefined : policyKey(row),
+  owner: row?.owner ? policyMember(row.owner) : undefined,
+});
+
+const policyKey = (row: OwnedKey) => ({
+  username: row.username,
+  filter: presentFilter(row),
+  refusedType: refusedKeyType(Buffer.from(row.data, "base64").toString("utf8")),
+  expiresAt: row.expiresAt?.toISOString(),
+  owner: row.ownerId ?? undefined,
+});
+
 /** Returns the reason why a key admits no login at a time; undefined if it may admit logins. */
-export const lapseOf = ({ data, expiresAt, ownerId, owner }: OwnedKey, at: Date): KeyLapse | undefined =>
-  keyLapse(
-    {
-      refusedType: refusedKeyType(Buffer.from(data, "base64").toString("utf8")),
-      expiresAt: expiresAt?.toISOString(),
-      owner: ownerId ?? undefined,
-    },
-    owner ? policyMember(owner) : undefined,
-    at,
-  );
+export const lapseOf = (row: OwnedKey, at: Date): KeyLapse | undefined =>
+  keyLapse(policyKey(row), credentialOf(row).owner, at);
 
 /** Reads stored public keys and changes the tags of their filters. */
 export const publicKeyRows = filteredRows("PublicKey", { tenantId: "tenantId", fingerprint: "fingerprint" });

@@ -1,20 +1,30 @@
 import { parseSshPublicKey } from "@gatehouse-access/sdk/contract";
-import { type KeyLapse, matchesWhole } from "@gatehouse-access/sdk/policy";
+import {
+  type DenyingPart,
+  type KeyLapse,
+  loginDecision,
+  matchesWhole,
+  strongestFirst,
+} from "@gatehouse-access/sdk/policy";
 import type { Decision } from "../../DecisionTurns.ts";
 import type { Device, Namespace } from "../../db/generated/sqlite/client.ts";
 import { inTransaction, type Transaction } from "../../db/sql/transaction.ts";
 import { BusyError } from "../../errors.ts";
 import { findAddressed, withNamespace } from "../../features/devices/lookup.ts";
-import { activeRules, decideLogin } from "../../features/firewall/evaluate.ts";
+import { activeRules } from "../../features/firewall/evaluate.ts";
 import { forwardingOf } from "../../features/namespaces/objects.ts";
-import { decideKey } from "../../features/publicKeys/evaluate.ts";
-import { findOwnedKey, lapseOf, type OwnedKey } from "../../features/publicKeys/publicKey.ts";
+import { credentialOf, findOwnedKey, type OwnedKey } from "../../features/publicKeys/publicKey.ts";
 import { tagNames } from "../../features/tags/tagList.ts";
 import type { Services } from "../../services.ts";
-import type { Admission, LoginQuestion, RecordFailure, RecordingMode, RefusedLogin } from "../protocol.ts";
+import type {
+  Admission,
+  DeviceName,
+  LoginQuestion,
+  RecordFailure,
+  RecordingMode,
+  RefusedLogin,
+} from "../protocol.ts";
 import { fingerprintOf } from "../ssh/signature.ts";
-import type { DeviceName } from "../ssh/sshAddress.ts";
-import { keyEnd, nextRuleEnd } from "./ends.ts";
 
 /**
  * Decides a login by the namespace's keys (rules section 13) and firewall rules (section 14). Reads the keys and rules
@@ -50,7 +60,8 @@ function* admissionBy(
 ): Decision<Admission> {
   const { device } = policy;
   const at = services.accessTime();
-  const refusal = yield* refusalOf(services, policy, question, at);
+  const rules = strongestFirst(policy.rules);
+  const refusal = yield* refusalOf(services, { ...policy, rules }, question, at);
   if (refusal !== undefined) return refusal;
   const { connectionAnnouncement, sessionRecord, sessionRecordMode, ...namespace } = device.namespace;
   const announcement = connectionAnnouncement.trimEnd().replaceAll(/\r?\n/g, "\r\n");
@@ -68,7 +79,7 @@ function* admissionBy(
       idleMinutes: namespace.sessionIdleMinutes,
       ends: {
         access: keyEnd(policy.stored, at),
-        rule: nextRuleEnd(policy.rules, at),
+        rule: nextRuleEnd(rules, at),
         maxMinutes: namespace.sessionMaxMinutes,
       },
     },
@@ -109,7 +120,33 @@ interface Policy {
   readonly device: Pick<Device, "name" | "tenantId"> & { readonly tags: Parameters<typeof tagNames>[0] };
   /** The namespace's key with the fingerprint of the login's key; null if the namespace has no such key. */
   readonly stored: OwnedKey | null | undefined;
+  /** The active rules of the namespace, strongest first. */
   readonly rules: Awaited<ReturnType<typeof activeRules>>;
+}
+
+/** Returns the reason why the policy refuses a login; undefined if the policy allows it. */
+export function* refusalOf(
+  { patterns }: Pick<Services, "patterns">,
+  { device, stored, rules }: Policy,
+  { login, address, key }: Pick<LoginQuestion, "login" | "address" | "key">,
+  at: Date,
+): Decision<RefusedLogin | undefined> {
+  // The fingerprint is an MD5 digest, so two keys may have the same fingerprint.
+  const found = stored && key && keyOfStored(stored.data).equals(key) ? stored : null;
+  const attempt = {
+    deviceName: device.name,
+    deviceTags: tagNames(device.tags),
+    login,
+    sourceIp: address,
+    at,
+  };
+  const { deniedBy, rule } = yield* loginDecision(
+    key === undefined ? "password" : credentialOf(found),
+    rules,
+    attempt,
+    patterns.of(device.tenantId),
+  );
+  return deniedBy && refusalBy(deniedBy, found?.name, rule?.id);
 }
 
 const LAPSES: Readonly<Record<KeyLapse, string>> = {
@@ -118,36 +155,35 @@ const LAPSES: Readonly<Record<KeyLapse, string>> = {
   owner: "belongs to a user who is not a member",
 };
 
-/** Returns the reason why the policy refuses a login; undefined if the policy allows it. */
-export function* refusalOf(
-  services: Services,
-  { device, stored, rules }: Policy,
-  { login, address, key }: Pick<LoginQuestion, "login" | "address" | "key">,
-  at: Date,
-): Decision<RefusedLogin | undefined> {
-  const tags = tagNames(device.tags);
-  if (key !== undefined) {
-    // The fingerprint is an MD5 digest, so two keys may have the same fingerprint.
-    if (!stored || !keyOfStored(stored.data).equals(key)) {
-      return { refused: "key", reason: "the namespace has no such key" };
-    }
-    const lapse = lapseOf(stored, at);
-    if (lapse) return { refused: lapse, reason: `the key ${stored.name} ${LAPSES[lapse]}` };
-    if (!(yield* decideKey(services, stored, { name: device.name, tags }, login))) {
-      return {
-        refused: "filter",
-        reason: `the key ${stored.name} does not match this login name or this device`,
-      };
-    }
+function refusalBy(part: DenyingPart, key: string | undefined, rule: number | undefined): RefusedLogin {
+  switch (part) {
+    case "key":
+      return { refused: part, reason: "the namespace has no such key" };
+    case "login":
+    case "device":
+      return { refused: "filter", reason: `the key ${key} does not match this login name or this device` };
+    case "rule":
+      return { refused: "firewall", reason: `denied by firewall rule ${rule}` };
+    default:
+      return { refused: part, reason: `the key ${key} ${LAPSES[part]}` };
   }
-  const { allowed, rule } = yield* decideLogin(services, device.tenantId, rules, {
-    deviceName: device.name,
-    deviceTags: tags,
-    login,
-    sourceIp: address,
+}
+
+/** Returns the next end of a rule after a time, in milliseconds since 1970; Infinity without such an end. */
+export const nextRuleEnd = (rules: Policy["rules"], at: Date): number =>
+  nextEnd(
+    rules.map(({ expiresAt }) => expiresAt),
     at,
-  });
-  return allowed ? undefined : { refused: "firewall", reason: `denied by firewall rule ${rule?.id}` };
+  );
+
+/** Returns the next end of a key or of its owner's membership; see {@link nextEnd}. */
+export const keyEnd = (key: OwnedKey | null | undefined, at: Date): number =>
+  nextEnd([key?.expiresAt, key?.owner?.accessExpiresAt], at);
+
+/** Returns the earliest end after a time, in milliseconds since 1970; Infinity without such an end. */
+export function nextEnd(ends: readonly (Date | string | null | undefined)[], at: Date): number {
+  const times = ends.map((end) => (end ? new Date(end).getTime() : Infinity));
+  return times.reduce((next, time) => (time > at.getTime() && time < next ? time : next), Infinity);
 }
 
 /** Returns the namespace's key with the fingerprint of a key; null if the namespace has no such key. */

@@ -1,3 +1,4 @@
+import { strongestFirst } from "@gatehouse-access/sdk/policy";
 import type { Decision } from "../../DecisionTurns.ts";
 import { batchesOf, readRows, sql } from "../../db/sql/sql.ts";
 import { inTransaction } from "../../db/sql/transaction.ts";
@@ -7,8 +8,7 @@ import { withTags } from "../../features/tags/tagList.ts";
 import { type MembershipState, membershipLasts } from "../../http/access/membership.ts";
 import type { Services } from "../../services.ts";
 import type { LoginEnds, RefusedLogin } from "../protocol.ts";
-import { NO_DEVICE, refusalOf, storedKey } from "./admit.ts";
-import { keyEnd, nextEnd, nextRuleEnd } from "./ends.ts";
+import { keyEnd, NO_DEVICE, nextEnd, nextRuleEnd, refusalOf, storedKey } from "./admit.ts";
 
 /** The facts about an open login that determine whether the policy still allows it. */
 export interface LoginFacts {
@@ -80,10 +80,11 @@ export async function readLoginPolicy(
  */
 export function* checkLogins(
   services: Services,
-  { devices, keys, members, rules, at }: LoginPolicy,
+  { devices, keys, members, at, ...policy }: LoginPolicy,
   logins: ReadonlyMap<string, LoginFacts>,
 ): Decision<Map<string, LoginCheck>> {
   const byUid = new Map(devices.map((device) => [device.uid, device]));
+  const rules = strongestFirst(policy.rules);
   const rule = nextRuleEnd(rules, at);
   const checks = new Map<string, LoginCheck>();
   for (const [session, { deviceUid, username: login, address, key, userId }] of logins) {

@@ -7,7 +7,7 @@ import {
   type Seat,
   workloadLockouts,
 } from "../../../provider/review/guards/lockouts.ts";
-import { Access, type AccessPolicy, type NamespacePolicy } from "../../../sdk/policy/index.ts";
+import { type AccessPolicy, evaluateAccess, type NamespacePolicy } from "../../../sdk/policy/index.ts";
 import { workload } from "../support/planned.ts";
 
 const seat = (name: string, role: Seat["role"], status: Seat["status"] = "accepted"): Seat => ({
@@ -93,7 +93,7 @@ const web = { uid: "1", name: "web-1", tags: ["prod"] };
 const lab = { uid: "2", name: "lab", tags: [] };
 const EVALUATED = { logins: ["root"], addresses: ["10.0.0.1"] };
 const accessOf = (policy: Partial<NamespacePolicy>) =>
-  new Access({ devices: [web, lab], keys: [], rules: [], ...policy }, EVALUATED);
+  evaluateAccess({ devices: [web, lab], keys: [], rules: [], ...policy }, EVALUATED);
 
 describe("an access policy", () => {
   const principal = { id: "ana", name: "ana@example.com", kind: "user", role: "owner", keys: [] } as const;

@@ -2,11 +2,12 @@ import type { AccessMapMeta } from "../../../provider/map/accessMapData.ts";
 import { countingInvited, evaluatedFor } from "../../../provider/namespace/readNamespace.ts";
 import { everyDevice } from "../../../provider/privileges/accessLines.ts";
 import {
-  Access,
+  type Access,
   type AccessDevice,
   type AccessKey,
   type AccessRule,
   type EvaluationOptions,
+  evaluateAccess,
   loginsToEvaluate,
   type NamespacePolicy,
 } from "../../../sdk/policy/index.ts";
@@ -18,7 +19,7 @@ export function accessesOf(
 ): { before: Access; after: Access } {
   const evaluated = loginsToEvaluate([before, after]);
   const uids = [...new Set([...before.devices, ...after.devices].map(({ uid }) => uid))];
-  return { before: new Access(before, evaluated, uids), after: new Access(after, evaluated, uids) };
+  return { before: evaluateAccess(before, evaluated, uids), after: evaluateAccess(after, evaluated, uids) };
 }
 
 /** Evaluates two policies for the same logins, addresses and devices, as reviews do. */
@@ -32,7 +33,7 @@ export function accesses(
   const evaluated = evaluatedFor({ seen }, [before, after], options);
   const uids = everyDevice(before, after).map(({ uid }) => uid);
   const time = new Date();
-  const of = (policy: NamespacePolicy) => new Access(policy, evaluated, uids, time);
+  const of = (policy: NamespacePolicy) => evaluateAccess(policy, evaluated, uids, time);
   return { before: of(before), after: of(after) };
 }
 

@@ -7,7 +7,7 @@ import { countingInvited } from "../../../../provider/namespace/readNamespace.ts
 import { matchers } from "../../../../provider/policyTests/matchers.ts";
 import { reviewPlan } from "../../../../provider/review/reviewPlan.ts";
 import type { Connection } from "../../../../provider/service/connection.ts";
-import { Access, type NamespacePolicy } from "../../../../sdk/policy/index.ts";
+import { evaluateAccess, type NamespacePolicy } from "../../../../sdk/policy/index.ts";
 import { HOUR } from "../../../../sdk/times.ts";
 import { Choices } from "../../../support/walk.ts";
 import { differences, type Evaluated, laterDifferences, requireAsked, type Stated } from "./compare.ts";
@@ -266,7 +266,7 @@ export class TruthRound {
     requireAsked(evaluated);
     const { keys, devices } = policy;
     if (keys.length === 0 || devices.length === 0) return;
-    const access = new Access(countingInvited(policy), evaluated, undefined, new Date());
+    const access = evaluateAccess(countingInvited(policy), evaluated, undefined, new Date());
     const wrong: string[] = [];
     for (let index = 0; index < QUERIES; index += 1) {
       const { fingerprint } = this.#choices.of(keys);
