@@ -2,6 +2,7 @@ import {
   type AccessDevice,
   type AccessKey,
   type AccessRule,
+  type AccessSubject,
   ANY_ADDRESS,
   type ConsideredRule,
   DEFAULT_LOGIN,
@@ -25,15 +26,19 @@ export interface ExplainedRule extends ConsideredRule {
   readonly onlyMismatch: boolean;
 }
 
-/** The reasons why one login is allowed or refused. */
-export interface AccessExplanation extends Omit<Explanation, "key" | "considered"> {
-  readonly key: AccessKey;
+/** The login that an explanation is about. */
+export interface ExplainedLogin {
   readonly login: string;
   readonly address: string;
   /**
    * The login parameters that the inquiry omits: login name or address. The explanation uses default values for them.
    */
   readonly assumed: readonly ("login" | "address")[];
+}
+
+/** The reasons why one login is allowed or refused. */
+export interface AccessExplanation extends Omit<Explanation, "key" | "considered">, ExplainedLogin {
+  readonly key: AccessKey;
   /** True if the key's pattern matches the login name. */
   readonly keyAdmitsLogin: boolean;
   /** True if the key's filter matches the device. */
@@ -47,18 +52,15 @@ export interface AccessExplanation extends Omit<Explanation, "key" | "considered
  * @throws AccessInquiryError unless the inquiry matches exactly one key and one device
  */
 export function accessExplanation(view: AccessView<AccessKey>): AccessExplanation {
-  const { estate, subjects } = view;
-  const key = only("key", subjects, subjectText);
-  const { device, login, address, assumed } = explainedLogin(view);
+  const { subject: key, device, ...explained } = explainedLogin(view);
+  const { login, address } = explained;
   const question = { fingerprint: key.fingerprint, login, address, uid: device.uid, at: view.access.time };
-  const explanation = explain(estate.policy, question);
+  const explanation = explain(view.estate.policy, question);
   const decisive = explanation.considered.findIndex(({ role }) => role === "decides");
   return {
     ...explanation,
+    ...explained,
     key,
-    login,
-    address,
-    assumed,
     keyAdmitsLogin: keyAdmits({ ...key, filter: {} }, device, login),
     keyAdmitsDevice: keyAdmits({ ...key, username: "" }, device, login),
     considered: explanation.considered.map((rule, place) => ({
@@ -71,17 +73,19 @@ export function accessExplanation(view: AccessView<AccessKey>): AccessExplanatio
 
 /**
  * Returns the login that an inquiry explains, with default values for omitted parameters.
- * @throws AccessInquiryError unless the inquiry matches exactly one device
+ * @throws AccessInquiryError unless the inquiry matches exactly one subject and one device
  */
-export function explainedLogin({ inquiry, devices, evaluated }: AccessView) {
+export function explainedLogin<S extends AccessSubject>(
+  view: AccessView<S>,
+): ExplainedLogin & { readonly subject: S; readonly device: AccessDevice } {
+  const { inquiry, devices, evaluated } = view;
+  const subject = only(view.access.decider.nouns.selector, view.subjects, subjectText);
   const device = only("device", devices, ({ name }: AccessDevice) => name);
   const [login = DEFAULT_LOGIN] = inquiry.logins;
   const [address = otherAddressOf(evaluated) || ANY_ADDRESS] = inquiry.addresses;
-  const assumed: AccessExplanation["assumed"] = [
-    ...(inquiry.logins.length === 0 ? (["login"] as const) : []),
-    ...(inquiry.addresses.length === 0 ? (["address"] as const) : []),
-  ];
-  return { device, login, address, assumed };
+  const assumed: ("login" | "address")[] = inquiry.logins.length === 0 ? ["login"] : [];
+  if (inquiry.addresses.length === 0) assumed.push("address");
+  return { subject, device, login, address, assumed };
 }
 
 /** Returns the only item. @throws AccessInquiryError for another number of items */
@@ -96,41 +100,65 @@ export function only<T>(flag: string, items: readonly T[], textOf: (item: T) => 
 }
 
 export function explanationText(view: AccessView, explanation: AccessExplanation): string {
-  const { allowed, key, login, address, device } = explanation;
+  const { allowed, key, login, device, considered, deniedBy } = explanation;
   const end = view.access.endOf(key);
+  const hasEffect = deniedBy === undefined || deniedBy === "rule";
+  return textOf(view, explanation, {
+    result: allowed ? "ALLOWED" : "DENIED",
+    who: `key ${key.name}`,
+    reason: reason(view, explanation),
+    subject: [
+      `Key ${key.name}, ${key.fingerprint}${end === undefined ? "" : `, ${untilText(end)}`}`,
+      `  ${mark(explanation.keyAdmitsLogin)} the login name ${login}: the key allows ${loginText(key.username, "no")}`,
+      `  ${mark(explanation.keyAdmitsDevice)} the device ${deviceText(device)}: the key allows ${filterText(key.filter, "no")}`,
+    ],
+    order: `Firewall rules, strongest first${hasEffect ? "" : " (without effect, since the key refuses the login)"}:`,
+    objects: considered.map(ruleLine),
+  });
+}
+
+/** The parts of an explanation's text that differ by access mode. */
+interface ExplanationParts {
+  readonly result: string;
+  /** The subject of the login. */
+  readonly who: string;
+  /** The reason, as part of a sentence. */
+  readonly reason: string;
+  /** The lines about the subject. */
+  readonly subject: readonly string[];
+  /** The line before the objects that decide. */
+  readonly order: string;
+  /** The lines about the objects that decide. */
+  readonly objects: readonly string[];
+}
+
+/** Returns the text of an explanation. */
+export function textOf(
+  view: AccessView,
+  { login, address, device, assumed }: ExplainedLogin & { readonly device: AccessDevice },
+  { result, who, reason, subject, order, objects }: ExplanationParts,
+): string {
+  const { mode, nouns } = view.access.decider;
   const lines = [
-    `${allowed ? "ALLOWED" : "DENIED"}: key ${key.name} as ${login} from ${address} on ${device.name}`,
-    `Because ${reason(view, explanation)}.`,
-    `Namespace ${view.estate.tenant}`,
-    ...atLines(view),
-    ...assumedLines(explanation),
+    `${result}: ${who} as ${login} from ${address} on ${device.name}`,
+    `Because ${reason}.`,
+    `Namespace ${view.estate.tenant}${mode === "legacy" ? "" : `, which decides by ${nouns.basis}`}`,
+    ...(view.inquiry.at ? [`Time of the login: ${instantText(view.inquiry.at.toISOString())}`] : []),
+    ...assumed.map((what) =>
+      what === "login"
+        ? `No --login was given: ${login} is assumed.`
+        : `No --from was given: ${address} is assumed. It represents all addresses that no rule mentions.`,
+    ),
     ...view.notes,
     "",
-    `Key ${key.name}, ${key.fingerprint}${end === undefined ? "" : `, ${untilText(end)}`}`,
-    `  ${mark(explanation.keyAdmitsLogin)} the login name ${login}: the key allows ${loginText(key.username, "no")}`,
-    `  ${mark(explanation.keyAdmitsDevice)} the device ${deviceText(device)}: the key allows ${filterText(key.filter, "no")}`,
+    ...subject,
     "",
-    ...ruleLines(explanation),
+    objects.length === 0 ? `The namespace has no ${nouns.object[1]}.` : order,
+    ...objects,
     ...unknownLines(view),
   ];
   return `${lines.map(printable).join("\n")}\n`;
 }
-
-/** The line about the time of the login; an empty list for a login at present. */
-export const atLines = ({ inquiry }: AccessView): string[] =>
-  inquiry.at ? [`Time of the login: ${instantText(inquiry.at.toISOString())}`] : [];
-
-/** The lines about parameters that the inquiry omits. */
-export const assumedLines = ({
-  assumed,
-  login,
-  address,
-}: Pick<AccessExplanation, "assumed" | "login" | "address">): string[] =>
-  assumed.map((what) =>
-    what === "login"
-      ? `No --login was given: ${login} is assumed.`
-      : `No --from was given: ${address} is assumed. It represents all addresses that no rule mentions.`,
-  );
 
 /** The policy that decides about a login. */
 interface OfPolicy {
@@ -166,13 +194,6 @@ function ownerText({ estate }: OfPolicy, { owner = "" }: AccessKey): string {
   if (!member) return `the user ${owner}, who is not a member`;
   if (!member.isAccepted) return `${member.email}, who has not accepted the invitation`;
   return `${member.email}, whose membership ended at ${instantText(member.expiresAt ?? "")}`;
-}
-
-function ruleLines({ considered, deniedBy }: AccessExplanation): string[] {
-  if (considered.length === 0) return ["The namespace has no firewall rules."];
-  const without =
-    deniedBy === undefined || deniedBy === "rule" ? "" : " (without effect, since the key refuses the login)";
-  return [`Firewall rules, strongest first${without}:`, ...considered.map(ruleLine)];
 }
 
 function ruleLine({ rule, role, mismatches, onlyMismatch }: ExplainedRule): string {

@@ -10,21 +10,12 @@ import {
   subjectFacts,
   subjectsOf,
 } from "@gatehouse-access/sdk/policy";
-import { CONDITIONS, counted, printable, subjectText } from "../words.ts";
-import {
-  type AccessExplanation,
-  assumedLines,
-  atLines,
-  explainedLogin,
-  filterText,
-  only,
-} from "./explanation.ts";
-import { type AccessView, keysMatching, unknownLines } from "./inquiry.ts";
+import { CONDITIONS, counted, subjectText } from "../words.ts";
+import { type ExplainedLogin, explainedLogin, filterText, only, textOf } from "./explanation.ts";
+import { type AccessView, keysMatching } from "./inquiry.ts";
 
 /** The reasons for the decision about one login in identity mode. */
-export interface ExplainedIdentity
-  extends IdentityExplanation,
-    Pick<AccessExplanation, "login" | "address" | "assumed"> {
+export interface ExplainedIdentity extends IdentityExplanation, ExplainedLogin {
   /** The time of the login, in RFC 3339. */
   readonly at: string;
 }
@@ -35,16 +26,15 @@ export interface ExplainedIdentity
  * @throws AccessInquiryError unless the inquiry matches exactly one principal and one device
  */
 export function explainedIdentity(view: AccessView<Principal>): ExplainedIdentity {
-  const { estate, inquiry, subjects } = view;
+  const { estate, inquiry } = view;
   const { devices, identity = NO_RULES } = estate.policy;
-  const principal = only("user", subjects, subjectText);
-  const { device, login, address, assumed } = explainedLogin(view);
+  const { subject: principal, device, ...explained } = explainedLogin(view);
   const selected = inquiry.keys.flatMap((selector) => keysMatching(principal, selector));
   const key = inquiry.keys.length === 0 ? undefined : only("key", selected, ({ fingerprint }) => fingerprint);
   const at = view.access.time;
+  const { login, address } = explained;
   const question = { subject: key?.fingerprint ?? principal.id, login, address, uid: device.uid, at };
-  const explanation = explainIdentity({ devices, identity }, question);
-  return { ...explanation, login, address, assumed, at: at.toISOString() };
+  return { ...explainIdentity({ devices, identity }, question), ...explained, at: at.toISOString() };
 }
 
 const NO_RULES: IdentityRules = { policies: [], principals: [] };
@@ -58,25 +48,15 @@ const HEADLINES = {
 } as const;
 
 export function identityExplanationText(view: AccessView, explanation: ExplainedIdentity): string {
-  const { outcome, principal, login, address, device, considered } = explanation;
-  const who = principal ? subjectText(principal) : "the key";
-  const lines = [
-    `${HEADLINES[outcome]}: ${who} as ${login} from ${address} on ${device.name}`,
-    `Because ${reason(explanation)}.`,
-    `Namespace ${view.estate.tenant}, which decides by access policies`,
-    ...atLines(view),
-    ...assumedLines(explanation),
-    ...view.notes,
-    "",
-    ...(principal ? [principalLine(principal, new Date(explanation.at))] : []),
-    "",
-    ...(considered.length === 0
-      ? ["The namespace has no access policies."]
-      : ["Access policies; any policy that denies is stronger than all that allow:"]),
-    ...considered.map((one) => policyLine(one, subjectsOf(view.estate.policy))),
-    ...unknownLines(view),
-  ];
-  return `${lines.map(printable).join("\n")}\n`;
+  const { outcome, principal, considered } = explanation;
+  return textOf(view, explanation, {
+    result: HEADLINES[outcome],
+    who: principal ? subjectText(principal) : "the key",
+    reason: reason(explanation),
+    subject: principal ? [principalLine(principal, new Date(explanation.at))] : [],
+    order: "Access policies; any policy that denies is stronger than all that allow:",
+    objects: considered.map((one) => policyLine(one, subjectsOf(view.estate.policy))),
+  });
 }
 
 /** Returns the reason for the decision about a login in identity mode, as part of a sentence. */
