@@ -1,6 +1,6 @@
+import type { DeviceAddress } from "../features/devices/lookup.ts";
 import type { EntriesResult, SessionEntries } from "../features/sessions/addEntries.ts";
 import type { ServiceSettings } from "../settings/readConfig.ts";
-import type { SshAddress } from "./ssh/sshAddress.ts";
 
 /**
  * An error for a device that cannot be reached now. The error's message completes a sentence that begins with "the
@@ -110,6 +110,16 @@ export type Admission = { readonly device: AdmittedDevice } | RefusedLogin;
 export interface RefusedLogin {
   readonly refused: Refusal;
   readonly reason: string;
+}
+
+/** The device part of an SSH address: namespace and device name, or the uid. */
+export type DeviceName = DeviceAddress | { readonly uid: string };
+
+/** The login name and device of an SSH user name. */
+export interface SshAddress {
+  /** Login name on the device. */
+  readonly login: string;
+  readonly device: DeviceName;
 }
 
 /**

@@ -1,12 +1,10 @@
 import type { AuthContext, Client, Connection, PasswordAuthContext, PublicKeyAuthContext } from "ssh2";
-import { type Admission, type Refusal, UnreachableError } from "../protocol.ts";
+import { type Admission, type Refusal, type SshAddress, UnreachableError } from "../protocol.ts";
 import { type Brake, bound, socketOf } from "./bounds.ts";
 import { Channels } from "./Channels.ts";
-import { DeviceLogin } from "./DeviceLogin.ts";
-import { type LoginAttempt, reportLogin, reportRefusal } from "./reportLogin.ts";
+import { DeviceLogin, type LoginAttempt, reportLogin, reportRefusal } from "./DeviceLogin.ts";
 import type { ServiceClient } from "./ServiceClient.ts";
 import { fingerprintOf, isValidSignature } from "./signature.ts";
-import { readSshAddress, type SshAddress } from "./sshAddress.ts";
 
 /** Maximum number of passwords and signatures that a client may try on one connection. */
 const TRIES = 6;
@@ -14,6 +12,10 @@ const TRIES = 6;
 const QUERIES = 40;
 /** Maximum time, in milliseconds, for a client to disconnect after its login has ended. */
 const PARTING = 500;
+/** Maximum length of a client's user name, in characters. Names of devices and namespaces are shorter. */
+const USER_NAME_MAX = 512;
+/** Maximum length of a login name, in characters: the maximum length of login names in the API. */
+const LOGIN_MAX = 255;
 const METHODS: ("publickey" | "password")[] = ["publickey", "password"];
 
 /** Callbacks of a connection to the listener. */
@@ -254,3 +256,20 @@ export class ClientConnection {
     void this.#login?.finish();
   }
 }
+
+/**
+ * Parses the user name of an SSH client: `login@namespace.device` or `login@uid`. Device names may contain dots.
+ * @returns undefined for any other text
+ */
+function readSshAddress(text: string): SshAddress | undefined {
+  if (text.length > USER_NAME_MAX) return undefined;
+  const [, login, place] = /^([^@]+)@([^@]+)$/s.exec(text) ?? [];
+  if (login === undefined || place === undefined || !isPrintable(text)) return undefined;
+  if (login.length > LOGIN_MAX) return undefined;
+  const dot = place.indexOf(".");
+  if (dot === -1) return { login, device: { uid: place } };
+  const device = { domain: place.slice(0, dot), name: place.slice(dot + 1) };
+  return device.domain === "" || device.name === "" ? undefined : { login, device };
+}
+
+const isPrintable = (text: string): boolean => !/[\p{Cc}\p{Cs}]/u.test(text);

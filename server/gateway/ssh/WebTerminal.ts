@@ -8,8 +8,7 @@ import {
   UnreachableError,
 } from "../protocol.ts";
 import { ignoreErrors, passOn, relieved, write } from "./bounds.ts";
-import { DeviceLogin } from "./DeviceLogin.ts";
-import { reportLogin, reportRefusal } from "./reportLogin.ts";
+import { DeviceLogin, reportLogin, reportRefusal } from "./DeviceLogin.ts";
 import type { ServiceClient } from "./ServiceClient.ts";
 
 /** Number of the channel in the recorded entries of a web terminal, which has only one channel. */
