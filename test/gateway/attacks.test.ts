@@ -12,7 +12,7 @@ import { sendSignal } from "../agent/support.ts";
 import { freePort } from "../support/listening.ts";
 import { gatewayPidOf, someAtATime } from "../support/sshFleet.ts";
 import { HostileDevice } from "./HostileDevice.ts";
-import { describeSsh } from "./lab.ts";
+import { describeSsh } from "./SshTarget.ts";
 
 // Adds a signal name to the SSH library in the test's process, so that the tests can send this signal. The gateway
 // process has its own copy of the library, which does not define the name.
@@ -23,7 +23,7 @@ SIGNALS.WINCH = 1;
 
 const options = { flags: ["--ssh-forwarding", "on"], agent: { flags: ["--allow-forwarding"] } };
 
-describeSsh("attacks on the gateway", options, (lab) => {
+describeSsh("attacks on the gateway", options, (target) => {
   const sockets: Socket[] = [];
   const clients: ssh2.Client[] = [];
 
@@ -32,18 +32,18 @@ describeSsh("attacks on the gateway", options, (lab) => {
     for (const client of clients.splice(0)) client.destroy();
   });
   function open(options: { readonly localPort?: number } = {}): Socket {
-    const socket = connect({ port: lab.fleet.port, host: "127.0.0.1", ...options });
+    const socket = connect({ port: target.fleet.port, host: "127.0.0.1", ...options });
     socket.on("error", () => {});
     sockets.push(socket);
     return socket;
   }
 
   /** Returns an SSH client that has logged in. */
-  async function loggedIn(username = lab.to): Promise<ssh2.Client> {
+  async function loggedIn(username = target.to): Promise<ssh2.Client> {
     const client = new ssh2.Client();
     clients.push(client);
     client.on("error", () => {});
-    client.connect({ sock: open(), username, privateKey: readFileSync(lab.key) });
+    client.connect({ sock: open(), username, privateKey: readFileSync(target.key) });
     await once(client, "ready");
     return client;
   }
@@ -51,15 +51,15 @@ describeSsh("attacks on the gateway", options, (lab) => {
   /** Checks that logins still work and that the gateway process was not restarted. */
   async function unharmed(): Promise<void> {
     expect(await login()).toMatchObject({ stdout: "in\n" });
-    expect(lab.fleet.service.logs().filter(({ msg }) => msg.includes("gateway process"))).toEqual([]);
+    expect(target.fleet.service.logs().filter(({ msg }) => msg.includes("gateway process"))).toEqual([]);
   }
 
-  const login = () => lab.ssh({ command: "echo in" });
+  const login = () => target.ssh({ command: "echo in" });
 
   /** Resident memory of the gateway process, in megabytes. */
   const memory = () =>
     Number(
-      /VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${gatewayPidOf(lab.fleet.service)}/status`, "utf8"))?.[1],
+      /VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${gatewayPidOf(target.fleet.service)}/status`, "utf8"))?.[1],
     ) / 1024;
 
   /** Returns the SSH library's internal protocol object, with which a test can violate the protocol. */
@@ -124,9 +124,9 @@ describeSsh("attacks on the gateway", options, (lab) => {
       };
       for (let channel = 0; channel < 20; channel += 1) openAnother();
       await many.promise;
-      const stopped = lab.agent.stop();
+      const stopped = target.agent.stop();
       await Promise.all([closed, stopped]);
-      await lab.startAgent();
+      await target.startAgent();
       await unharmed();
     }
   });
@@ -141,7 +141,7 @@ describeSsh("attacks on the gateway", options, (lab) => {
   });
 
   it("ends the connection of a device that confirms a channel with a maximum packet size of 0", async () => {
-    const device = await HostileDevice.start(lab.fleet, "hostile-a", {
+    const device = await HostileDevice.start(target.fleet, "hostile-a", {
       changeProtocol: (protocol) => {
         const { channelOpenConfirm } = protocol;
         protocol.channelOpenConfirm = (remote, local, window) =>
@@ -149,8 +149,8 @@ describeSsh("attacks on the gateway", options, (lab) => {
       },
       exec: (channel) => channel.end(),
     });
-    const there = `root@${lab.fleet.namespace}.${device.hostname}`;
-    const { code } = await lab.ssh({ to: there, command: "cat" }, "input");
+    const there = `root@${target.fleet.namespace}.${device.hostname}`;
+    const { code } = await target.ssh({ to: there, command: "cat" }, "input");
     expect(code).toBe(255);
     device.stop();
     await unharmed();
@@ -171,14 +171,14 @@ describeSsh("attacks on the gateway", options, (lab) => {
     const closed = closeOf(client);
     client.once("handshake", () => attack(protocolOf(client)));
     // The auth handler returns no method, so the library never sends an authentication request by itself.
-    client.connect({ sock: open(), username: lab.to, authHandler: () => {} });
+    client.connect({ sock: open(), username: target.to, authHandler: () => {} });
     await closed;
     await unharmed();
   });
 
   it.each(["16-sha512", "18-sha512", "14-sha256"])("offers no finite-field group: group%s", async (group) => {
     const flags = ["-o", "LogLevel=INFO", "-o", `KexAlgorithms=diffie-hellman-group${group}`];
-    expect((await lab.ssh({ flags })).stderr).toContain("no matching key exchange");
+    expect((await target.ssh({ flags })).stderr).toContain("no matching key exchange");
   });
 
   it("ends the connection of a client that sends past its window", async () => {
@@ -193,7 +193,7 @@ describeSsh("attacks on the gateway", options, (lab) => {
   });
 
   it("ends the connection of a device that sends past its window", async () => {
-    const device = await HostileDevice.start(lab.fleet, "hostile-b", {
+    const device = await HostileDevice.start(target.fleet, "hostile-b", {
       exec: (_channel, protocol, id) => {
         for (let count = 0; count < 2048; count += 1) protocol.channelData(id, Buffer.alloc(32 * 1024));
       },
@@ -201,8 +201,8 @@ describeSsh("attacks on the gateway", options, (lab) => {
     const client = new ssh2.Client();
     clients.push(client);
     client.on("error", () => {});
-    const username = `root@${lab.fleet.namespace}.${device.hostname}`;
-    client.connect({ sock: open(), username, privateKey: readFileSync(lab.key) });
+    const username = `root@${target.fleet.namespace}.${device.hostname}`;
+    client.connect({ sock: open(), username, privateKey: readFileSync(target.key) });
     await once(client, "ready");
     const closed = closeOf(client);
     // The client reads no output, so it never sends the window adjustment that would allow the device to send more.
@@ -213,14 +213,14 @@ describeSsh("attacks on the gateway", options, (lab) => {
   });
 
   it("ends the connection of a device that sends errors after the end of its output", async () => {
-    const device = await HostileDevice.start(lab.fleet, "hostile-c", {
+    const device = await HostileDevice.start(target.fleet, "hostile-c", {
       exec: (_channel, protocol, id) => {
         protocol.channelEOF(id);
         protocol.channelExtData(id, Buffer.from("late"), 1);
       },
     });
-    const there = `root@${lab.fleet.namespace}.${device.hostname}`;
-    expect((await lab.ssh({ to: there, command: "anything" })).code).toBe(255);
+    const there = `root@${target.fleet.namespace}.${device.hostname}`;
+    expect((await target.ssh({ to: there, command: "anything" })).code).toBe(255);
     device.stop();
     await unharmed();
   });
@@ -251,7 +251,7 @@ describeSsh("attacks on the gateway", options, (lab) => {
     const { session } = protocol;
     protocol.session = (channel, _window, packet) => session.call(protocol, channel, 2 ** 32 - 1, packet);
     const before = memory();
-    const written = join(lab.folder, "edge-1", "written");
+    const written = join(target.folder, "edge-1", "written");
     await exec(client, `head -c 300000000 /dev/zero; echo > ${written}`);
     sockets.at(-1)?.pause();
     for (let count = 0; count < 30; count += 1) {
@@ -274,8 +274,8 @@ describeSsh("attacks on the gateway", options, (lab) => {
     await once(shell, "close");
     client.end();
     const sizes = async () => {
-      const [latest] = await lab.fleet.client.getSessions({ query: { perPage: 1 } });
-      const session = await lab.fleet.client.getSession({ params: { uid: latest?.uid ?? "" } });
+      const [latest] = await target.fleet.client.getSessions({ query: { perPage: 1 } });
+      const session = await target.fleet.client.getSession({ params: { uid: latest?.uid ?? "" } });
       return JSON.stringify(session.events);
     };
     await expect.poll(sizes).toContain("777");
@@ -283,12 +283,12 @@ describeSsh("attacks on the gateway", options, (lab) => {
   });
 
   it("runs any number of commands on a shared connection while clients keep their input open", async () => {
-    const path = join(lab.folder, "shared");
-    const master = lab.spawnSsh({ flags: ["-M", "-S", path, "-N"] });
+    const path = join(target.folder, "shared");
+    const master = target.spawnSsh({ flags: ["-M", "-S", path, "-N"] });
     await expect.poll(() => existsSync(path)).toBe(true);
     const codes: unknown[] = [];
     await someAtATime([...Array(66).keys()], 4, async () => {
-      const client = lab.spawnSsh({ flags: ["-S", path], command: "exit 7" });
+      const client = target.spawnSsh({ flags: ["-S", path], command: "exit 7" });
       // The client sends more input than the command reads, and still sends after the command has ended.
       Readable.from(Array(1_000).fill("y\n".repeat(1_000))).pipe(client.stdin.on("error", () => {}));
       codes.push((await once(client, "exit"))[0]);
@@ -301,14 +301,14 @@ describeSsh("attacks on the gateway", options, (lab) => {
   });
 
   it("ends only the command whose device reports an unknown signal", async () => {
-    const device = await HostileDevice.start(lab.fleet, "signals", {
+    const device = await HostileDevice.start(target.fleet, "signals", {
       exec: (channel) => {
         channel.write("out");
         channel.exit("WINCH");
         channel.end();
       },
     });
-    const client = await loggedIn(`root@${lab.fleet.namespace}.${device.hostname}`);
+    const client = await loggedIn(`root@${target.fleet.namespace}.${device.hostname}`);
     for (let command = 0; command < 2; command += 1) {
       const channel = await exec(client, "anything");
       const output: Buffer[] = [];
@@ -350,7 +350,7 @@ describeSsh("attacks on the gateway", options, (lab) => {
     await closed;
     await expect
       .poll(() =>
-        lab.fleet.service.logs().filter(({ msg }) => msg === "the SSH connection of a client failed"),
+        target.fleet.service.logs().filter(({ msg }) => msg === "the SSH connection of a client failed"),
       )
       .toContainEqual(expect.objectContaining({ address: "127.0.0.1", reason: "Bad packet length" }));
   });
@@ -365,19 +365,19 @@ describeSsh("attacks on the gateway", options, (lab) => {
   });
 
   it("keeps a device's tunnel when an attacker enrolls with the device's enrollment data", async () => {
-    const own = await HostileDevice.start(lab.fleet, "own-x", answers("own"));
+    const own = await HostileDevice.start(target.fleet, "own-x", answers("own"));
     const forged = { ...own.identity, privateKey: newRsaKey() };
-    const attacker = await HostileDevice.start(lab.fleet, "own-x", answers("forged"), forged);
+    const attacker = await HostileDevice.start(target.fleet, "own-x", answers("forged"), forged);
     expect(attacker.uid).toBe(own.uid);
     await attacker.closed;
-    const there = { to: `root@${lab.fleet.namespace}.own-x`, command: "anything" };
-    expect(await lab.ssh(there)).toMatchObject({ stdout: "own" });
+    const there = { to: `root@${target.fleet.namespace}.own-x`, command: "anything" };
+    expect(await target.ssh(there)).toMatchObject({ stdout: "own" });
     const refused = { device: own.uid, reason: expect.stringMatching(/private key|hung up/) };
     const line = { msg: "takeover of a device's tunnel refused", level: 40, ...refused };
-    await expect.poll(() => lab.fleet.service.logs()).toContainEqual(expect.objectContaining(line));
+    await expect.poll(() => target.fleet.service.logs()).toContainEqual(expect.objectContaining(line));
     const query = { object: own.uid };
     const latest = async () =>
-      (await lab.fleet.client.getAuditTrail({ params: { tenant: lab.fleet.tenant }, query }))[0];
+      (await target.fleet.client.getAuditTrail({ params: { tenant: target.fleet.tenant }, query }))[0];
     await expect
       .poll(latest)
       .toMatchObject({ operation: "deviceConnection", after: { takeover: "refused" } });
@@ -386,12 +386,12 @@ describeSsh("attacks on the gateway", options, (lab) => {
   });
 
   it("lets an agent without challenges replace its own tunnel after it has proven its key", async () => {
-    const first = await HostileDevice.start(lab.fleet, "moved", answers("first"));
-    const there = { to: `root@${lab.fleet.namespace}.moved`, command: "anything" };
-    expect(await lab.ssh(there)).toMatchObject({ stdout: "first" });
-    const second = await HostileDevice.start(lab.fleet, "moved", answers("second"), first.identity);
+    const first = await HostileDevice.start(target.fleet, "moved", answers("first"));
+    const there = { to: `root@${target.fleet.namespace}.moved`, command: "anything" };
+    expect(await target.ssh(there)).toMatchObject({ stdout: "first" });
+    const second = await HostileDevice.start(target.fleet, "moved", answers("second"), first.identity);
     await first.closed;
-    expect(await lab.ssh(there)).toMatchObject({ stdout: "second" });
+    expect(await target.ssh(there)).toMatchObject({ stdout: "second" });
     second.stop();
     await unharmed();
   });
@@ -409,23 +409,23 @@ interface ClientProtocol {
   rekey(): void;
 }
 
-describeSsh("a gateway process", { flags: ["--ssh-refusals-per-address", "4"] }, (lab) => {
-  const login = (from: string, command = "echo in") => lab.ssh({ command, from });
+describeSsh("a gateway process", { flags: ["--ssh-refusals-per-address", "4"] }, (target) => {
+  const login = (from: string, command = "echo in") => target.ssh({ command, from });
 
   it.each([
     ["is killed", "SIGKILL"],
     // SIGSTOP stops the process. Like a process in an endless loop, it then sends no responses.
     ["hangs", "SIGSTOP"],
   ] as const)("that %s loses only its sessions, and is restarted", async (_what, signal) => {
-    const first = gatewayPidOf(lab.fleet.service) ?? 0;
+    const first = gatewayPidOf(target.fleet.service) ?? 0;
     const open = login("127.0.1.1", "echo begun; sleep 600");
-    const sessions = () => lab.fleet.client.getSessions({});
+    const sessions = () => target.fleet.client.getSessions({});
     await expect.poll(async () => (await sessions()).filter(({ active }) => active).length).toBe(1);
     process.kill(first, signal);
     // The API responds while the gateway process does not.
     await expect.poll(async () => (await sessions()).filter(({ active }) => active).length).toBe(0);
     expect((await open).code).toBe(255);
-    await expect.poll(() => gatewayPidOf(lab.fleet.service)).not.toBe(first);
+    await expect.poll(() => gatewayPidOf(target.fleet.service)).not.toBe(first);
     expect(await login("127.0.1.2")).toMatchObject({ stdout: "in\n" });
   });
 
@@ -434,7 +434,7 @@ describeSsh("a gateway process", { flags: ["--ssh-refusals-per-address", "4"] },
       const client = new ssh2.Client();
       const failed = once(client, "error").catch((error: unknown) => error);
       client.on("error", () => {});
-      const sock = connect({ port: lab.fleet.port, host: "127.0.0.1", localAddress: "127.0.1.9" });
+      const sock = connect({ port: target.fleet.port, host: "127.0.0.1", localAddress: "127.0.1.9" });
       // The client rejects the host key, so the login stops during the key exchange, after the library has sent its
       // list of algorithms.
       client.connect({ sock, username: "any", hostVerifier: () => false });

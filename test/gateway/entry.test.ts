@@ -2,10 +2,8 @@ import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import ssh2 from "ssh2";
 import { afterEach, expect, it } from "vitest";
-import { type Login, newKey, publicHalf } from "../support/sshFleet.ts";
-import { describeSsh } from "./lab.ts";
-
-const EVERYTHING = { username: ".*", filter: { hostname: ".*" } };
+import { admitKey, EVERYTHING, type Login, newKey } from "../support/sshFleet.ts";
+import { describeSsh } from "./SshTarget.ts";
 
 const options = {
   flags: [
@@ -25,16 +23,16 @@ const options = {
   agent: { flags: ["--allow-forwarding"] },
 };
 
-describeSsh("the SSH entry", options, (lab) => {
+describeSsh("the SSH entry", options, (target) => {
   const sockets: Socket[] = [];
   afterEach(() => {
     for (const socket of sockets.splice(0)) socket.destroy();
   });
-  const login = (more: Partial<Login> = {}) => lab.ssh({ command: "echo in", ...more });
+  const login = (more: Partial<Login> = {}) => target.ssh({ command: "echo in", ...more });
 
   /** Opens a connection and sends only the given bytes. */
   function openSocket(from: string, bytes: string | Buffer = ""): Socket {
-    const socket = connect({ port: lab.fleet.port, host: "127.0.0.1", localAddress: from });
+    const socket = connect({ port: target.fleet.port, host: "127.0.0.1", localAddress: from });
     socket.on("error", () => {});
     sockets.push(socket);
     if (bytes.length > 0) socket.write(bytes);
@@ -42,7 +40,7 @@ describeSsh("the SSH entry", options, (lab) => {
   }
 
   it("applies a change of the policy to the next login", async () => {
-    const { client } = lab.fleet;
+    const { client } = target.fleet;
     expect(await login()).toMatchObject({ stdout: "in\n" });
     const deny = { action: "deny", active: true, priority: 1, sourceIp: ".*", ...EVERYTHING } as const;
     const { id } = await client.createFirewallRule({ body: deny });
@@ -54,33 +52,33 @@ describeSsh("the SSH entry", options, (lab) => {
     expect(await login({ from: "127.0.0.3" })).toMatchObject({ stdout: "in\n" });
     await client.deleteFirewallRule({ params: { id } });
     await client.updatePublicKey({
-      params: { fingerprint: lab.fingerprint },
+      params: { fingerprint: target.fingerprint },
       body: { name: "key", ...EVERYTHING, username: "^ana$" },
     });
     expect(await login({ from: "127.0.0.3" })).toMatchObject({ code: 255 });
-    await client.deletePublicKey({ params: { fingerprint: lab.fingerprint } });
+    await client.deletePublicKey({ params: { fingerprint: target.fingerprint } });
     expect(await login({ from: "127.0.0.4" })).toMatchObject({ code: 255 });
-    await client.createPublicKey({ body: { name: "key", data: publicHalf(lab.key), ...EVERYTHING } });
+    await admitKey(target.fleet, target.key);
     expect(await login()).toMatchObject({ stdout: "in\n" });
   });
 
   it("accepts a device's uid as the target", async () => {
-    expect(await login({ to: `root@${lab.agent.uid}` })).toMatchObject({ stdout: "in\n" });
+    expect(await login({ to: `root@${target.agent.uid}` })).toMatchObject({ stdout: "in\n" });
   });
 
   it("gives unauthenticated clients no details, and logs the reason for the operator", async () => {
-    const before = lab.fleet.service.logs().length;
-    const other = newKey(lab.folder, "other");
-    const targets = ["root@nowhere.edge-1", `root@${lab.fleet.namespace}.edge-9`, "root", lab.to];
+    const before = target.fleet.service.logs().length;
+    const other = newKey(target.folder, "other");
+    const targets = ["root@nowhere.edge-1", `root@${target.fleet.namespace}.edge-9`, "root", target.to];
     const answers = [];
-    for (const [index, target] of targets.entries()) {
+    for (const [index, to] of targets.entries()) {
       const { code, stderr } = await login({
-        to: target,
+        to,
         key: other,
         from: `127.0.3.${index + 1}`,
         flags: ["-o", "LogLevel=DEBUG1"],
       });
-      const lines = stderr.replaceAll(target, "…").split(/\r?\n/);
+      const lines = stderr.replaceAll(to, "…").split(/\r?\n/);
       answers.push([code, ...lines.filter((line) => /authenticat|accepts|banner|denied|closed/i.test(line))]);
     }
     const [first] = answers;
@@ -88,7 +86,7 @@ describeSsh("the SSH entry", options, (lab) => {
     expect(answers).toEqual(targets.map(() => first));
     await expect
       .poll(() =>
-        lab.fleet.service
+        target.fleet.service
           .logs()
           .slice(before)
           .filter(({ msg }) => msg === "login to a device refused")
@@ -114,7 +112,7 @@ describeSsh("the SSH entry", options, (lab) => {
   });
 
   it("blocks only the address of a client with too many refused logins", async () => {
-    const other = newKey(lab.folder, "refused");
+    const other = newKey(target.folder, "refused");
     for (let time = 0; time < 4; time += 1) {
       expect((await login({ key: other, from: "127.0.5.1" })).stderr).toContain("Permission denied");
     }
@@ -124,14 +122,14 @@ describeSsh("the SSH entry", options, (lab) => {
 
   /** Sends a header and a login that the gateway rejects. Returns the client's address in the log. */
   async function addressSeen(from: string, header: string | Buffer): Promise<unknown> {
-    const before = lab.fleet.service.logs().length;
+    const before = target.fleet.service.logs().length;
     const client = new ssh2.Client();
     const failed = once(client, "error");
     const sock = openSocket(from, header);
-    client.connect({ sock, username: `root@${lab.fleet.namespace}.edge-9`, password: "wrong" });
+    client.connect({ sock, username: `root@${target.fleet.namespace}.edge-9`, password: "wrong" });
     await failed;
     const refusal = () =>
-      lab.fleet.service
+      target.fleet.service
         .logs()
         .slice(before)
         .find(({ refused }) => refused === "device");
@@ -184,8 +182,8 @@ describeSsh("the SSH entry", options, (lab) => {
   });
 
   it("forwards connections if the operator allows it", async () => {
-    const flags = ["-W", `127.0.0.1:${new URL(lab.fleet.service.url).port}`];
-    const { stdout } = await lab.ssh({ flags }, "GET /healthcheck HTTP/1.0\r\n\r\n");
+    const flags = ["-W", `127.0.0.1:${new URL(target.fleet.service.url).port}`];
+    const { stdout } = await target.ssh({ flags }, "GET /healthcheck HTTP/1.0\r\n\r\n");
     expect(stdout).toContain("200 OK");
   });
 

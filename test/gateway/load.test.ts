@@ -3,9 +3,9 @@ import { connect } from "node:net";
 import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import {
+  admitKey,
   newKey,
   openFolder,
-  publicHalf,
   type SshService,
   someAtATime,
   spawnSsh,
@@ -16,7 +16,6 @@ import {
   withoutSsh,
 } from "../support/sshFleet.ts";
 
-const EVERYTHING = { username: ".*", filter: { hostname: ".*" } };
 const SESSIONS = 200;
 const CLIENTS_PER_KIND = 100;
 const LOGINS = 100;
@@ -38,7 +37,7 @@ describe.skipIf(withoutSsh)(
         startAgent({ url: service.url, tenant, hostname, folder: folder.path });
       agents = await Promise.all(["edge-1", "edge-2"].map(start));
       for (const { uid } of agents) await client.acceptDevice({ params: { uid } });
-      await client.createPublicKey({ body: { name: "key", data: publicHalf(key), ...EVERYTHING } });
+      await admitKey(fleet, key);
     });
     afterAll(async () => {
       await Promise.all(agents.map((agent) => agent.stop()));

@@ -6,22 +6,22 @@ import type { ResponseOf } from "@gatehouse-access/sdk";
 import ssh2 from "ssh2";
 import { describe, expect, it } from "vitest";
 import { isAlive, type Login, scp } from "../support/sshFleet.ts";
-import { describeSsh, type SshLab } from "./lab.ts";
+import { describeSsh, type SshTarget } from "./SshTarget.ts";
 
 type Settings = Partial<ResponseOf<"getNamespace">["settings"]>;
 
 const options = {
   flags: ["--ssh-keep-alive", "1"],
   agent: { flags: ["--allow-forwarding"] },
-  begin: async (lab: SshLab) => chmodSync(lab.folder, 0o777),
+  begin: async (target: SshTarget) => chmodSync(target.folder, 0o777),
 };
 
-describeSsh("settings of a namespace", options, (lab) => {
+describeSsh("settings of a namespace", options, (target) => {
   const set = (settings: Settings) =>
-    lab.fleet.client.editNamespace({ params: { tenant: lab.fleet.tenant }, body: { settings } });
-  const to = () => lab.to.replace("root@", "deploy@");
-  const login = (more: Partial<Login>, stdin?: string) => lab.ssh({ to: to(), ...more }, stdin);
-  const ended = () => lab.session(({ active }) => !active);
+    target.fleet.client.editNamespace({ params: { tenant: target.fleet.tenant }, body: { settings } });
+  const to = () => target.to.replace("root@", "deploy@");
+  const login = (more: Partial<Login>, stdin?: string) => target.ssh({ to: to(), ...more }, stdin);
+  const ended = () => target.session(({ active }) => !active);
 
   describe("ssh_forwarding", () => {
     /** Starts a server that responds only after the client has closed its side of the connection (EOF). */
@@ -65,7 +65,7 @@ describeSsh("settings of a namespace", options, (lab) => {
         const closed = await forward("127.0.0.1:1");
         expect(closed.stderr).toContain("the device did not connect to the target");
         const refusals = () =>
-          lab.fleet.service.logs().filter(({ msg }) => msg === "a request of an SSH client was refused");
+          target.fleet.service.logs().filter(({ msg }) => msg === "a request of an SSH client was refused");
         await expect.poll(() => refusals().length).toBe(6);
         expect(refusals()[0]).toMatchObject({
           username: "deploy",
@@ -83,8 +83,8 @@ describeSsh("settings of a namespace", options, (lab) => {
       const client = new ssh2.Client();
       try {
         const ready = once(client, "ready");
-        const sock = connect(lab.fleet.port, "127.0.0.1");
-        client.connect({ sock, username: to(), privateKey: readFileSync(lab.key) });
+        const sock = connect(target.fleet.port, "127.0.0.1");
+        client.connect({ sock, username: to(), privateKey: readFileSync(target.key) });
         await ready;
         const forward = (target: string) =>
           new Promise<string>((resolve) => {
@@ -112,7 +112,7 @@ describeSsh("settings of a namespace", options, (lab) => {
         flags: ["-o", "ExitOnForwardFailure=yes", "-R", "0:127.0.0.1:1"],
       });
       expect([code, stderr]).toEqual([255, expect.stringContaining("remote port forwarding failed")]);
-      const reasons = () => lab.fleet.service.logs().map(({ reason }) => reason);
+      const reasons = () => target.fleet.service.logs().map(({ reason }) => reason);
       await expect.poll(reasons).toContain("the gateway does not support the request tcpip-forward");
       await set({ sshForwarding: [] });
     });
@@ -121,7 +121,7 @@ describeSsh("settings of a namespace", options, (lab) => {
   describe("session_record_mode", () => {
     // The last output may be recorded after the session has ended.
     const expectRecorded = (expected: boolean) =>
-      lab.session(({ active, recorded }) => !active && recorded === expected);
+      target.session(({ active, recorded }) => !active && recorded === expected);
 
     it.each([
       ["default", { command: true, terminal: true, transfer: false }],
@@ -129,7 +129,7 @@ describeSsh("settings of a namespace", options, (lab) => {
       ["all", { command: true, terminal: true, transfer: true }],
     ] as const)("%s", async (mode, expected) => {
       await set({ sessionRecord: true, sessionRecordMode: mode });
-      const file = join(lab.folder, "file");
+      const file = join(target.folder, "file");
       writeFileSync(file, "content of a file");
       // Makes the file readable for the agent's user, whatever the umask is.
       chmodSync(file, 0o644);
@@ -137,18 +137,18 @@ describeSsh("settings of a namespace", options, (lab) => {
       await expectRecorded(expected.command);
       expect((await login({ command: `cat ${file}`, flags: ["-tt"] })).code).toBe(0);
       await expectRecorded(expected.terminal);
-      const target = `${to()}@127.0.0.1:${file}`;
-      expect(await scp({ port: lab.fleet.port, key: lab.key }, target, `${file}2`, ["-O"])).toBe(0);
+      const copy = `${to()}@127.0.0.1:${file}`;
+      expect(await scp({ port: target.fleet.port, key: target.key }, copy, `${file}2`, ["-O"])).toBe(0);
       expect(readFileSync(`${file}2`, "utf8")).toBe("content of a file");
       await expectRecorded(expected.transfer);
     });
 
     it("reports the program, the direction and the size of a transfer", async () => {
       await set({ sessionRecord: true, sessionRecordMode: "default" });
-      const file = join(lab.folder, "sent");
+      const file = join(target.folder, "sent");
       writeFileSync(file, "x".repeat(1000));
-      const target = `${to()}@127.0.0.1:${file}2`;
-      expect(await scp({ port: lab.fleet.port, key: lab.key }, file, target, ["-O"])).toBe(0);
+      const copy = `${to()}@127.0.0.1:${file}2`;
+      expect(await scp({ port: target.fleet.port, key: target.key }, file, copy, ["-O"])).toBe(0);
       const { events } = await ended();
       const byType = new Map(events.items.map(({ type, data }) => [type, data]));
       expect(byType.get("exec")).toEqual({ command: `scp -t ${file}2` });
@@ -173,7 +173,7 @@ describeSsh("settings of a namespace", options, (lab) => {
         3_000_000,
       );
       const { uid } = await ended();
-      const chunks = await lab.fleet.client.getSessionRecord({ params: { uid, seat: "0" } });
+      const chunks = await target.fleet.client.getSessionRecord({ params: { uid, seat: "0" } });
       const size = chunks.reduce((sum, { message }) => sum + message.length, 0);
       expect(size).toBeLessThan(1024 * 1024);
       expect(size).toBeGreaterThan(800_000);
@@ -182,7 +182,7 @@ describeSsh("settings of a namespace", options, (lab) => {
   });
 
   it("ends the command and the session of a client that vanishes", async () => {
-    const client = lab.spawnSsh({ command: "echo $$; exec sleep 600" });
+    const client = target.spawnSsh({ command: "echo $$; exec sleep 600" });
     client.stderr.resume();
     const [line] = await once(client.stdout, "data");
     const command = Number(String(line).trim());
@@ -190,7 +190,7 @@ describeSsh("settings of a namespace", options, (lab) => {
     try {
       await expect.poll(() => isAlive(command), { timeout: 20_000 }).toBe(false);
       await ended();
-      const reasons = lab.fleet.service.logs().map(({ reason }) => reason);
+      const reasons = target.fleet.service.logs().map(({ reason }) => reason);
       expect(reasons).toContain("Keepalive timeout");
     } finally {
       client.kill("SIGKILL");
@@ -198,9 +198,9 @@ describeSsh("settings of a namespace", options, (lab) => {
   });
 
   it("reports at a login since when the device has been offline", async () => {
-    await lab.agent.stop();
-    const { uid } = lab.agent;
-    const device = async () => lab.fleet.client.getDevice({ params: { uid } });
+    await target.agent.stop();
+    const { uid } = target.agent;
+    const device = async () => target.fleet.client.getDevice({ params: { uid } });
     await expect.poll(async () => (await device()).online).toBe(false);
     const { code, stderr } = await login({ command: "true" });
     expect([code, stderr]).toEqual([

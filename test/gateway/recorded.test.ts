@@ -6,10 +6,10 @@ import { text } from "node:stream/consumers";
 import { spawn as spawnInTerminal } from "@lydell/node-pty";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import {
+  admitKey,
   CLIENT,
   newKey,
   openFolder,
-  publicHalf,
   type SshService,
   spawnSsh,
   ssh,
@@ -24,7 +24,6 @@ import { ReplayedAgent } from "./ReplayedAgent.ts";
 // encryption. Keep-alives of the recorded agent are only replayed at its start.
 const USER = "probe";
 const PASSWORD = "kept at the device alone";
-const EVERYTHING = { username: ".*", filter: { hostname: ".*" } };
 
 /** Requests of sftp clients differ between versions. The scene needs the recorded version. */
 const RECORDED_SSH = "OpenSSH_9.2";
@@ -56,9 +55,9 @@ describe.skipIf(withoutSsh).each(Object.entries(RECORDINGS))(
     beforeAll(async () => {
       key = newKey(folder.path, "key");
       fleet = await startSshService();
-      const { service, tenant, client, namespace } = fleet;
+      const { service, tenant, namespace } = fleet;
       agent = new ReplayedAgent({ url: service.url, tenant, password: PASSWORD, file });
-      await client.createPublicKey({ body: { name: "key", data: publicHalf(key), ...EVERYTHING } });
+      await admitKey(fleet, key);
       to = `${USER}@${namespace}.edge-01`;
     });
     afterAll(async () => {

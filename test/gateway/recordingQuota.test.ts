@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { describeSsh } from "./lab.ts";
+import { describeSsh } from "./SshTarget.ts";
 
 /** Time limit for the service to measure the recordings, which it does each minute. */
 const patiently = { timeout: 150_000, interval: 1_000 };
@@ -8,19 +8,19 @@ const options = {
   env: { GATEHOUSE_NAMESPACE_RECORDINGS_MAX: "1", GATEHOUSE_RECORDINGS_FULL: "refuse" },
 };
 
-describeSsh("recordings that have reached their quota", options, (lab) => {
+describeSsh("recordings that have reached their quota", options, (target) => {
   it("refuse new sessions with the reason until recordings are deleted", {
     timeout: 360_000,
     tags: ["long"],
   }, async () => {
-    const { client, service, tenant } = lab.fleet;
+    const { client, service, tenant } = target.fleet;
     await client.setSessionRecord({ params: { tenant }, body: { sessionRecord: true } });
-    const wide = await lab.ssh({ command: "head -c 1500000 /dev/zero | tr '\\0' x" });
+    const wide = await target.ssh({ command: "head -c 1500000 /dev/zero | tr '\\0' x" });
     expect([wide.code, wide.stdout.length]).toEqual([0, 1_500_000]);
-    const { uid } = await lab.session(({ active }) => !active);
+    const { uid } = await target.session(({ active }) => !active);
 
     const login = async () => {
-      const { code, stderr } = await lab.ssh({ command: "true" });
+      const { code, stderr } = await target.ssh({ command: "true" });
       return { code, stderr };
     };
     await expect.poll(login, patiently).toEqual({

@@ -16,7 +16,7 @@ const UNTIL_END = 2000;
 export type Revocation = (typeof REVOCATIONS)[number];
 
 /** The service and the device of open logins, and the client with which tests revoke access. */
-export interface RevocationLab {
+export interface RevocationTarget {
   /** An API client that authenticates as the namespace's owner. */
   readonly client: Client;
   /** The service that logins go through. */
@@ -41,9 +41,12 @@ interface OpenLogin {
  * Opens a login, revokes its access in the given way, and waits until the login has ended.
  * @returns the time from the revocation until the end of the login, in milliseconds, and the client's output
  */
-export async function revoke(lab: RevocationLab, how: Revocation): Promise<{ ms: number; shown: string }> {
-  const { client, device, tenant } = lab;
-  const key = newKey(lab.folder, `revoked-by-${how.replace(/\W/g, "-")}`);
+export async function revoke(
+  target: RevocationTarget,
+  how: Revocation,
+): Promise<{ ms: number; shown: string }> {
+  const { client, device, tenant } = target;
+  const key = newKey(target.folder, `revoked-by-${how.replace(/\W/g, "-")}`);
   const filter = how === "tag" ? { tags: ["reachable"] } : { hostname: ".*" };
   if (how === "tag")
     await client.updateDeviceTags({ params: { uid: device.uid }, body: { tags: ["reachable", "other"] } });
@@ -51,7 +54,7 @@ export async function revoke(lab: RevocationLab, how: Revocation): Promise<{ ms:
   const name = how === "member" ? "guest" : "owner";
   const user = { username: name, password: "guest of the lab", email: `${name}@example.org` };
   if (how === "member" || how === "owner's end") {
-    userId = (await lab.service.createUser(user)).id;
+    userId = (await target.service.createUser(user)).id;
     await client.inviteMember({ params: { tenant }, body: { email: user.email, role: "observer" } });
   }
   const settings = { name: how, username: ".*", filter };
@@ -59,7 +62,7 @@ export async function revoke(lab: RevocationLab, how: Revocation): Promise<{ ms:
     body: { ...settings, data: publicHalf(key), ...(how === "owner's end" && { owner: userId }) },
   });
   const openLogin: OpenLogin =
-    how === "member" ? await openTerminal(lab, key, fingerprint, user) : await openSshLogin(lab, key);
+    how === "member" ? await openTerminal(target, key, fingerprint, user) : await openSshLogin(target, key);
   const end = Date.now() + UNTIL_END;
   const expiresAt = new Date(end).toISOString();
   switch (how) {
@@ -108,7 +111,10 @@ export async function revoke(lab: RevocationLab, how: Revocation): Promise<{ ms:
 }
 
 /** Opens a login over a shared OpenSSH connection, and runs a command. */
-async function openSshLogin({ namespace, device, sshPort }: RevocationLab, key: string): Promise<OpenLogin> {
+async function openSshLogin(
+  { namespace, device, sshPort }: RevocationTarget,
+  key: string,
+): Promise<OpenLogin> {
   const to = `root@${namespace}.${device.hostname}`;
   const child = spawnSsh({ to, port: sshPort, key, command: "echo begun; exec cat" });
   const ended = once(child, "exit");
@@ -122,7 +128,7 @@ async function openSshLogin({ namespace, device, sshPort }: RevocationLab, key: 
 
 /** Opens a web terminal as a user who logs in to the device with a key. */
 async function openTerminal(
-  { service, device }: RevocationLab,
+  { service, device }: RevocationTarget,
   key: string,
   fingerprint: string,
   user: { readonly username: string; readonly password: string },

@@ -24,7 +24,7 @@ import {
   UNLIMITED,
   withoutSsh,
 } from "../support/sshFleet.ts";
-import { describeSsh, passwordSetting, type SshLab } from "./lab.ts";
+import { describeSsh, passwordSetting, type SshTarget } from "./SshTarget.ts";
 
 const PASSWORD = "kept at the device alone";
 
@@ -32,12 +32,12 @@ const options = {
   env: { GATEHOUSE_LOG_LEVEL: "debug" },
   // The agent allows forwarding, so that only the gateway can refuse it.
   agent: () => ({ env: passwordSetting(PASSWORD), flags: ["--allow-forwarding"] }),
-  begin: ({ fleet: { client, tenant } }: SshLab) =>
+  begin: ({ fleet: { client, tenant } }: SshTarget) =>
     client.setSessionRecord({ params: { tenant }, body: { sessionRecord: true } }),
 };
 
-describeSsh("sessions of OpenSSH", options, (lab) => {
-  const login = (command: string) => lab.ssh({ command });
+describeSsh("sessions of OpenSSH", options, (target) => {
+  const login = (command: string) => target.ssh({ command });
 
   /** Waits until a client's output contains a text. Returns the output. */
   async function untilWritten(stream: NodeJS.ReadableStream, expected: string): Promise<string> {
@@ -55,11 +55,11 @@ describeSsh("sessions of OpenSSH", options, (lab) => {
       stdout: "out\n",
       stderr: "err\n",
     });
-    const session = await lab.session(({ active, events }) => !active && events.items.length === 2);
+    const session = await target.session(({ active, events }) => !active && events.items.length === 2);
     expect(session).toMatchObject({
       username: "root",
       ipAddress: "127.0.0.1",
-      deviceUid: lab.agent.uid,
+      deviceUid: target.agent.uid,
       authenticated: true,
       type: "exec",
     });
@@ -70,9 +70,9 @@ describeSsh("sessions of OpenSSH", options, (lab) => {
   });
 
   it("record both outputs of a command, so that neither can hide a shell", async () => {
-    await lab.ssh({ command: "echo seen; exec sh 1>&2" }, "echo not hidden; exit 5\n");
-    const session = await lab.session(({ active, recorded }) => !active && recorded);
-    const chunks = await lab.fleet.client.getSessionRecord({ params: { uid: session.uid, seat: "0" } });
+    await target.ssh({ command: "echo seen; exec sh 1>&2" }, "echo not hidden; exit 5\n");
+    const session = await target.session(({ active, recorded }) => !active && recorded);
+    const chunks = await target.fleet.client.getSessionRecord({ params: { uid: session.uid, seat: "0" } });
     const textOf = (expected: string) =>
       chunks
         .filter(({ stream = "stdout" }) => stream === expected)
@@ -83,7 +83,7 @@ describeSsh("sessions of OpenSSH", options, (lab) => {
 
   it("carry piped input, and its end", async () => {
     const sent = "line\n".repeat(20_000);
-    const { stdout, code } = await lab.ssh({ command: "cat" }, sent);
+    const { stdout, code } = await target.ssh({ command: "cat" }, sent);
     expect(code).toBe(0);
     expect(stdout === sent).toBe(true);
   });
@@ -103,13 +103,13 @@ describeSsh("sessions of OpenSSH", options, (lab) => {
   });
 
   it("reach no other address through the device, unless the operator allows it", async () => {
-    const flags = ["-W", `127.0.0.1:${new URL(lab.fleet.service.url).port}`];
-    const { code, stderr } = await lab.ssh({ flags });
+    const flags = ["-W", `127.0.0.1:${new URL(target.fleet.service.url).port}`];
+    const { code, stderr } = await target.ssh({ flags });
     expect(code).toBe(255);
     expect(stderr).toContain("forwarding failed");
     // The client disconnects before the gateway has reached the device. The log must not report an error of the device.
-    const { uid } = await lab.session(({ active }) => !active);
-    const logLines = () => lab.fleet.service.logs().filter((line) => line.session === uid);
+    const { uid } = await target.session(({ active }) => !active);
+    const logLines = () => target.fleet.service.logs().filter((line) => line.session === uid);
     await expect.poll(() => logLines().length).toBe(2);
     const reason = expect.stringContaining(
       "is not allowed. Add a rule to the namespace's setting ssh_forwarding",
@@ -121,13 +121,13 @@ describeSsh("sessions of OpenSSH", options, (lab) => {
   });
 
   it("end when the API closes them", async () => {
-    const client = lab.spawnSsh({ command: "echo begun; exec cat" });
+    const client = target.spawnSsh({ command: "echo begun; exec cat" });
     const errors = text(client.stderr);
     await untilWritten(client.stdout, "begun");
-    const { uid } = await lab.session(({ active, authenticated }) => active && authenticated);
+    const { uid } = await target.session(({ active, authenticated }) => active && authenticated);
     const closing = Date.now();
     const exited = once(client, "close");
-    await lab.fleet.client.closeSession({ params: { uid }, body: { device: lab.agent.uid } });
+    await target.fleet.client.closeSession({ params: { uid }, body: { device: target.agent.uid } });
     const [code] = await exited;
     console.log(`closed after ${Date.now() - closing} ms`);
     expect(Date.now() - closing).toBeLessThan(5000);
@@ -136,49 +136,50 @@ describeSsh("sessions of OpenSSH", options, (lab) => {
   });
 
   it("end with their commands when the client disconnects", async () => {
-    const client = lab.spawnSsh({ command: "echo $$; exec sleep 1000" });
+    const client = target.spawnSsh({ command: "echo $$; exec sleep 1000" });
     const pid = Number((await untilWritten(client.stdout, "\n")).trim());
-    await lab.session(({ active }) => active);
+    await target.session(({ active }) => active);
     client.kill("SIGKILL");
-    await lab.session(({ active }) => !active);
+    await target.session(({ active }) => !active);
     await expect.poll(() => isAlive(pid)).toBe(false);
   });
 
   it("transfer files unchanged in both directions", { tags: ["long"], timeout: 120_000 }, async () => {
     const { sent, received, moved } = { sent: "sent", received: "received", moved: "moved" };
-    const at = (name: string) => join(lab.folder, name);
+    const at = (name: string) => join(target.folder, name);
     // The device of the tests is this machine, so the agent's user must be able to write to this folder.
-    chmodSync(lab.folder, 0o777);
+    chmodSync(target.folder, 0o777);
     execFileSync("dd", ["if=/dev/urandom", `of=${at(sent)}`, "bs=1M", "count=100", "status=none"]);
     const batch = at("batch");
     writeFileSync(batch, `put ${at(sent)} ${at(moved)}\nget ${at(moved)} ${at(received)}\nrm ${at(moved)}\n`);
-    const args = ["-F", "none", "-b", batch, "-P", String(lab.fleet.port), "-i", lab.key, ...CLIENT];
-    execFileSync("sftp", [...args, `${lab.to}@127.0.0.1`], { stdio: "ignore" });
+    const args = ["-F", "none", "-b", batch, "-P", String(target.fleet.port), "-i", target.key, ...CLIENT];
+    execFileSync("sftp", [...args, `${target.to}@127.0.0.1`], { stdio: "ignore" });
     execFileSync("cmp", [at(sent), at(received)]);
-    chmodSync(lab.folder, 0o711);
+    chmodSync(target.folder, 0o711);
   });
 
   it("copy files with scp, with its exit code", async () => {
-    chmodSync(lab.folder, 0o777);
+    chmodSync(target.folder, 0o777);
     const [sent, there, received] = ["sent.scp", "there.scp", "received.scp"].map((name) =>
-      join(lab.folder, name),
+      join(target.folder, name),
     ) as [string, string, string];
     writeFileSync(sent, Buffer.alloc(5_000_001, "all of the bytes "), { mode: 0o644 });
-    const copy = (from: string, into: string) => scp({ port: lab.fleet.port, key: lab.key }, from, into);
-    expect(await copy(sent, `${lab.to}@127.0.0.1:${there}`)).toBe(0);
-    expect(await copy(`${lab.to}@127.0.0.1:${there}`, received)).toBe(0);
-    expect(await copy(`${lab.to}@127.0.0.1:${there}.missing`, received)).toBe(1);
+    const copy = (from: string, into: string) =>
+      scp({ port: target.fleet.port, key: target.key }, from, into);
+    expect(await copy(sent, `${target.to}@127.0.0.1:${there}`)).toBe(0);
+    expect(await copy(`${target.to}@127.0.0.1:${there}`, received)).toBe(0);
+    expect(await copy(`${target.to}@127.0.0.1:${there}.missing`, received)).toBe(1);
     execFileSync("cmp", [sent, received]);
-    chmodSync(lab.folder, 0o711);
+    chmodSync(target.folder, 0o711);
   });
 
   it("start when the device accepts the password", async () => {
-    const askpass = join(lab.folder, "askpass");
+    const askpass = join(target.folder, "askpass");
     writeFileSync(askpass, '#!/bin/sh\nprintf "%s\\n" "$PASSWORD_OF_TEST"\n', { mode: 0o755 });
     const withPassword = async (password: string, flags: string[] = []) => {
       const client = spawnSsh({
-        to: lab.to,
-        port: lab.fleet.port,
+        to: target.to,
+        port: target.fleet.port,
         command: "echo in",
         flags: ["-o", "NumberOfPasswordPrompts=1", ...flags],
         env: {
@@ -194,15 +195,15 @@ describeSsh("sessions of OpenSSH", options, (lab) => {
       return { output, code };
     };
     expect(await withPassword(PASSWORD)).toEqual({ output: "in\n", code: 0 });
-    await lab.session(({ authenticated, active }) => authenticated && !active);
+    await target.session(({ authenticated, active }) => authenticated && !active);
     expect(await withPassword("another one")).toEqual({ output: "", code: 255 });
-    await lab.session(({ authenticated, active }) => !authenticated && !active);
+    await target.session(({ authenticated, active }) => !authenticated && !active);
     // The client tries a wrong password, and then an unknown key. Both are rejected.
-    const unknownKey = newKey(lab.folder, "unknownKey");
+    const unknownKey = newKey(target.folder, "unknownKey");
     const order = ["-o", "PreferredAuthentications=password,publickey", "-i", unknownKey];
     expect(await withPassword("another one", order)).toEqual({ output: "", code: 255 });
     const refusals = () =>
-      lab.fleet.service
+      target.fleet.service
         .logs()
         .filter(({ msg }) => msg === "login to a device refused")
         .map(({ credential, refused }) => [credential, refused]);
@@ -211,35 +212,36 @@ describeSsh("sessions of OpenSSH", options, (lab) => {
       ["password", "password"],
       ["key", "key"],
     ]);
-    expect(lab.fleet.service.output()).not.toContain(PASSWORD);
-    expect(lab.fleet.service.output()).not.toContain("another one");
-    expect(lab.agent.output()).not.toContain(PASSWORD);
+    expect(target.fleet.service.output()).not.toContain(PASSWORD);
+    expect(target.fleet.service.output()).not.toContain("another one");
+    expect(target.agent.output()).not.toContain(PASSWORD);
   });
 
   it("end when the agent is killed, and the device is offline until the agent returns", async () => {
-    const client = lab.spawnSsh({ command: "echo begun; exec cat" });
+    const client = target.spawnSsh({ command: "echo begun; exec cat" });
     client.stderr.resume();
     await untilWritten(client.stdout, "begun");
     const exited = once(client, "close");
-    await lab.agent.kill();
+    await target.agent.kill();
     expect((await exited)[0]).toBe(255);
-    await lab.session(({ active }) => !active);
-    const online = async () => (await lab.fleet.client.getDevice({ params: { uid: lab.agent.uid } })).online;
+    await target.session(({ active }) => !active);
+    const online = async () =>
+      (await target.fleet.client.getDevice({ params: { uid: target.agent.uid } })).online;
     await expect.poll(online).toBe(false);
     const { code, stderr } = await login("true");
     expect(code).toBe(255);
     expect(stderr).toContain("The device is offline");
-    await lab.startAgent();
+    await target.startAgent();
     await expect.poll(online).toBe(true);
     expect((await login("echo back")).stdout).toBe("back\n");
   });
 
   it("end when their device is deleted", async () => {
-    const client = lab.spawnSsh({ command: "echo begun; exec cat" });
+    const client = target.spawnSsh({ command: "echo begun; exec cat" });
     client.stderr.resume();
     await untilWritten(client.stdout, "begun");
     const exited = once(client, "close");
-    await lab.fleet.client.deleteDevice({ params: { uid: lab.agent.uid } });
+    await target.fleet.client.deleteDevice({ params: { uid: target.agent.uid } });
     expect((await exited)[0]).toBe(255);
     expect((await login("true")).stderr).toContain("Permission denied");
   });

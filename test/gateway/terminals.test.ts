@@ -7,18 +7,18 @@ import { expect, it } from "vitest";
 import { call } from "../support/call.ts";
 import { CLIENT } from "../support/sshFleet.ts";
 import { openTerminal } from "../support/terminal.ts";
-import { describeSsh, type SshLab } from "./lab.ts";
+import { describeSsh, type SshTarget } from "./SshTarget.ts";
 
 const options = {
   env: { GATEHOUSE_LOG_LEVEL: "debug", GATEHOUSE_METRICS_ADDRESS: "127.0.0.1:0" },
   flags: ["--drain", "30"],
-  begin: ({ fleet: { client, tenant } }: SshLab) =>
+  begin: ({ fleet: { client, tenant } }: SshTarget) =>
     client.setSessionRecord({ params: { tenant }, body: { sessionRecord: true } }),
 };
 
-describeSsh("terminals of OpenSSH", options, (lab) => {
+describeSsh("terminals of OpenSSH", options, (target) => {
   const recordOf = (uid: string, seat: string) =>
-    lab.fleet.client.getSessionRecord({ params: { uid, seat } });
+    target.fleet.client.getSessionRecord({ params: { uid, seat } });
 
   /** Opens OpenSSH's client in a terminal window of the given size. */
   function openWindow(cols: number, rows: number, command?: string) {
@@ -28,10 +28,10 @@ describeSsh("terminals of OpenSSH", options, (lab) => {
       ...CLIENT,
       "-tt",
       "-p",
-      String(lab.fleet.port),
+      String(target.fleet.port),
       "-i",
-      lab.key,
-      `${lab.to}@127.0.0.1`,
+      target.key,
+      `${target.to}@127.0.0.1`,
     ];
     return openTerminal("ssh", command === undefined ? args : [...args, command], {
       env: { PATH: process.env.PATH ?? "", HOME: "/nonexistent", TERM: "xterm-256color" },
@@ -44,11 +44,11 @@ describeSsh("terminals of OpenSSH", options, (lab) => {
     const window = openWindow(91, 31, "stty size; read line; stty size; exit 4");
     await window.untilShown("31 91");
     window.resize(132, 43);
-    await lab.session(({ events }) => events.items.some(({ type }) => type === "window-change"));
+    await target.session(({ events }) => events.items.some(({ type }) => type === "window-change"));
     window.type("go on");
     await window.untilShown("43 132");
     expect(await window.code).toBe(4);
-    const { uid, type, term, events } = await lab.session(({ active }) => !active);
+    const { uid, type, term, events } = await target.session(({ active }) => !active);
     expect({ type, term }).toEqual({ type: "exec", term: "xterm-256color" });
     expect(events.items.map((item) => [item.type, item.data])).toMatchObject([
       ["pty-req", { term: "xterm-256color", columns: 91, rows: 31 }],
@@ -69,9 +69,9 @@ describeSsh("terminals of OpenSSH", options, (lab) => {
     const client = new ssh2.Client();
     client.connect({
       host: "127.0.0.1",
-      port: lab.fleet.port,
-      username: lab.to,
-      privateKey: readFileSync(lab.key),
+      port: target.fleet.port,
+      username: target.to,
+      privateKey: readFileSync(target.key),
     });
     await once(client, "ready");
     client.setNoDelay();
@@ -93,17 +93,17 @@ describeSsh("terminals of OpenSSH", options, (lab) => {
   });
 
   it("of one connection are seats of one session, each with its own events and recording", async () => {
-    const shared = ["-S", join(lab.folder, "shared")];
-    const master = lab.spawnSsh({ command: "echo from the first; cat", flags: ["-M", ...shared] });
+    const shared = ["-S", join(target.folder, "shared")];
+    const master = target.spawnSsh({ command: "echo from the first; cat", flags: ["-M", ...shared] });
     const errors = text(master.stderr);
     const ended = once(master, "close");
     await once(master.stdout, "data");
-    const second = await lab.ssh({ command: "echo from the second; exit 5", flags: shared });
+    const second = await target.ssh({ command: "echo from the second; exit 5", flags: shared });
     expect(second).toMatchObject({ code: 5, stdout: "from the second\n" });
     master.stdin.end();
     expect(await ended).toEqual([0, null]);
     expect(await errors).toBe("");
-    const { uid, events } = await lab.session(({ active }) => !active);
+    const { uid, events } = await target.session(({ active }) => !active);
     expect(events.seats).toEqual([0, 1]);
     expect(events.items.map(({ seat, type, data }) => [seat, type, data])).toMatchObject([
       [0, "exec", { command: "echo from the first; cat" }],
@@ -129,26 +129,26 @@ describeSsh("terminals of OpenSSH", options, (lab) => {
     window.type("echo ${#secret} characters; exit");
     await window.untilShown("15 characters");
     expect(await window.code).toBe(0);
-    const typed = await lab.session(({ active }) => !active);
+    const typed = await target.session(({ active }) => !active);
     expect(typed).toMatchObject({ type: "term", term: "xterm-256color" });
-    await lab.ssh({}, "true piped-in-secret\n");
-    const piped = await lab.session(({ uid, active }) => uid !== typed.uid && !active);
+    await target.ssh({}, "true piped-in-secret\n");
+    const piped = await target.session(({ uid, active }) => uid !== typed.uid && !active);
 
     // Checks first that the log contains both sessions and that the recording contains the visible input. Otherwise,
     // the checks for hidden input below could pass on the wrong texts.
-    const log = lab.fleet.service.output();
+    const log = target.fleet.service.output();
     for (const { uid } of [typed, piped]) expect(log).toContain(uid);
     expect(JSON.stringify(await recordOf(typed.uid, "0"))).toContain("typed-in-sight");
     for (const hidden of ["typed-in-sight", "typed-in-secret", "piped-in-secret"]) {
       expect(log).not.toContain(hidden);
-      expect(lab.agent.output()).not.toContain(hidden);
+      expect(target.agent.output()).not.toContain(hidden);
       expect(JSON.stringify([typed, piped])).not.toContain(hidden);
     }
     expect(JSON.stringify(await recordOf(typed.uid, "0"))).not.toContain("typed-in-secret");
   });
 
   it("report metrics: logins, their time, and waiting entries", async () => {
-    const line = lab.fleet.service.logs().find(({ msg }) => msg.startsWith("metrics open at "));
+    const line = target.fleet.service.logs().find(({ msg }) => msg.startsWith("metrics open at "));
     const metrics = await (await fetch(`${line?.msg.slice("metrics open at ".length)}/metrics`)).text();
     const value = (name: string) => Number(new RegExp(`^${name} (\\d+)`, "m").exec(metrics)?.[1]);
     expect(value('gatehouse_device_login_duration_seconds_count{entry="ssh"}')).toBeGreaterThan(2);
@@ -162,17 +162,17 @@ describeSsh("terminals of OpenSSH", options, (lab) => {
     const window = openWindow(80, 24);
     window.type("echo $((6 * 7)) begun");
     await window.untilShown("42 begun");
-    process.kill(lab.fleet.service.pid, "SIGTERM");
+    process.kill(target.fleet.service.pid, "SIGTERM");
     await window.untilShown("This session ends in 30 seconds.");
-    expect((await lab.ssh({ command: "true" })).code).toBe(255);
+    expect((await target.ssh({ command: "true" })).code).toBe(255);
     // A load balancer sends no new requests, and the API still responds.
-    expect((await call(lab.fleet.service, "GET /readyz")).body).toEqual({
+    expect((await call(target.fleet.service, "GET /readyz")).body).toEqual({
       message: "the service is being stopped",
     });
-    expect((await call(lab.fleet.service, "GET /info")).status).toBe(200);
+    expect((await call(target.fleet.service, "GET /info")).status).toBe(200);
     window.type("echo $((6 * 7)) goes on; exit");
     await window.untilShown("42 goes on");
     expect(await window.code).toBe(0);
-    expect(await lab.fleet.service.ended).toBe(0);
+    expect(await target.fleet.service.ended).toBe(0);
   });
 });

@@ -2,9 +2,9 @@ import { once } from "node:events";
 import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import {
+  admitKey,
   newKey,
   openFolder,
-  publicHalf,
   type SshService,
   spawnSsh,
   ssh,
@@ -25,8 +25,7 @@ describe.skipIf(withoutSsh)(`transports of agents${withoutSsh ? ` (${withoutSsh}
   beforeAll(async () => {
     key = newKey(folder.path, "key");
     fleet = await startSshService();
-    const body = { name: "key", data: publicHalf(key), username: ".*", filter: { hostname: ".*" } };
-    await fleet.client.createPublicKey({ body });
+    await admitKey(fleet, key);
   });
   afterAll(async () => {
     for (const device of devices) device.stop();

@@ -5,7 +5,7 @@ import { afterAll, expect, it, onTestFinished } from "vitest";
 import { gatehouse } from "../support/gatehouse.ts";
 import { listening } from "../support/listening.ts";
 import { newKey, openFolder, publicHalf } from "../support/sshFleet.ts";
-import { describeSsh } from "./lab.ts";
+import { describeSsh } from "./SshTarget.ts";
 
 const folder = openFolder();
 const clock = join(folder.path, "clock");
@@ -42,11 +42,11 @@ async function startReplacingProxy(target: string, text: string, key: { fingerpr
   return listening(server);
 }
 
-describeSsh("gatehouse verify, after logins with OpenSSH's client", { env }, (lab) => {
+describeSsh("gatehouse verify, after logins with OpenSSH's client", { env }, (target) => {
   afterAll(() => folder.remove());
 
-  const verify = async (url = lab.fleet.service.url) => {
-    const { user, tenant } = lab.fleet;
+  const verify = async (url = target.fleet.service.url) => {
+    const { user, tenant } = target.fleet;
     const { code, stdout } = await gatehouse(["verify", "--json"], {
       GATEHOUSE_URL: url,
       GATEHOUSE_USERNAME: user.username,
@@ -55,21 +55,21 @@ describeSsh("gatehouse verify, after logins with OpenSSH's client", { env }, (la
     });
     return { code, result: JSON.parse(stdout) };
   };
-  const logIn = async (key = lab.key) => {
-    const { code } = await lab.ssh({ key, command: "true" });
+  const logIn = async (key = target.key) => {
+    const { code } = await target.ssh({ key, command: "true" });
     return code;
   };
 
   it("exits with 0: the policy allows each login with a key at the start of its session", async () => {
-    const { client } = lab.fleet;
-    const limited = newKey(lab.folder, "limited");
+    const { client } = target.fleet;
+    const limited = newKey(target.folder, "limited");
     const body = { name: "limited", data: publicHalf(limited), filter: { hostname: "^edge-" } };
     await client.createPublicKey({ body: { ...body, username: "^root$" } });
-    const other = publicHalf(newKey(lab.folder, "other"));
+    const other = publicHalf(newKey(target.folder, "other"));
     await client.createPublicKey({ body: { ...body, name: "other", data: other, username: "^deploy$" } });
     moveClock(0);
-    for (const key of [lab.key, limited]) expect(await logIn(key)).toBe(0);
-    expect(await logIn(newKey(lab.folder, "unknown"))).not.toBe(0);
+    for (const key of [target.key, limited]) expect(await logIn(key)).toBe(0);
+    expect(await logIn(newKey(target.folder, "unknown"))).not.toBe(0);
     const { code, result } = await verify();
     expect([code, result.compared, result.differences, result.notEvaluated]).toEqual([
       0,
@@ -80,7 +80,7 @@ describeSsh("gatehouse verify, after logins with OpenSSH's client", { env }, (la
   });
 
   it("exits with 2 for a session with a key that the policy does not admit", async () => {
-    const { client, service } = lab.fleet;
+    const { client, service } = target.fleet;
     const limited = (await client.getPublicKeys({})).find(({ name }) => name === "limited");
     const other = (await client.getPublicKeys({})).find(({ name }) => name === "other");
     const proxy = await startReplacingProxy(
@@ -96,7 +96,7 @@ describeSsh("gatehouse verify, after logins with OpenSSH's client", { env }, (la
         expect.objectContaining({
           key: { fingerprint: other?.fingerprint, name: "other" },
           login: "root",
-          device: { uid: lab.agent.uid, name: "edge-1" },
+          device: { uid: target.agent.uid, name: "edge-1" },
           reason: "the key other does not allow the login name root",
         }),
       ],
@@ -104,9 +104,9 @@ describeSsh("gatehouse verify, after logins with OpenSSH's client", { env }, (la
   });
 
   it("does not compare these logins after a change of the key through the API", async () => {
-    const { client } = lab.fleet;
+    const { client } = target.fleet;
     const change = { name: "key", username: "^nobody$", filter: { hostname: ".*" } };
-    await client.updatePublicKey({ params: { fingerprint: lab.fingerprint }, body: change });
+    await client.updatePublicKey({ params: { fingerprint: target.fingerprint }, body: change });
     const { code, result } = await verify();
     expect([code, result.compared.total, result.lastChange.operation]).toEqual([0, 0, "updatePublicKey"]);
   });

@@ -1,17 +1,10 @@
 import { createPrivateKey, sign } from "node:crypto";
 import { once } from "node:events";
 import ssh2 from "ssh2";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { WebSocket } from "ws";
 import { newEd25519Pair } from "../../server/secrets/hostKey.ts";
-import {
-  openFolder,
-  type SshService,
-  startAgent,
-  startSshService,
-  type TestAgent,
-} from "../support/sshFleet.ts";
-import { passwordSetting } from "./lab.ts";
+import { describeSsh, passwordSetting, type SshTarget } from "./SshTarget.ts";
 
 const PASSWORD = "typed into a browser";
 
@@ -40,29 +33,17 @@ function browserKey(kind: "ed25519" | "rsa") {
   };
 }
 
-describe("the web terminal", () => {
-  const folder = openFolder();
-  let fleet: SshService;
-  let agent: TestAgent;
+const options = {
+  agent: () => ({ env: passwordSetting(PASSWORD) }),
+  begin: ({ fleet: { client, tenant } }: SshTarget) =>
+    client.setSessionRecord({ params: { tenant }, body: { sessionRecord: true } }),
+};
 
-  beforeAll(async () => {
-    fleet = await startSshService();
-    const { service, tenant, client } = fleet;
-    const env = passwordSetting(PASSWORD);
-    agent = await startAgent({ url: service.url, tenant, hostname: "edge-1", folder: folder.path, env });
-    await client.acceptDevice({ params: { uid: agent.uid } });
-    await client.setSessionRecord({ params: { tenant }, body: { sessionRecord: true } });
-  });
-  afterAll(async () => {
-    await agent?.stop();
-    await fleet?.stop();
-    folder.remove();
-  });
-
+describeSsh("the web terminal", options, (target) => {
   /** Opens a web terminal with a ticket. */
   function open(token: string, size = "cols=100&rows=30") {
-    const url = `${fleet.service.url.replace("http", "ws")}/ws/ssh?token=${token}&${size}`;
-    const socket = new WebSocket(url, { headers: { Origin: fleet.service.url } });
+    const url = `${target.fleet.service.url.replace("http", "ws")}/ws/ssh?token=${token}&${size}`;
+    const socket = new WebSocket(url, { headers: { Origin: target.fleet.service.url } });
     let output = "";
     socket.on("message", (data, binary) => {
       expect(binary).toBe(false);
@@ -82,9 +63,9 @@ describe("the web terminal", () => {
   }
 
   const requestTicket = async (request: TerminalRequest): Promise<string> =>
-    (await fleet.client.openWebTerminal({ body: request })).token;
+    (await target.fleet.client.openWebTerminal({ body: request })).token;
   const withPassword = (password = PASSWORD, username = "root") =>
-    requestTicket({ device: agent.uid, username, password });
+    requestTicket({ device: target.agent.uid, username, password });
 
   it("is a shell of the device, with the size that the browser sends", async () => {
     const terminal = open(await withPassword());
@@ -100,11 +81,11 @@ describe("the web terminal", () => {
     await terminal.untilShown("3001");
     terminal.type("exit\n");
     expect(await terminal.closed).toBe(1000);
-    const [session] = await fleet.client.getSessions({});
+    const [session] = await target.fleet.client.getSessions({});
     expect(session).toMatchObject({ type: "web", term: "xterm", authenticated: true, username: "root" });
-    await expect.poll(async () => (await fleet.client.getSessions({}))[0]?.active).toBe(false);
+    await expect.poll(async () => (await target.fleet.client.getSessions({}))[0]?.active).toBe(false);
     const params = { uid: session?.uid ?? "", seat: "0" };
-    expect(JSON.stringify(await fleet.client.getSessionRecord({ params }))).toContain("30 100");
+    expect(JSON.stringify(await target.fleet.client.getSessionRecord({ params }))).toContain("30 100");
   });
 
   it("opens once per ticket", async () => {
@@ -129,12 +110,12 @@ describe("the web terminal", () => {
   });
 
   it.each(["ed25519", "rsa"] as const)("accepts a key of the namespace: %s", async (kind) => {
-    const { client } = fleet;
+    const { client } = target.fleet;
     const key = browserKey(kind);
     const { fingerprint } = await client.createPublicKey({
       body: { name: kind, data: key.data, username: "^ana$", filter: { hostname: ".*" } },
     });
-    const request = { device: agent.uid, fingerprint };
+    const request = { device: target.agent.uid, fingerprint };
     const signed = (username: string, of = username) =>
       requestTicket({ ...request, username, signature: key.signatureOf(of) });
     const terminal = open(await signed("ana"));
@@ -157,19 +138,22 @@ describe("the web terminal", () => {
   it("ends when its session is closed, and on an invalid message", async () => {
     const terminal = open(await withPassword());
     await expect.poll(() => terminal.output().length).toBeGreaterThan(0);
-    const [session] = await fleet.client.getSessions({});
-    await fleet.client.closeSession({ params: { uid: session?.uid ?? "" }, body: { device: agent.uid } });
+    const [session] = await target.fleet.client.getSessions({});
+    await target.fleet.client.closeSession({
+      params: { uid: session?.uid ?? "" },
+      body: { device: target.agent.uid },
+    });
     await terminal.closed;
     expect(terminal.output()).toContain("the session was closed");
     const other = open(await withPassword());
     await expect.poll(() => other.output().length).toBeGreaterThan(0);
     other.send("hello");
     expect(await other.closed).toBe(1007);
-    expect(fleet.service.output()).not.toContain(PASSWORD);
+    expect(target.fleet.service.output()).not.toContain(PASSWORD);
   });
 
   it("requires a password, or a key with its signature", async () => {
-    await expect(requestTicket({ device: agent.uid, username: "root" })).rejects.toThrow(
+    await expect(requestTicket({ device: target.agent.uid, username: "root" })).rejects.toThrow(
       "password: required unless",
     );
   });

@@ -193,16 +193,23 @@ export function newKey(folder: string, name: string, type = "ed25519", bits?: nu
 /** Returns the public key in the service's format. */
 export const publicHalf = (key: string): string => readFileSync(`${key}.pub`).toString("base64");
 
+/** The fields of a key or rule that applies to every login name and every device. */
+export const EVERYTHING = { username: ".*", filter: { hostname: ".*" } };
+
 /**
- * Accepts a device, and creates a key that admits every login name to every device.
+ * Creates a key that admits every login name to every device.
  * @param key path of the private key
  * @returns the fingerprint of the key
  */
-export async function acceptWithKey({ client }: SshService, uid: string, key: string): Promise<string> {
-  await client.acceptDevice({ params: { uid } });
-  const everything = { username: ".*", filter: { hostname: ".*" } };
-  const body = { name: "key", data: publicHalf(key), ...everything };
+export async function admitKey({ client }: Pick<SshService, "client">, key: string, name = "key") {
+  const body = { name, data: publicHalf(key), ...EVERYTHING };
   return (await client.createPublicKey({ body })).fingerprint;
+}
+
+/** Accepts a device, and creates a key as {@link admitKey}. */
+export async function acceptWithKey(fleet: Pick<SshService, "client">, uid: string, key: string) {
+  await fleet.client.acceptDevice({ params: { uid } });
+  return admitKey(fleet, key);
 }
 
 /** Options of a login with OpenSSH's client. */

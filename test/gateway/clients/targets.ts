@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { setTimeout as pass } from "node:timers/promises";
 import { environmentWithout } from "../../support/command.ts";
 import { SSHD, startSshd } from "../../support/sshd.ts";
-import { publicHalf, type SshService, startAgent, startSshService } from "../../support/sshFleet.ts";
+import { admitKey, type SshService, startAgent, startSshService } from "../../support/sshFleet.ts";
 
 /** Paths of the clients' private keys, by the type of the key. */
 export interface Keys {
@@ -158,10 +158,7 @@ export class Targets {
 
   async #startService(): Promise<SshService> {
     const fleet = await startSshService({ flags: ["--ssh-forwarding", "on"] });
-    for (const [name, key] of Object.entries(this.#keys)) {
-      const body = { name, data: publicHalf(key), username: ".*", filter: { hostname: ".*" } };
-      await fleet.client.createPublicKey({ body });
-    }
+    for (const [name, key] of Object.entries(this.#keys)) await admitKey(fleet, key, name);
     return fleet;
   }
 

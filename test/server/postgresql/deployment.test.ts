@@ -10,9 +10,9 @@ import { startNginx, type TestNginx, withoutNginx } from "../../support/nginx.ts
 import { postgresqlAddress } from "../../support/postgresql/database.ts";
 import type { TestService } from "../../support/service.ts";
 import {
+  acceptWithKey,
   newKey,
   openFolder,
-  publicHalf,
   ssh,
   sshPortOf,
   startAgent,
@@ -90,10 +90,7 @@ describe.skipIf(why)(
         folder: folder.path,
         env: { NODE_EXTRA_CA_CERTS: cert },
       });
-      await client.acceptDevice({ params: { uid: agent.uid } });
-      await client.createPublicKey({
-        body: { name: "key", data: publicHalf(key), username: ".*", filter: { hostname: ".*" } },
-      });
+      await acceptWithKey({ client }, agent.uid, key);
     });
     afterAll(async () => {
       await agent?.kill();

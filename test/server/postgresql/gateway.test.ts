@@ -16,9 +16,9 @@ import { postgresqlAddress } from "../../support/postgresql/database.ts";
 import { type Relay, startRelay } from "../../support/relay.ts";
 import type { TestService } from "../../support/service.ts";
 import {
+  admitKey,
   newKey,
   openFolder,
-  publicHalf,
   spawnSsh,
   ssh,
   sshPortOf,
@@ -27,7 +27,6 @@ import {
   withoutSsh,
 } from "../../support/sshFleet.ts";
 
-const EVERYTHING = { username: ".*", filter: { hostname: ".*" } };
 const portOf = (url: string): number => Number(new URL(url).port);
 
 /** Returns the status of the response to a WebSocket request. */
@@ -83,7 +82,7 @@ describe.skipIf(withoutSsh)(`devices of several instances${withoutSsh ? ` (${wit
     const [first] = await client.getNamespaces({});
     tenant = first?.tenantId ?? "";
     namespace = first?.name ?? "";
-    await client.createPublicKey({ body: { name: "key", data: publicHalf(key), ...EVERYTHING } });
+    await admitKey({ client }, key);
   });
   afterAll(async () => {
     await Promise.all(agents.map((agent) => agent.kill()));

@@ -3,7 +3,7 @@ import { text } from "node:stream/consumers";
 import type { ResponseOf } from "@gatehouse-access/sdk";
 import { Client } from "pg";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { SshLab } from "../../gateway/lab.ts";
+import { SshTarget } from "../../gateway/SshTarget.ts";
 import { INSTANCE_SECRET } from "../../support/instances.ts";
 import { emptyPostgresql, type TestPostgresql } from "../../support/postgresql/database.ts";
 import { type PostgresqlServer, startPostgresql } from "../../support/postgresql/server.ts";
@@ -16,7 +16,7 @@ type Session = ResponseOf<"getSession">;
 const patiently = { timeout: 60_000 };
 
 /** Returns the address of a service's metrics. */
-function metricsOf({ fleet: { service } }: SshLab): string {
+function metricsOf({ fleet: { service } }: SshTarget): string {
   const start = "metrics open at ";
   const line = service.logs().find(({ msg }) => msg.startsWith(start));
   return `${line?.msg.slice(start.length)}/metrics`;
@@ -30,14 +30,14 @@ describe.skipIf(withoutSsh)(
     let database: TestPostgresql;
     /** The proxy through which the service uses the database. */
     let proxy: StallingProxy;
-    let lab: SshLab;
+    let target: SshTarget;
     beforeAll(async () => {
       postgresql = await startPostgresql();
       database = await emptyPostgresql(postgresql.url);
       const address = new URL(database.url);
       proxy = await startStallingProxy(Number(address.port));
       address.port = String(proxy.port);
-      lab = new SshLab({
+      target = new SshTarget({
         env: {
           GATEHOUSE_DATABASE_URL: address.toString(),
           GATEHOUSE_SECRET: INSTANCE_SECRET,
@@ -47,11 +47,11 @@ describe.skipIf(withoutSsh)(
         begin: ({ fleet: { client, tenant } }) =>
           client.setSessionRecord({ params: { tenant }, body: { sessionRecord: true } }),
       });
-      await lab.start();
+      await target.start();
     });
     afterAll(async () => {
       await postgresql?.resume();
-      await lab?.stop();
+      await target?.stop();
       await proxy?.stop();
       await database?.drop();
       await postgresql?.stop();
@@ -93,7 +93,7 @@ describe.skipIf(withoutSsh)(
 
     /** Starts a login whose command returns its input. */
     async function startCat(more: { readonly key?: string } = {}) {
-      const child = lab.spawnSsh({ command: "echo begun; cat; exit 7", ...more });
+      const child = target.spawnSsh({ command: "echo begun; cat; exit 7", ...more });
       const complaint = text(child.stderr);
       const left = once(child, "close");
       let seen = "";
@@ -103,7 +103,7 @@ describe.skipIf(withoutSsh)(
       const untilSeen = (expected: string) => expect.poll(() => seen, patiently).toContain(expected);
       await untilSeen("begun\n");
       let lines = 0;
-      const uid = (await lab.session(({ active, authenticated }) => active && authenticated)).uid;
+      const uid = (await target.session(({ active, authenticated }) => active && authenticated)).uid;
       return {
         uid,
         complaint,
@@ -128,7 +128,7 @@ describe.skipIf(withoutSsh)(
       };
     }
 
-    const read = (uid: string): Promise<Session> => lab.fleet.client.getSession({ params: { uid } });
+    const read = (uid: string): Promise<Session> => target.fleet.client.getSession({ params: { uid } });
 
     /** Waits until a session is closed. Returns its events and its recording. */
     async function closed(uid: string) {
@@ -144,7 +144,7 @@ describe.skipIf(withoutSsh)(
         .toContain("exit-status");
       await expect.poll(async () => (await read(uid)).active, patiently).toBe(false);
       const session = await read(uid);
-      const chunks = await lab.fleet.client.getSessionRecord({ params: { uid, seat: "0" } });
+      const chunks = await target.fleet.client.getSessionRecord({ params: { uid, seat: "0" } });
       return { session, recording: chunks.map(({ message }) => message).join("") };
     }
     const gapsOf = ({ events }: Session) => events.items.filter(({ type }) => type === "recording-gap");
@@ -183,7 +183,7 @@ describe.skipIf(withoutSsh)(
     });
 
     it("record all output of a time in which the database does not respond", async () => {
-      const { service } = lab.fleet;
+      const { service } = target.fleet;
       const cat = await startCat();
       await cat.send(5);
       const begun = service.logs().length;
@@ -208,13 +208,13 @@ describe.skipIf(withoutSsh)(
 
     /** Starts a login that writes many bytes once it receives a line. */
     async function startFlood(bytes: number) {
-      const child = lab.spawnSsh({
+      const child = target.spawnSsh({
         command: `echo begun; read go; head -c ${bytes} /dev/zero | tr '\\0' x; exit 7`,
       });
       const complaint = text(child.stderr);
       const left = once(child, "close");
       await once(child.stdout, "data");
-      const { uid } = await lab.session(({ active, authenticated }) => active && authenticated);
+      const { uid } = await target.session(({ active, authenticated }) => active && authenticated);
       const received = text(child.stdout);
       return { uid, begin: () => child.stdin.write("go\n"), complaint, left, received };
     }
@@ -236,7 +236,7 @@ describe.skipIf(withoutSsh)(
         gaps.length,
       );
       // The gateway process reports its counts each second.
-      const metrics = async () => (await fetch(metricsOf(lab))).text();
+      const metrics = async () => (await fetch(metricsOf(target))).text();
       await expect
         .poll(metrics, patiently)
         .toMatch(new RegExp(`^gatehouse_recording_lost_bytes_total ${lost}$`, "m"));
@@ -244,7 +244,7 @@ describe.skipIf(withoutSsh)(
     });
 
     it("end when an outage lasts too long, if their namespace requires it", async () => {
-      const { client, tenant } = lab.fleet;
+      const { client, tenant } = target.fleet;
       const set = (sessionRecordFailure: "continue" | "end") =>
         client.editNamespace({ params: { tenant }, body: { settings: { sessionRecordFailure } } });
       await set("end");
@@ -269,7 +269,7 @@ describe.skipIf(withoutSsh)(
       await expect
         .poll(
           async () =>
-            (await lab.fleet.client.getSessionRecord({ params: { uid: cat.uid, seat: "0" } }))
+            (await target.fleet.client.getSessionRecord({ params: { uid: cat.uid, seat: "0" } }))
               .map(({ message }) => message)
               .join(""),
           patiently,
@@ -283,7 +283,7 @@ describe.skipIf(withoutSsh)(
       await become("on");
       await cat.send(50);
       // A login that uses a terminated connection is refused without this text.
-      const complaint = async () => (await lab.ssh({ command: "true" })).stderr;
+      const complaint = async () => (await target.ssh({ command: "true" })).stderr;
       await expect
         .poll(complaint, patiently)
         .toContain("The service cannot write its database at the moment. Try again later");
@@ -296,8 +296,8 @@ describe.skipIf(withoutSsh)(
     });
 
     it("end at the end of their key during an outage", async () => {
-      const { client } = lab.fleet;
-      const key = newKey(lab.folder, "short");
+      const { client } = target.fleet;
+      const key = newKey(target.folder, "short");
       const expiresAt = new Date(Date.now() + 45_000);
       await client.createPublicKey({
         body: {
@@ -328,7 +328,7 @@ describe.skipIf(withoutSsh)(
 
     // The last test, because it stops the service.
     it("are in the log of a service that is stopped during an outage, with the entries that were not written", async () => {
-      const { service } = lab.fleet;
+      const { service } = target.fleet;
       const cat = await startCat();
       await cat.send(5);
       await postgresql.halt();

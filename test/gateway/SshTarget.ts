@@ -24,17 +24,17 @@ type Session = ResponseOf<"getSession">;
 
 type AgentSettings = Pick<AgentOptions, "env" | "flags">;
 
-interface LabOptions extends Pick<ServiceOptions, "env" | "flags"> {
+interface SshTargetOptions extends Pick<ServiceOptions, "env" | "flags"> {
   /** Options of the agent. If they are only known once the tests start, set a function that returns them. */
   readonly agent?: AgentSettings | (() => AgentSettings);
   /** Runs after the device has been accepted, before the first test. */
-  readonly begin?: (lab: SshLab) => Promise<unknown>;
+  readonly begin?: (target: SshTarget) => Promise<unknown>;
 }
 
 /** A service with an SSH entry, an accepted device with its agent, and a key that allows every login name. */
-export class SshLab {
+export class SshTarget {
   static readonly hostname = "edge-1";
-  readonly #options: LabOptions;
+  readonly #options: SshTargetOptions;
   readonly #folder = openFolder();
   #fleet: SshService | undefined;
   #agent: TestAgent | undefined;
@@ -42,7 +42,7 @@ export class SshLab {
   key = "";
   fingerprint = "";
 
-  constructor(options: LabOptions) {
+  constructor(options: SshTargetOptions) {
     this.#options = options;
   }
 
@@ -63,7 +63,7 @@ export class SshLab {
 
   /** The login name and host name with which clients log in to the device. */
   get to(): string {
-    return `root@${this.fleet.namespace}.${SshLab.hostname}`;
+    return `root@${this.fleet.namespace}.${SshTarget.hostname}`;
   }
 
   async start(): Promise<void> {
@@ -78,7 +78,7 @@ export class SshLab {
   /** Starts or restarts the agent. */
   async startAgent(): Promise<void> {
     const { service, tenant } = this.fleet;
-    const device = { url: service.url, tenant, hostname: SshLab.hostname, folder: this.folder };
+    const device = { url: service.url, tenant, hostname: SshTarget.hostname, folder: this.folder };
     const { agent = {} } = this.#options;
     this.#agent = await startAgent({ ...device, ...(typeof agent === "function" ? agent() : agent) });
   }
@@ -91,10 +91,10 @@ export class SshLab {
 
   #login = (more: Partial<Login>): Login => ({ to: this.to, port: this.fleet.port, key: this.key, ...more });
 
-  /** Runs OpenSSH's client with the lab's private key until the client exits. */
+  /** Runs OpenSSH's client with the key of this target until the client exits. */
   readonly ssh = (more: Partial<Login> = {}, stdin?: string) => ssh(this.#login(more), stdin);
 
-  /** Starts OpenSSH's client with the lab's private key. */
+  /** Starts OpenSSH's client with the key of this target. */
   readonly spawnSsh = (more: Partial<Login> = {}) => spawnSsh(this.#login(more));
 
   /** Waits until the latest session matches. Returns the session. */
@@ -113,15 +113,19 @@ export class SshLab {
 }
 
 /**
- * Like `describe`, but starts an {@link SshLab} before the tests and passes it to them. Skips the tests if OpenSSH is
+ * Like `describe`, but starts an {@link SshTarget} before the tests and passes it to them. Skips the tests if OpenSSH is
  * not installed.
  */
-export function describeSsh(title: string, options: LabOptions, tests: (lab: SshLab) => void): void {
+export function describeSsh(
+  title: string,
+  options: SshTargetOptions,
+  tests: (target: SshTarget) => void,
+): void {
   describe.skipIf(withoutSsh)(`${title}${withoutSsh ? ` (${withoutSsh})` : ""}`, () => {
-    const lab = new SshLab(options);
-    beforeAll(() => lab.start());
-    afterAll(() => lab.stop());
-    tests(lab);
+    const target = new SshTarget(options);
+    beforeAll(() => target.start());
+    afterAll(() => target.stop());
+    tests(target);
   });
 }
 
