@@ -1,6 +1,6 @@
 import { relative } from "node:path";
 import fc from "fast-check";
-import { expect } from "vitest";
+import { expect, vi } from "vitest";
 import { SEED } from "./seed.ts";
 
 /** Prints how to repeat a failed random test with the same values. */
@@ -16,3 +16,11 @@ function report(details: fc.RunDetails<unknown>): void {
 }
 
 fc.configureGlobal({ seed: SEED, reporter: report });
+
+/**
+ * Time limit of a property test, in milliseconds. A property test ends after a number of runs, which takes at most 15
+ * seconds on an idle machine, and ten times as long on a busy one.
+ */
+const PROPERTY_TIMEOUT = 600_000;
+if (expect.getState().testPath?.endsWith(".property.test.ts"))
+  vi.setConfig({ testTimeout: PROPERTY_TIMEOUT });
