@@ -89,10 +89,10 @@ export function explainedLogin<S extends AccessSubject>(
 }
 
 /** Returns the only item. @throws AccessInquiryError for another number of items */
-export function only<T>(flag: string, items: readonly T[], textOf: (item: T) => string): T {
+export function only<T>(flag: string, items: readonly T[], labelOf: (item: T) => string): T {
   const [item] = items;
   if (item !== undefined && items.length === 1) return item;
-  const several = items.length === 0 ? "" : `: ${printable(listText(items.map(textOf)))}`;
+  const several = items.length === 0 ? "" : `: ${printable(listText(items.map(labelOf)))}`;
   throw new AccessInquiryError(
     flag,
     `--explain needs exactly one ${flag}, but ${items.length} match${several}`,
@@ -103,7 +103,7 @@ export function explanationText(view: AccessView, explanation: AccessExplanation
   const { allowed, key, login, device, considered, deniedBy } = explanation;
   const end = view.access.endOf(key);
   const hasEffect = deniedBy === undefined || deniedBy === "rule";
-  return textOf(view, explanation, {
+  return renderExplanation(view, explanation, {
     result: allowed ? "ALLOWED" : "DENIED",
     who: `key ${key.name}`,
     reason: reason(view, explanation),
@@ -133,7 +133,7 @@ interface ExplanationParts {
 }
 
 /** Returns the text of an explanation. */
-export function textOf(
+export function renderExplanation(
   view: AccessView,
   { login, address, device, assumed }: ExplainedLogin & { readonly device: AccessDevice },
   { result, who, reason, subject, order, objects }: ExplanationParts,

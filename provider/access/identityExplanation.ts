@@ -11,7 +11,7 @@ import {
   subjectsOf,
 } from "@gatehouse-access/sdk/policy";
 import { CONDITIONS, counted, subjectText } from "../words.ts";
-import { type ExplainedLogin, explainedLogin, filterText, only, textOf } from "./explanation.ts";
+import { type ExplainedLogin, explainedLogin, filterText, only, renderExplanation } from "./explanation.ts";
 import { type AccessView, keysMatching } from "./inquiry.ts";
 
 /** The reasons for the decision about one login in identity mode. */
@@ -49,7 +49,7 @@ const HEADLINES = {
 
 export function identityExplanationText(view: AccessView, explanation: ExplainedIdentity): string {
   const { outcome, principal, considered } = explanation;
-  return textOf(view, explanation, {
+  return renderExplanation(view, explanation, {
     result: HEADLINES[outcome],
     who: principal ? subjectText(principal) : "the key",
     reason: reason(explanation),

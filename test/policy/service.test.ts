@@ -223,4 +223,4 @@ test("explain() on the policy from the public API makes the same decisions as th
     owner: expect.any(Number),
   });
   expect(outcomes.length).toBeGreaterThan(1500);
-}, 180_000);
+}, 600_000);
