@@ -57,8 +57,10 @@ const policyKey = (row: OwnedKey) => ({
 });
 
 /** Returns the reason why a key admits no login at a time; undefined if it may admit logins. */
-export const lapseOf = (row: OwnedKey, at: Date): KeyLapse | undefined =>
-  keyLapse(policyKey(row), credentialOf(row).owner, at);
+export function lapseOf(row: OwnedKey, at: Date): KeyLapse | undefined {
+  const { key, owner } = credentialOf(row);
+  return key && keyLapse(key, owner, at);
+}
 
 /** Reads stored public keys and changes the tags of their filters. */
 export const publicKeyRows = filteredRows("PublicKey", { tenantId: "tenantId", fingerprint: "fingerprint" });
