@@ -263,7 +263,7 @@ export const providerMutants: readonly Mutant[] = mutantsOf({
       "A predicate of a policy test returns a boolean, and no promise.":
         'if ([-typeof result === "boolean") return result-]{+predicate !== "") return Boolean(result)+};',
       "An API key with an unknown creation time exceeds every limit of its life.":
-        "[-!(lifeMs <= days * DAY_MS)-]{+lifeMs > days * DAY_MS+}",
+        "[-!(lifeMs <= days * DAY)-]{+lifeMs > days * DAY+}",
       "An API key without an end does not expire.":
         "keys.filter(({ expiresIn }) => expiresIn [-<-]{+==+}= 0)",
     },
