@@ -3,7 +3,7 @@
 // change the recorded figures.
 import { publicKeys } from "../sdk/dist/contract/index.js";
 import { readRows, sql } from "../server/dist/db/sql/sql.js";
-import { publicKeyHandlers } from "../server/dist/features/publicKeys/handlers.js";
+import { getPublicKeys } from "../server/dist/features/publicKeys/publicKeys.js";
 import { serializerOf } from "../server/dist/http/contract/serialization.js";
 import { readOptions, text } from "./commandLine.ts";
 import { median } from "./measuring.ts";
@@ -85,9 +85,9 @@ try {
       identity: { tenant, role: "owner" },
       query: { page: 1, per_page: 100 },
       header: () => {},
-    } as unknown as Parameters<typeof publicKeyHandlers.getPublicKeys>[0];
+    } as unknown as Parameters<typeof getPublicKeys>[0];
     const serialize = serializerOf(publicKeys.getPublicKeys.success.body);
-    const list = async () => serialize(await publicKeyHandlers.getPublicKeys(context));
+    const list = async () => serialize(await getPublicKeys(context));
     const query = () => readRows(client, sql`SELECT "name" FROM "Namespace" WHERE "tenantId" = ${tenant}`);
     let isTooMuch = true;
     for (let attempt = 0; isTooMuch && attempt < ATTEMPTS; attempt += 1) {

@@ -55,7 +55,6 @@ export const firewallRule = model(
 const settings = z.object({
   action,
   active: z.boolean().describe("Whether the rule is active. The firewall skips inactive rules"),
-  filter,
   priority: z
     .int()
     .min(0)
@@ -63,6 +62,7 @@ const settings = z.object({
     .describe("Of the rules that match a login, the rule with the highest priority decides"),
   source_ip: pattern.describe("Pattern on the client's address"),
   username: pattern.describe("Pattern on the login name"),
+  filter,
   expires_at: addition(
     requestedEnd.describe(
       "Time when the rule expires, with an offset. The firewall skips expired rules. Must be in the future when the rule is created",

@@ -3,7 +3,7 @@ import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } 
 import { outageOf } from "../db/outage.ts";
 import type { Snapshots } from "../db/sqlite/snapshots.ts";
 import { answerTo } from "../errors.ts";
-import { presentAuditEntry, type WireEntry } from "../features/audit/presentAuditEntry.ts";
+import { presentAuditEntry, type WireEntry } from "../features/audit/audit.ts";
 import { createUser } from "../features/users/account/createUser.ts";
 import type { ExternalParts } from "../files/backupFile.ts";
 import { HttpServers } from "../http/listener/HttpServers.ts";

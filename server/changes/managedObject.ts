@@ -3,6 +3,7 @@ import type { Declaration, declaredBy } from "@gatehouse-access/sdk/contract";
 import { LRUCache } from "lru-cache";
 import type { z } from "zod";
 import type { SqlClient } from "../db/sql/sql.ts";
+import { NotFoundError } from "../errors.ts";
 import type { Caller } from "../http/access/identity.ts";
 
 /**
@@ -28,6 +29,8 @@ export interface Write {
  * fields.
  */
 export interface ManagedObject<Row = unknown> {
+  /** Error message of requests for an object that does not exist. */
+  readonly missing: string;
   /**
    * Returns the object's id. Called before and after the operation: a create generates the id and a rename changes
    * it.
@@ -42,6 +45,21 @@ export interface ManagedObject<Row = unknown> {
    * no such object. Undefined for kinds whose objects have no database row.
    */
   declare?(tx: SqlClient, tenantId: string, id: string, declaredBy: string): Promise<unknown>;
+}
+
+/**
+ * Returns an object of the namespace.
+ * @throws NotFoundError the namespace has no such object
+ */
+export async function findObject<Row>(
+  kind: ManagedObject<Row>,
+  db: SqlClient,
+  tenantId: string,
+  id: string,
+): Promise<Row> {
+  const row = await kind.find(db, tenantId, id);
+  if (row === null) throw new NotFoundError(kind.missing);
+  return row;
 }
 
 /**

@@ -1,12 +1,12 @@
 import { isDeepStrictEqual } from "node:util";
-import { IF_MATCH, type ObjectKind, takesIfMatch } from "@gatehouse-access/sdk/contract";
+import { IF_MATCH, type ObjectKind, type Operation, takesIfMatch } from "@gatehouse-access/sdk/contract";
+import { deleteRows, type RowOf } from "../db/sql/rows.ts";
 import { leaveToCommit, type SqlClient } from "../db/sql/sql.ts";
 import { inSqlTransaction, within } from "../db/sql/transaction.ts";
-import { PreconditionError } from "../errors.ts";
+import { ConflictError, NotFoundError, PreconditionError } from "../errors.ts";
 import type { Caller, Member } from "../http/access/identity.ts";
-import type { ObjectRequest, Written } from "../http/handler.ts";
+import type { ObjectRequest, WriteContext, Written } from "../http/handler.ts";
 import type { Services, SqlServices } from "../services.ts";
-import { TakenError } from "./createOnce.ts";
 import { guardLockout } from "./lockoutGuard.ts";
 import {
   type Declared,
@@ -70,7 +70,7 @@ async function write(services: SqlServices, kind: ManagedObject, request: Object
   // statement of the request continues after the response.
   const [identified, found] = await Promise.allSettled([
     request.identify(services),
-    operation.creates ? undefined : findObject(db, kind, facts),
+    operation.creates ? undefined : lookUp(db, kind, facts),
   ]);
   // Report an authentication error first: only an authorized caller may learn why the lookup failed.
   if (identified.status === "rejected") throw identified.reason;
@@ -90,12 +90,15 @@ async function write(services: SqlServices, kind: ManagedObject, request: Object
   let isFirst = true;
   let became: { readonly declared: Declared | null; readonly id: string | undefined } | undefined;
   const result = await request.run(services, identity, {
-    found: before !== null && declaring ? { ...before, declaredBy } : before,
+    found() {
+      if (before === null) throw new NotFoundError(kind.missing);
+      return declaring ? { ...before, declaredBy } : before;
+    },
     repeated: () => {
       isFirst = false;
     },
-    became: (declared, newId) => {
-      became = { declared, id: newId };
+    became: (row, newId) => {
+      became = { declared: row === null ? null : kind.declared(row), id: newId };
     },
   });
   await refuseLockout?.();
@@ -118,7 +121,7 @@ async function write(services: SqlServices, kind: ManagedObject, request: Object
   return { result, revision: after === null ? undefined : revisionOf(after) };
 }
 
-async function findObject(db: SqlClient, kind: ManagedObject, facts: Write) {
+async function lookUp(db: SqlClient, kind: ManagedObject, facts: Write) {
   const id = await kind.id(db, facts);
   return { id, before: await kind.find(db, facts.tenantId, id) };
 }
@@ -146,3 +149,63 @@ function checkRevision(declared: Declared | null, expected: string | undefined):
     ETag: present,
   });
 }
+
+/**
+ * A unique value is already in use, by another object or by the object of an earlier request with the same
+ * Idempotency-Key.
+ */
+export class TakenError extends ConflictError {}
+
+interface CreationContext {
+  readonly services: { readonly db: SqlClient };
+  /** Digest of the request's Idempotency-Key; null if the request has no Idempotency-Key. */
+  readonly creationKey: string | null;
+  repeated(): void;
+}
+
+interface Creation<Existing, Created> {
+  /** Returns the object that was created with the Idempotency-Key, or null if no such object exists. */
+  find(tx: SqlClient, creationKey: string): Promise<Existing | null>;
+  /** Creates the object. Returns null if another object already uses the unique value, such as the name. */
+  create(tx: SqlClient): Promise<Created | null>;
+  /** Error message for the case that another object already uses the unique value, such as the name. */
+  readonly taken: string;
+}
+
+/**
+ * Creates an object, or returns the object that was created with the same Idempotency-Key. Call it in the transaction
+ * of `writeObject`, which retries once if a concurrent request with the same key created the object first.
+ * @throws TakenError another object has the same unique value
+ */
+export async function createOnce<Existing, Created>(
+  context: CreationContext,
+  creation: Creation<Existing, Created>,
+): Promise<Existing | Created> {
+  const { services, creationKey } = context;
+  const { find, create, taken } = creation;
+  const existing = creationKey === null ? null : await find(services.db, creationKey);
+  if (existing !== null) {
+    context.repeated();
+    return existing;
+  }
+  const created = await create(services.db);
+  if (created === null) throw new TakenError(taken);
+  return created;
+}
+
+/**
+ * Returns the handler of an operation that deletes an object: its row, and the rows that depend on it.
+ * @param key the columns of a unique key
+ */
+export const deletion =
+  <M extends Parameters<typeof deleteRows>[1]>(model: M, key: readonly (keyof RowOf<M>)[]) =>
+  async ({
+    services: { db },
+    found,
+    became,
+  }: Pick<WriteContext<Operation, RowOf<M>>, "services" | "found" | "became">): Promise<undefined> => {
+    const row = found();
+    const values = Object.fromEntries(key.map((column) => [column, row[column]])) as Partial<RowOf<M>>;
+    await leaveToCommit(db, deleteRows(db, model, values));
+    became(null);
+  };

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { callAdmin } from "../admin/adminClient.ts";
-import type { WireEntry } from "../features/audit/presentAuditEntry.ts";
+import type { WireEntry } from "../features/audit/audit.ts";
 import type { Flags } from "../settings/readConfig.ts";
 import { type CommandIo, print } from "./CommandIo.ts";
 import { folderOf, subcommand } from "./subcommand.ts";

@@ -66,16 +66,16 @@ export type Handler<O extends Operation> = (
 export type WriteContext<O extends Operation, Row = unknown> = Omit<Context<O>, "services"> & {
   readonly services: SqlServices;
   /**
-   * The object's row before the operation, as the lookup of the object's kind returns it; null if the object does not
-   * exist.
+   * Returns the object's row before the operation, as the lookup of the object's kind returns it.
+   * @throws NotFoundError the object does not exist
    */
-  readonly found: Row | null;
+  found(): Row;
   /**
-   * Reports the object's declared fields after the operation, or null after a deletion, so that the service does not
-   * read the fields again.
+   * Reports the object's row after the operation, or null after a deletion, so that the service does not read the row
+   * again.
    * @param id the object's id; by default, the lookup of the object's kind finds it
    */
-  became(declared: Readonly<Record<string, unknown>> | null, id?: string): void;
+  became(row: Row | null, id?: string): void;
 };
 
 /**

@@ -1,6 +1,6 @@
 import { HOUR, MINUTE, SECOND } from "@gatehouse-access/sdk/times";
 import type { FastifyBaseLogger } from "fastify";
-import { trimAuditTrail } from "../features/audit/handlers.ts";
+import { trimAuditTrail } from "../features/audit/audit.ts";
 import { forgetRemovedDevices, refreshBilling } from "../features/billing/upkeep.ts";
 import { foldDeviceCounts } from "../features/devices/deviceCounts.ts";
 import { removeExpiredObjects } from "../features/expiredObjects.ts";
@@ -11,7 +11,7 @@ import { foldRecordingSizes } from "../features/sessions/recordingSizes.ts";
 import { trimSessions } from "../features/sessions/retention.ts";
 import { removeDeletedTags, removeUnusedTags } from "../features/tags/tagUpkeep.ts";
 import { forgetTokenUses } from "../features/trustedWorkloads/tokenUses.ts";
-import { removeExpiredTunnels } from "../features/tunnels/expiry.ts";
+import { removeExpiredTunnels } from "../features/tunnels/tunnels.ts";
 import { forgetAccounts } from "../features/users/account/registerUser.ts";
 import type { DatabaseSigningKeys } from "../secrets/signingKeys.ts";
 import type { Services } from "../services.ts";

@@ -10,7 +10,7 @@ import { buildApp } from "../app.ts";
 import { DecisionTurns } from "../DecisionTurns.ts";
 import { openDatabase } from "../db/openDatabase.ts";
 import { tooManyDecisions } from "../errors.ts";
-import { trimAuditTrail } from "../features/audit/handlers.ts";
+import { trimAuditTrail } from "../features/audit/audit.ts";
 import { Heartbeats } from "../features/devices/heartbeats.ts";
 import { StoredAgentKey } from "../features/privateKeys/privateKeys.ts";
 import { FullRecordings } from "../features/sessions/FullRecordings.ts";

@@ -51,8 +51,6 @@ export const serverMutants: readonly Mutant[] = mutantsOf({
     "test/server/features/deviceProof.test.ts > voids a deleted device's token": {
       "The token of an earlier enrollment is refused.": "> enrolledAt.getTime(){+ + 1e15+}) throw",
     },
-  },
-  "server/http/access/membership.ts": {
     "test/server/features/accessEnds.test.ts > has no access to the API": {
       "A membership ends at its end.":
         '"Member"."accessExpiresAt" {+<= ${at} OR "Member"."accessExpiresAt" +}> ${at})`;',
@@ -185,7 +183,7 @@ export const serverMutants: readonly Mutant[] = mutantsOf({
         '[-if (role === "owner") throw new ForbiddenError("the owner\'s membership cannot be changed");-]',
     },
   },
-  "server/features/apiKeys/handlers.ts": {
+  "server/features/apiKeys/apiKeys.ts": {
     "test/server/features/apiKeys.test.ts > refuses a role above the caller's own": {
       "An API key gets no role above the caller's role.": "[-checkRole(identity.role, role);-]",
       "An update gives an API key no role above the caller's role.":
@@ -198,10 +196,18 @@ export const serverMutants: readonly Mutant[] = mutantsOf({
         "if ([-others + -]cost <= FIREWALL_PATTERNS_MAX || cost <= totalPatternCost(removed)) return;",
     },
   },
-  "server/features/trustedWorkloads/handlers.ts": {
+  "server/features/fields.ts": {
+    "test/server/features/fields.test.ts > no other column": {
+      "A response has only the fields of the contract.":
+        "const object: Record<string, unknown> = {{+ ...row +}};",
+      "A field of a request body that is not in the contract reaches no column.":
+        "return [-Object.fromEntries(columns)-]{+{ ...(body as Values), ...Object.fromEntries(columns) } as never+};",
+    },
+  },
+  "server/features/trustedWorkloads/trustedWorkloads.ts": {
     "test/server/http/matrixTenants.test.ts > callers of another namespace": {
       "A member reads no trusted workload of another namespace.":
-        "{ [-tenantId: identity.tenant, id: params.id }-]{+id: params.id } as never+}",
+        'findRow(tx, "TrustedWorkload", { [-tenantId, id }-]{+id } as never+}),',
     },
   },
   "server/features/devices/objects.ts": {

@@ -1,10 +1,15 @@
-import type { announcements, PublicOperations } from "@gatehouse-access/sdk/contract";
+import { announcements, type PublicOperations } from "@gatehouse-access/sdk/contract";
+import type { Announcement } from "../../db/generated/sqlite/client.ts";
 import { NotFoundError } from "../../errors.ts";
-import type { Handler, Handlers } from "../../http/handler.ts";
+import type { Handler } from "../../http/handler.ts";
 import { pageOf } from "../../lists/page.ts";
-import { wireDate } from "../wireDate.ts";
+import { presenter } from "../fields.ts";
 
-const listAnnouncements: Handler<PublicOperations["listAnnouncements"]> = async (context) => {
+const { announcement, announcementItem } = announcements;
+const presentAnnouncement = presenter<Announcement, typeof announcement>(announcement, {});
+const presentItem = presenter<Omit<Announcement, "content">, typeof announcementItem>(announcementItem, {});
+
+export const listAnnouncements: Handler<PublicOperations["listAnnouncements"]> = async (context) => {
   const { services, query, header } = context;
   const order = query.order_by ?? "desc";
   const [total, rows] = await Promise.all([
@@ -16,15 +21,11 @@ const listAnnouncements: Handler<PublicOperations["listAnnouncements"]> = async 
     }),
   ]);
   header("X-Total-Count", total);
-  return rows.map((row) => ({ uuid: row.uuid, title: row.title, date: wireDate(row.date) }));
+  return rows.map((row) => presentItem(row));
 };
 
-const getAnnouncement: Handler<PublicOperations["getAnnouncement"]> = async ({ services, params }) => {
+export const getAnnouncement: Handler<PublicOperations["getAnnouncement"]> = async ({ services, params }) => {
   const row = await services.db.announcement.findUnique({ where: { uuid: params.uuid.toLowerCase() } });
   if (!row) throw new NotFoundError("no such announcement");
-  return { uuid: row.uuid, title: row.title, content: row.content, date: wireDate(row.date) };
+  return presentAnnouncement(row);
 };
-
-export const announcementHandlers: Handlers<
-  Pick<PublicOperations, keyof typeof announcements & keyof PublicOperations>
-> = { listAnnouncements, getAnnouncement };

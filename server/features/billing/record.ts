@@ -1,13 +1,11 @@
 import { billing } from "@gatehouse-access/sdk/contract";
-import type { z } from "zod";
 import type { Billing } from "../../db/generated/sqlite/client.ts";
 import { findRow } from "../../db/sql/rows.ts";
-import type { ShownRow } from "../../db/sql/sql.ts";
 import { inTransaction } from "../../db/sql/transaction.ts";
 import { NotFoundError } from "../../errors.ts";
 import type { Subscription } from "../../payments/paymentGateway.ts";
 import type { Services, SqlServices } from "../../services.ts";
-import { wireDate } from "../wireDate.ts";
+import { presenter } from "../fields.ts";
 
 type Status = billing.SubscriptionStatus;
 
@@ -31,17 +29,9 @@ export const hasActiveSubscription = <Row extends Pick<Billing, "status">>(row: 
   row !== null && billing.isActiveSubscription(row.status as Status);
 
 /** Converts a namespace's billing state to its wire format (models section 4). */
-export function presentBilling(row: ShownRow<Billing>): z.output<typeof billing.namespaceBilling> {
-  return {
-    active: hasActiveSubscription(row),
-    status: row.status as Status,
-    customer_id: row.customerId,
-    subscription_id: row.subscriptionId,
-    current_period_end: Number(row.currentPeriodEnd),
-    created_at: wireDate(row.createdAt),
-    updated_at: wireDate(row.updatedAt),
-  };
-}
+export const presentBilling = presenter<Billing, typeof billing.namespaceBilling>(billing.namespaceBilling, {
+  active: hasActiveSubscription,
+});
 
 /**
  * Stores the gateway's state of a subscription; only the gateway changes that state. An active subscription removes the

@@ -1,7 +1,6 @@
 import {
   acceptedCredentials,
   type ClaimedKind,
-  type declarations,
   type Operation,
   type Operations,
   operations,
@@ -14,7 +13,7 @@ import { declaredColumn, type ManagedObject } from "../../changes/managedObject.
 import { inSqlTransaction } from "../../db/sql/transaction.ts";
 import { ForbiddenError, NotFoundError } from "../../errors.ts";
 import type { Caller } from "../../http/access/identity.ts";
-import type { Handler, Handlers } from "../../http/handler.ts";
+import type { Handler } from "../../http/handler.ts";
 import { objects } from "../objects.ts";
 
 /** The operations that change an existing object of each kind, and that programs use. */
@@ -36,7 +35,7 @@ function mayChange(kind: ClaimedKind, { kind: caller }: Caller, role: Role): boo
   );
 }
 
-const claimObject: Handler<Operations["claimObject"]> = async (context) => {
+export const claimObject: Handler<Operations["claimObject"]> = async (context) => {
   const { services, identity, params, body } = context;
   const { kind, id } = params;
   const { tenant, caller, role } = identity;
@@ -50,8 +49,4 @@ const claimObject: Handler<Operations["claimObject"]> = async (context) => {
     await managed.declare?.(tx, tenant, id, declaredColumn(body, now) ?? "");
   });
   return { declared_by: { ...body, at: now.toISOString() } };
-};
-
-export const declarationHandlers: Handlers<Pick<Operations, keyof typeof declarations & keyof Operations>> = {
-  claimObject,
 };

@@ -3,7 +3,7 @@ import type { Device, Namespace } from "../../db/generated/sqlite/client.ts";
 import { readRows, type Sql, sql } from "../../db/sql/sql.ts";
 import { ForbiddenError, PaymentError } from "../../errors.ts";
 import type { SqlServices } from "../../services.ts";
-import { wireDate } from "../wireDate.ts";
+import { wireDate } from "../fields.ts";
 import { deviceCount } from "./deviceCounts.ts";
 
 /**

@@ -1,4 +1,4 @@
-import type { PublicOperations } from "@gatehouse-access/sdk/contract";
+import { devices, type PublicOperations } from "@gatehouse-access/sdk/contract";
 import type { Device } from "../../db/generated/sqlite/client.ts";
 import { countRows, deleteRows, hasKey, updateRow } from "../../db/sql/rows.ts";
 import { leaveToCommit, type Sql, sql } from "../../db/sql/sql.ts";
@@ -6,6 +6,7 @@ import { ConflictError, NotFoundError } from "../../errors.ts";
 import type { Context, Handler, ObjectWrite, WriteContext } from "../../http/handler.ts";
 import { listColumns, sortedBy } from "../../lists/listRows.ts";
 import { billingOf, hasActiveSubscription } from "../billing/record.ts";
+import { changesFrom } from "../fields.ts";
 import { deviceCount } from "./deviceCounts.ts";
 import { deviceTable } from "./deviceTable.ts";
 import { deviceObject } from "./objects.ts";
@@ -14,7 +15,7 @@ import { type DeviceRow, deviceColumns, presentDevices, readDevices } from "./re
 
 /** Platform of the devices that the service lists as containers (rules section 7). */
 export const CONTAINER = "connector";
-const unknown = () => new NotFoundError("no such device");
+const unknown = () => new NotFoundError(deviceObject.missing);
 
 export const getDevices: Handler<PublicOperations["getDevices"]> = (context) => listDevices(context, false);
 
@@ -59,10 +60,10 @@ export const getDevice: Handler<PublicOperations["getDevice"]> = async ({ servic
 export const deleteDevice: ObjectWrite<PublicOperations["deleteDevice"], Device> = async (context) => {
   const { services, found, became } = context;
   const { db, settings, enrollments } = services;
-  if (found === null || found.status === "removed") throw unknown();
-  const { uid, tenantId } = found;
+  const { uid, tenantId, status } = found();
+  if (status === "removed") throw unknown();
   const limited = settings.edition === "cloud" && !hasActiveSubscription(await billingOf(services, tenantId));
-  if (limited && found.status === "accepted") {
+  if (limited && status === "accepted") {
     await updateRow(
       db,
       "Device",
@@ -79,6 +80,9 @@ export const deleteDevice: ObjectWrite<PublicOperations["deleteDevice"], Device>
   return undefined;
 };
 
+const settings = devices.updateDevice.body;
+const deviceChanges = changesFrom<Device, typeof settings>(settings, {});
+
 type Change = Pick<
   WriteContext<PublicOperations["updateDevice"], Device>,
   "services" | "body" | "found" | "became"
@@ -89,18 +93,15 @@ type Change = Pick<
  * @param rivals condition for the other devices that must not have the same name
  */
 async function change({ services: { db }, body, found, became }: Change, rivals: Sql): Promise<undefined> {
-  if (found === null) throw unknown();
-  const { uid, tenantId } = found;
-  const changed = {
-    name: body.name?.toLowerCase() ?? found.name,
-    publicUrl: body.public_url ?? found.publicUrl,
-  };
-  if (changed.name !== found.name) {
+  const stored = found();
+  const { uid, tenantId } = stored;
+  const changed = { ...deviceChanges(body), name: body.name?.toLowerCase() ?? stored.name };
+  if (changed.name !== stored.name) {
     const named = sql`${hasKey<"Device">({ tenantId, name: changed.name })} AND "uid" <> ${uid} AND ${rivals}`;
     if ((await countRows(db, "Device", named, 1)) > 0) throw new ConflictError("name: is taken");
   }
   await leaveToCommit(db, updateRow(db, "Device", { uid }, changed));
-  became(deviceObject.declared({ ...found, ...changed }));
+  became({ ...stored, ...changed });
 }
 
 /**

@@ -3,8 +3,8 @@ import { inTransaction, type Transaction } from "../../db/sql/transaction.ts";
 import { NotFoundError } from "../../errors.ts";
 import type { Handler } from "../../http/handler.ts";
 import type { Services } from "../../services.ts";
+import { wireDate } from "../fields.ts";
 import { tagNames, withTags } from "../tags/tagList.ts";
-import { wireDate } from "../wireDate.ts";
 import { onlineSince } from "./online.ts";
 import { presentDevice } from "./presentDevice.ts";
 

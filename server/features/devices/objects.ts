@@ -1,15 +1,18 @@
+import { devices } from "@gatehouse-access/sdk/contract";
 import type { Declared, ManagedObject } from "../../changes/managedObject.ts";
 import type { Device, DeviceTag } from "../../db/generated/sqlite/client.ts";
 import { findRow, updateRow } from "../../db/sql/rows.ts";
 import { readRows, type SqlClient, sql } from "../../db/sql/sql.ts";
+import { presenter } from "../fields.ts";
 import { tagNames } from "../tags/tagList.ts";
 
+const declared = devices.device.pick({ name: true, status: true, public_url: true });
+
 /** Returns the declared fields of a device, without the fields that its agent reports. */
-export const declaredDevice = (row: Pick<Device, "name" | "status" | "publicUrl">): Declared => ({
-  name: row.name,
-  status: row.status,
-  public_url: row.publicUrl,
-});
+export const declaredDevice = presenter<Pick<Device, "name" | "status" | "publicUrl">, typeof declared>(
+  declared,
+  {},
+);
 
 /** Returns the declared tags of a device, sorted, because the order of tags has no effect. */
 export const declaredTags = (rows: readonly { readonly tag: string }[]): Declared => ({
@@ -17,6 +20,7 @@ export const declaredTags = (rows: readonly { readonly tag: string }[]): Declare
 });
 
 export const deviceObject: ManagedObject<Device> = {
+  missing: "no such device",
   id: (_, { params }) => params.uid ?? "",
   find: (tx, tenantId, uid) => findRow(tx, "Device", { uid, tenantId }),
   declared: (row) => (row.status === "removed" ? null : declaredDevice(row)),
@@ -53,6 +57,7 @@ async function findDeviceTags(db: SqlClient, tenantId: string, uid: string): Pro
 }
 
 export const deviceTagsObject: ManagedObject<DeviceTags> = {
+  missing: deviceObject.missing,
   id: (_, { params }) => params.uid ?? "",
   find: findDeviceTags,
   declared: ({ tags }) => declaredTags(tags),

@@ -3,7 +3,7 @@ import { recordChange } from "../../changes/recordChange.ts";
 import type { Device } from "../../db/generated/sqlite/client.ts";
 import { deleteRows, updateRow } from "../../db/sql/rows.ts";
 import { leaveToCommit, readRows, type SqlClient, sql } from "../../db/sql/sql.ts";
-import { ConflictError, InvalidError, NotFoundError } from "../../errors.ts";
+import { ConflictError, InvalidError } from "../../errors.ts";
 import type { ObjectWrite, WriteContext } from "../../http/handler.ts";
 import { limitRefusal } from "./deviceLimit.ts";
 import { declaredDevice } from "./objects.ts";
@@ -16,8 +16,6 @@ interface Change {
     "services" | "identity" | "request" | "declaration" | "found" | "became"
   >;
 }
-
-const noSuchDevice = () => new NotFoundError("no such device");
 
 /**
  * Changes the status and other columns of a device, and records that the namespace may have free quota for other
@@ -32,7 +30,7 @@ async function change(
   const changed = { ...changes, statusUpdatedAt: services.now() };
   await leaveToCommit(services.db, updateRow(services.db, "Device", { uid: device.uid }, changed));
   services.enrollments.noteFreedQuota(identity.tenant);
-  became(declaredDevice({ ...device, ...changed }));
+  became({ ...device, ...changed });
 }
 
 /**
@@ -86,9 +84,9 @@ async function hasSameName(db: SqlClient, { tenantId, uid, name, mac }: Device):
  * @throws PaymentError, ForbiddenError the namespace has the maximum number of accepted devices
  */
 async function accept(acceptance: Change): Promise<void> {
-  const { services, found: device } = acceptance.context;
+  const { services, found } = acceptance.context;
   const { db } = services;
-  if (device === null) throw noSuchDevice();
+  const device = found();
   if (device.status === "accepted") return;
   const [replaced, taken, refusal] = await Promise.all([
     replacedBy(db, device),
@@ -119,14 +117,14 @@ const TARGETS = { reject: "rejected", pending: "pending" } as const;
 export const updateDeviceStatus: ObjectWrite<PublicOperations["updateDeviceStatus"], Device> = async (
   context,
 ) => {
-  const { params, found: device } = context;
+  const { params, found } = context;
   const { status } = params;
   const request = { operation: "updateDeviceStatus", context } as const;
   if (status === "accept") {
     await accept(request);
     return undefined;
   }
-  if (device === null) throw noSuchDevice();
+  const device = found();
   // The specification contains the status `unused`, but no device can get this status (rules D23).
   if (status === "unused") throw new InvalidError("status: cannot be set to unused");
   if (device.status !== "pending" && device.status !== "rejected") {

@@ -1,12 +1,12 @@
 import type { PublicOperations } from "@gatehouse-access/sdk/contract";
-import { createOnce } from "../../changes/createOnce.ts";
+import { createOnce } from "../../changes/writeObject.ts";
 import { deleteRows, insertRows, updateRow } from "../../db/sql/rows.ts";
 import { leaveToCommit, readRows, type SqlClient, sql } from "../../db/sql/sql.ts";
-import { ConflictError, NotFoundError } from "../../errors.ts";
+import { ConflictError } from "../../errors.ts";
 import type { ObjectWrite, WriteContext } from "../../http/handler.ts";
 import { tagAdded, tagNames, tagRemoved, tagRows } from "../tags/tagList.ts";
 import { addTags, tagId } from "../tags/tagTables.ts";
-import { type DeviceTags, declaredTags } from "./objects.ts";
+import type { DeviceTags } from "./objects.ts";
 
 /** The parts of a request that change a device's tags. */
 type Change = Pick<
@@ -25,9 +25,9 @@ async function changeTags(
 ): Promise<void> {
   const { tenant: tenantId } = identity;
   const { uid } = params;
-  if (found === null) throw new NotFoundError("no such device");
-  const keys = new Map(found.tags.map((tag) => [tag.tag, tag.creationKey]));
-  const tags = tagRows(next(tagNames(found.tags)));
+  const stored = found();
+  const keys = new Map(stored.tags.map((tag) => [tag.tag, tag.creationKey]));
+  const tags = tagRows(next(tagNames(stored.tags)));
   const uses = tags.map(({ tag, position }) => {
     const kept = keys.get(tag);
     return {
@@ -43,14 +43,14 @@ async function changeTags(
     tenantId,
     tagNames(tags).filter((tag) => !keys.has(tag)),
   );
-  if (found.hasRows) await leaveToCommit(db, deleteRows(db, "DeviceTagUse", { deviceUid: uid }));
+  if (stored.hasRows) await leaveToCommit(db, deleteRows(db, "DeviceTagUse", { deviceUid: uid }));
   await leaveToCommit(db, insertRows(db, "DeviceTagUse", uses));
   // `tagsDeclaredBy` contains the program resource that declares the tags. It is void if the device has no tags: the
   // deletion of a tag does not change the column. So the first tag of a device clears the column, unless the request
   // declares the tag.
-  const isVoid = tags.length === 0 || (found.tags.length === 0 && declaration === null);
-  if (isVoid && found.declaredBy !== null) await updateRow(db, "Device", { uid }, { tagsDeclaredBy: null });
-  became(declaredTags(tags));
+  const isVoid = tags.length === 0 || (stored.tags.length === 0 && declaration === null);
+  if (isVoid && stored.declaredBy !== null) await updateRow(db, "Device", { uid }, { tagsDeclaredBy: null });
+  became({ ...stored, tags: tags.map(({ tag }) => ({ tag, creationKey: keys.get(tag) ?? creationKey })) });
 }
 
 /**

@@ -10,7 +10,7 @@ import type { Handler } from "../../http/handler.ts";
 import { addressedDevice } from "../devices/lookup.ts";
 import { presentFilter } from "../filters/filter.ts";
 import { tagNames, tagNamesIn, tagRows, tagsColumn } from "../tags/tagList.ts";
-import { firewallRuleRows } from "./firewallRule.ts";
+import { firewallRuleRows } from "./rules.ts";
 
 /** Number of rules per statement. Other requests run between two statements. */
 const READ_AT_ONCE = 1000;

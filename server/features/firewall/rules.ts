@@ -1,36 +1,85 @@
-import type { PublicOperations } from "@gatehouse-access/sdk/contract";
-import { createOnce } from "../../changes/createOnce.ts";
-import { declaredColumn } from "../../changes/managedObject.ts";
+import { firewall, type PublicOperations } from "@gatehouse-access/sdk/contract";
+import { declaredColumn, findObject, type ManagedObject, revisionOf } from "../../changes/managedObject.ts";
+import { createOnce, deletion } from "../../changes/writeObject.ts";
 import type { FirewallRule } from "../../db/generated/sqlite/client.ts";
-import { countRows, deleteRows, hasKey, insertion, updateRow } from "../../db/sql/rows.ts";
+import { countRows, hasKey, insertion, updateRow } from "../../db/sql/rows.ts";
 import { leaveToCommit, readRows, sql } from "../../db/sql/sql.ts";
-import type { Context, Handler, ObjectWrite } from "../../http/handler.ts";
+import { InvalidError, NotFoundError } from "../../errors.ts";
+import type { Handler, ObjectWrite } from "../../http/handler.ts";
 import { listColumns } from "../../lists/listRows.ts";
+import type { Table } from "../../lists/table.ts";
 import type { SqlServices } from "../../services.ts";
-import { newEnd, updatedEnd } from "../accessEnd.ts";
-import { checkFilter, filterColumn } from "../filters/filter.ts";
+import { columnsFrom, declaredSchema, newEnd, presenter, updatedEnd } from "../fields.ts";
+import {
+  addFilterTag,
+  checkFilter,
+  declaredFilter,
+  type FilteredRow,
+  type FilterOwner,
+  filterColumn,
+  filteredRows,
+  presentFilter,
+  removeFilterTag,
+  replaceFilterTags,
+} from "../filters/filter.ts";
 import { requireQuota } from "../requireQuota.ts";
 import { tagRows } from "../tags/tagList.ts";
-import {
-  declaredFirewallRule,
-  firewallRuleRows,
-  firewallRuleTable,
-  noSuchRule,
-  presentFirewallRule,
-  ruleKey,
-  type StoredRule,
-} from "./firewallRule.ts";
 import { checkPatternCosts } from "./patternCosts.ts";
 
-type Body = Context<PublicOperations["createFirewallRule"]>["body"];
+/** Maximum value of the rule's 32-bit id column. Ids in request paths can be larger. */
+const HIGHEST_ID = 2_147_483_647;
 
-const columnsOf = (body: Body) => ({
-  action: body.action,
-  active: body.active,
-  priority: body.priority,
-  sourceIp: body.source_ip,
-  username: body.username,
-  ...filterColumn(body.filter),
+const MISSING = "no such rule";
+
+const { firewallRule } = firewall;
+const settings = firewall.updateFirewallRule.body;
+const declared = declaredSchema(firewallRule, settings);
+
+/**
+ * Returns the unique key of a rule from the namespace and the id in a request path.
+ * @throws NotFoundError no rule can have the id, because it exceeds the maximum of the id column
+ */
+export function ruleKey(tenantId: string, id: string) {
+  if (Number(id) > HIGHEST_ID) throw new NotFoundError(MISSING);
+  return { tenantId, id: Number(id) };
+}
+
+/** A rule with the tags of its filter. */
+export type StoredRule = FilteredRow<"FirewallRule">;
+
+/** Reads stored firewall rules and changes the tags of their filters. */
+export const firewallRuleRows = filteredRows("FirewallRule", { tenantId: "tenantId", ruleId: "id" });
+
+/** The database table of firewall rules. Clients can neither filter nor sort the list of rules. */
+export const firewallRuleTable: Table = {
+  from: sql`"FirewallRule"`,
+  id: sql`"FirewallRule"."id"`,
+  fields: {},
+};
+
+/** Returns the columns of the settings of a rule, except its filter and its end. */
+export const firewallRuleColumns = columnsFrom<FirewallRule, typeof settings>(settings, {
+  filter: true,
+  expires_at: true,
+});
+
+const declaredFirewallRule = presenter<StoredRule, typeof declared>(declared, { filter: declaredFilter });
+
+export const firewallRuleObject: ManagedObject<StoredRule> = {
+  missing: MISSING,
+  id: (_, { params, result }) => params.id ?? String(result?.id),
+  // The function is async, so that it returns a rejected promise for an id that no rule can have.
+  find: async (tx, tenantId, id) => firewallRuleRows.find(tx, ruleKey(tenantId, id)),
+  declared: declaredFirewallRule,
+  declare: (tx, tenantId, id, declaredBy) =>
+    updateRow(tx, "FirewallRule", ruleKey(tenantId, id), { declaredBy }),
+};
+
+/** Converts a firewall rule to its wire format (models section 8). */
+export const presentFirewallRule = presenter<StoredRule, typeof firewallRule>(firewallRule, {
+  id: (row) => String(row.id),
+  filter: presentFilter,
+  revision: (row) => revisionOf(declaredFirewallRule(row)),
 });
 
 /**
@@ -54,9 +103,7 @@ export const getFirewallRules: Handler<PublicOperations["getFirewallRules"]> = a
 
 export const getFirewallRule: Handler<PublicOperations["getFirewallRule"]> = async (context) => {
   const { services, identity, params } = context;
-  const row = await firewallRuleRows.find(services.db, ruleKey(identity.tenant, params.id));
-  if (row === null) throw noSuchRule();
-  return presentFirewallRule(row);
+  return presentFirewallRule(await findObject(firewallRuleObject, services.db, identity.tenant, params.id));
 };
 
 /**
@@ -72,7 +119,9 @@ function checkNumber({ db, settings }: SqlServices, tenantId: string): Promise<v
   );
 }
 
-export const createFirewallRule: ObjectWrite<PublicOperations["createFirewallRule"]> = async (context) => {
+export const createFirewallRule: ObjectWrite<PublicOperations["createFirewallRule"], StoredRule> = async (
+  context,
+) => {
   const { services, identity, body, creationKey, declaration } = context;
   const tenantId = identity.tenant;
   const row = await createOnce(context, {
@@ -81,7 +130,7 @@ export const createFirewallRule: ObjectWrite<PublicOperations["createFirewallRul
     create: async (tx) => {
       await checkNumber(services, tenantId);
       await checkFilter(tx, tenantId, body.filter);
-      const columns = columnsOf(body);
+      const columns = { ...firewallRuleColumns(body), ...filterColumn(body.filter) };
       await checkPatternCosts(tx, tenantId, columns);
       const created = {
         tenantId,
@@ -101,7 +150,7 @@ export const createFirewallRule: ObjectWrite<PublicOperations["createFirewallRul
       return { ...row, tags: tagRows(tags) };
     },
   });
-  context.became(declaredFirewallRule(row));
+  context.became(row);
   return presentFirewallRule(row);
 };
 
@@ -111,29 +160,37 @@ export const updateFirewallRule: ObjectWrite<PublicOperations["updateFirewallRul
   found,
   became,
 }) => {
-  if (found === null) throw noSuchRule();
-  const { tenantId, id } = found;
+  const stored = found();
+  const { tenantId, id } = stored;
   await checkFilter(db, tenantId, body.filter);
-  const expiresAt = updatedEnd("expires_at", body.expires_at, found.expiresAt);
-  const columns = columnsOf(body);
-  await checkPatternCosts(db, tenantId, columns, found);
+  const expiresAt = updatedEnd("expires_at", body.expires_at, stored.expiresAt);
+  const columns = { ...firewallRuleColumns(body), ...filterColumn(body.filter) };
+  await checkPatternCosts(db, tenantId, columns, stored);
   const changes = { ...columns, expiresAt };
   await leaveToCommit(db, updateRow(db, "FirewallRule", { tenantId, id }, changes));
   const { tags = [] } = body.filter;
-  await firewallRuleRows.replaceTags(db, found, tags);
-  const row = { ...found, ...changes, tags: tagRows(tags) };
-  became(declaredFirewallRule(row));
+  await firewallRuleRows.replaceTags(db, stored, tags);
+  const row = { ...stored, ...changes, tags: tagRows(tags) };
+  became(row);
   return presentFirewallRule(row);
 };
 
-export const deleteFirewallRule: ObjectWrite<PublicOperations["deleteFirewallRule"], StoredRule> = async ({
-  services: { db },
-  found,
-  became,
-}) => {
-  if (found === null) throw noSuchRule();
-  const { tenantId, id } = found;
-  await leaveToCommit(db, deleteRows(db, "FirewallRule", { tenantId, id }));
-  became(null);
-  return undefined;
+export const deleteFirewallRule = deletion("FirewallRule", ["tenantId", "id"]);
+
+const rules: FilterOwner<"FirewallRule"> = {
+  noun: "rule",
+  RefusedReplacement: InvalidError,
+  rows: firewallRuleRows,
 };
+
+export const addFirewallRuleTag: ObjectWrite<PublicOperations["addFirewallRuleTag"], StoredRule> = (
+  context,
+) => addFilterTag(context, rules, context.body.tag);
+
+export const removeFirewallRuleTag: ObjectWrite<PublicOperations["removeFirewallRuleTag"], StoredRule> = (
+  context,
+) => removeFilterTag(context, rules, context.body.tag);
+
+export const updateFirewallRuleTags: ObjectWrite<PublicOperations["updateFirewallRuleTags"], StoredRule> = (
+  context,
+) => replaceFilterTags(context, rules, context.body.tags);

@@ -1,8 +1,8 @@
-import type { fleet, PublicOperations } from "@gatehouse-access/sdk/contract";
+import type { PublicOperations } from "@gatehouse-access/sdk/contract";
 import type { Prisma } from "../../db/generated/sqlite/client.ts";
 import { readRows, sql } from "../../db/sql/sql.ts";
 import { InvalidError, NotFoundError } from "../../errors.ts";
-import type { Handler, Handlers } from "../../http/handler.ts";
+import type { Handler } from "../../http/handler.ts";
 import type { Services } from "../../services.ts";
 import { deviceCount } from "../devices/deviceCounts.ts";
 import { onlineSince } from "../devices/online.ts";
@@ -26,7 +26,7 @@ async function uidOf({ db }: Services, where: Prisma.DeviceWhereInput): Promise<
  * Finds a device. The uid has precedence over the name. If several devices have the name, the handler returns the
  * accepted device, or else the device with the latest report. The handler ignores removed devices.
  */
-const resolveDevice: Handler<PublicOperations["resolveDevice"]> = async (context) => {
+export const resolveDevice: Handler<PublicOperations["resolveDevice"]> = async (context) => {
   const { services, identity, query } = context;
   const { hostname } = query;
   const tenantId = identity.tenant;
@@ -56,7 +56,7 @@ interface Counts {
  * The query needs only an index, which contains all its columns. Without this index, the database would read the row of
  * each device, which takes ten times as long for a large fleet.
  */
-const getStats: Handler<PublicOperations["getStats"]> = async ({ services, identity }) => {
+export const getStats: Handler<PublicOperations["getStats"]> = async ({ services, identity }) => {
   const { tenant } = identity;
   const devices = (status: string) => deviceCount(tenant, { status });
   const online = sql`SELECT COUNT(*) FROM "Device" WHERE "Device"."tenantId" = ${tenant}
@@ -78,9 +78,4 @@ const getStats: Handler<PublicOperations["getStats"]> = async ({ services, ident
     rejected_devices: Number(counts.rejected),
     active_sessions: sessions,
   };
-};
-
-export const fleetHandlers: Handlers<Pick<PublicOperations, keyof typeof fleet & keyof PublicOperations>> = {
-  resolveDevice,
-  getStats,
 };

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
-import type { install, PublicOperations } from "@gatehouse-access/sdk/contract";
+import type { PublicOperations } from "@gatehouse-access/sdk/contract";
 import { packageFile } from "../../files/packageFile.ts";
-import type { Handler, Handlers } from "../../http/handler.ts";
+import type { Handler } from "../../http/handler.ts";
 
 /**
  * Returns variable assignments for a POSIX shell. Each value is in single quotes, so the shell does not interpret the
@@ -24,7 +24,7 @@ const [BEFORE = "", AFTER = ""] = readFileSync(packageFile("features/install/ins
   2,
 );
 
-const getInstallScript: Handler<PublicOperations["getInstallScript"]> = async (context) => {
+export const getInstallScript: Handler<PublicOperations["getInstallScript"]> = async (context) => {
   const { services, query, request } = context;
   const defaults = shellAssignments({
     default_server_address: request.origin.origin,
@@ -36,7 +36,3 @@ const getInstallScript: Handler<PublicOperations["getInstallScript"]> = async (c
   });
   return `${BEFORE}${defaults}${AFTER}`;
 };
-
-export const installHandlers: Handlers<
-  Pick<PublicOperations, keyof typeof install & keyof PublicOperations>
-> = { getInstallScript };

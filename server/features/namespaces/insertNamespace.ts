@@ -4,6 +4,13 @@ import { insertion, insertRows } from "../../db/sql/rows.ts";
 import { readRows, sql } from "../../db/sql/sql.ts";
 import type { SqlServices } from "../../services.ts";
 
+/**
+ * Connection announcement of new namespaces on a community instance, and of the first namespace on every instance
+ * (rules section 5.3).
+ */
+export const WELCOME =
+  "Welcome! You are connected through Gatehouse. An administrator of the namespace can change this text.";
+
 interface NewNamespace {
   readonly name: string;
   readonly ownerId: string;

@@ -1,14 +1,14 @@
-import type { invitations, PublicOperations } from "@gatehouse-access/sdk/contract";
+import type { PublicOperations } from "@gatehouse-access/sdk/contract";
 import { declaredColumn } from "../../changes/managedObject.ts";
 import type { Member } from "../../db/generated/sqlite/client.ts";
 import { findRow } from "../../db/sql/rows.ts";
 import { inTransaction, within } from "../../db/sql/transaction.ts";
 import { ConflictError, ForbiddenError, NotFoundError } from "../../errors.ts";
-import { hasMembershipEnded, isMember } from "../../http/access/membership.ts";
-import type { Handler, Handlers, ObjectWrite } from "../../http/handler.ts";
+import { hasMembershipEnded, isMember } from "../../http/access/authenticate.ts";
+import type { Handler, ObjectWrite } from "../../http/handler.ts";
 import { digestOf, isSameSecret } from "../../secrets/digest.ts";
 import type { SqlServices } from "../../services.ts";
-import { newEnd } from "../accessEnd.ts";
+import { newEnd } from "../fields.ts";
 import { invitationLink } from "./invitationLink.ts";
 import { acceptMembership, createInvitation, isOpen, openInvitation, putMember } from "./invitations.ts";
 import { checkAuthority } from "./members.ts";
@@ -19,7 +19,9 @@ import { checkAuthority } from "./members.ts";
  * immediately (rules section 5.9), and the link opens the login page. In all other cases, the link contains the secret
  * of the invitation (`sig`), which the invited person needs to become a member.
  */
-const generateInvitationLink: ObjectWrite<PublicOperations["generateInvitationLink"]> = async (context) => {
+export const generateInvitationLink: ObjectWrite<PublicOperations["generateInvitationLink"]> = async (
+  context,
+) => {
   const { services, identity, body, request, declaration } = context;
   const { tenant: tenantId, role: own } = identity;
   checkAuthority(own, body.role);
@@ -55,7 +57,7 @@ function offeredEnd(
   return known && !hasMembershipEnded(known, services.accessTime()) ? known.accessExpiresAt : null;
 }
 
-const lookupUserStatus: Handler<PublicOperations["lookupUserStatus"]> = async ({
+export const lookupUserStatus: Handler<PublicOperations["lookupUserStatus"]> = async ({
   services,
   params,
   query,
@@ -71,7 +73,7 @@ const lookupUserStatus: Handler<PublicOperations["lookupUserStatus"]> = async ({
   return { status: member.user.status as "invited" | "not-confirmed" | "confirmed" };
 };
 
-const acceptInvite: Handler<PublicOperations["acceptInvite"]> = async (context) => {
+export const acceptInvite: Handler<PublicOperations["acceptInvite"]> = async (context) => {
   const { services, identity, params, body, request } = context;
   const { tenant: tenantId } = params;
   const { userId } = identity;
@@ -89,12 +91,4 @@ const acceptInvite: Handler<PublicOperations["acceptInvite"]> = async (context) 
     await acceptMembership(inside, member, { caller: identity, request, operation: "acceptInvite" });
   });
   return undefined;
-};
-
-type Ids = keyof typeof invitations & keyof PublicOperations;
-
-export const invitationHandlers: Handlers<Pick<PublicOperations, Ids>> = {
-  generateInvitationLink,
-  lookupUserStatus,
-  acceptInvite,
 };

@@ -1,21 +1,20 @@
 import { type PublicOperations, type Role, roleAtLeast } from "@gatehouse-access/sdk/contract";
-import { createOnce } from "../../changes/createOnce.ts";
 import { declaredColumn } from "../../changes/managedObject.ts";
+import { createOnce } from "../../changes/writeObject.ts";
 import type { Member as Membership } from "../../db/generated/sqlite/client.ts";
 import { deleteRows, findRow, updateRow } from "../../db/sql/rows.ts";
 import { leaveToCommit, readRows, sql } from "../../db/sql/sql.ts";
 import { ConflictError, ForbiddenError, NotFoundError } from "../../errors.ts";
-import { membershipLasts } from "../../http/access/membership.ts";
+import { membershipLasts } from "../../http/access/authenticate.ts";
 import type { ObjectWrite } from "../../http/handler.ts";
 import type { SqlServices } from "../../services.ts";
-import { newEnd, updatedEnd } from "../accessEnd.ts";
+import { newEnd, updatedEnd } from "../fields.ts";
 import { queueMail } from "../outbox/outbox.ts";
 import { callingUser } from "../users/callingUser.ts";
 import { homeOf, sessionOf } from "../users/session.ts";
 import { invitationMail } from "./invitationLink.ts";
 import { createInvitation, isExpired, putMember } from "./invitations.ts";
 import { readNamespace } from "./namespaces.ts";
-import { declaredMember } from "./objects.ts";
 
 /**
  * Checks that a member may grant or revoke a role. Members can grant and revoke roles up to their own role. Only the
@@ -26,8 +25,6 @@ export function checkAuthority(own: Role, over: Role): void {
   if (over === "owner") throw new ForbiddenError("the owner's role can be neither granted nor changed");
   if (!roleAtLeast(own, over)) throw new ForbiddenError(`role: ${over} is higher than the caller's role`);
 }
-
-const noSuchMember = () => new NotFoundError("no such member");
 
 type NewMembership = Pick<Membership, "accessExpiresAt" | "creationKey" | "declaredBy"> & {
   readonly role: Role;
@@ -107,7 +104,7 @@ function checkAbsent(services: SqlServices, known: Addressee | undefined): void 
  * Adds a user as a member. On a cloud instance, the membership is pending until the user accepts the mailed invitation.
  * A new invitation replaces an expired invitation (rules sections 5.9 and 5.10) or an ended membership.
  */
-export const inviteMember: ObjectWrite<PublicOperations["inviteMember"]> = async (context) => {
+export const inviteMember: ObjectWrite<PublicOperations["inviteMember"], Membership> = async (context) => {
   const { services, identity, body, creationKey, declaration } = context;
   const { tenant: tenantId, role } = identity;
   checkAuthority(role, body.role);
@@ -133,7 +130,7 @@ export const inviteMember: ObjectWrite<PublicOperations["inviteMember"]> = async
       return add(services, tenantId, email, { role: body.role, accessExpiresAt, creationKey, declaredBy });
     },
   });
-  context.became(declaredMember(member), member.userId);
+  context.became(member, member.userId);
   return readNamespace(services, tenantId);
 };
 
@@ -144,17 +141,17 @@ export const updateMember: ObjectWrite<PublicOperations["updateMember"], Members
   found,
   became,
 }) => {
-  if (found === null) throw noSuchMember();
-  const { tenantId, userId, role } = found;
+  const stored = found();
+  const { tenantId, userId, role } = stored;
   if (role === "owner") throw new ForbiddenError("the owner's membership cannot be changed");
   if (body.role === undefined && body.access_expires_at === undefined) return undefined;
   if (body.role !== undefined) checkAuthority(identity.role, body.role);
   const changes = {
     role: body.role ?? role,
-    accessExpiresAt: updatedEnd("access_expires_at", body.access_expires_at, found.accessExpiresAt),
+    accessExpiresAt: updatedEnd("access_expires_at", body.access_expires_at, stored.accessExpiresAt),
   };
   await leaveToCommit(db, updateRow(db, "Member", { tenantId, userId }, changes));
-  became(declaredMember(changes));
+  became({ ...stored, ...changes });
   return undefined;
 };
 
@@ -164,8 +161,7 @@ export const removeMember: ObjectWrite<PublicOperations["removeMember"], Members
   found,
   became,
 }) => {
-  if (found === null) throw noSuchMember();
-  const { tenantId, userId, role } = found;
+  const { tenantId, userId, role } = found();
   checkAuthority(identity.role, role as Role);
   await deleteRows(services.db, "Member", { tenantId, userId });
   became(null);

@@ -1,19 +1,20 @@
 import type { PublicOperations } from "@gatehouse-access/sdk/contract";
-import { createOnce } from "../../changes/createOnce.ts";
 import { declaredColumn } from "../../changes/managedObject.ts";
+import { createOnce } from "../../changes/writeObject.ts";
 import type { Namespace } from "../../db/generated/sqlite/client.ts";
 import { countRows, deleteRows, findRow, hasKey, insertRows, updateRow } from "../../db/sql/rows.ts";
 import { readRows, readWireRows, sql } from "../../db/sql/sql.ts";
 import { ConflictError, ForbiddenError, isTaken, NotFoundError } from "../../errors.ts";
+import { membershipLasts } from "../../http/access/authenticate.ts";
 import { ownerOf } from "../../http/access/identity.ts";
-import { membershipLasts } from "../../http/access/membership.ts";
 import type { Handler, ObjectWrite } from "../../http/handler.ts";
 import { inPieces } from "../../http/limits/pieces.ts";
 import { listColumns } from "../../lists/listRows.ts";
 import type { SqlServices } from "../../services.ts";
 import { callingUser } from "../users/callingUser.ts";
-import { insertNamespace } from "./insertNamespace.ts";
+import { insertNamespace, WELCOME } from "./insertNamespace.ts";
 import { namespaceTable } from "./namespaceTable.ts";
+import { namespaceObject, settingsChanges } from "./objects.ts";
 import {
   type CountedNamespace,
   namespaceColumns,
@@ -21,9 +22,6 @@ import {
   presentNamespaces,
   readDetails,
 } from "./presentNamespace.ts";
-import { WELCOME } from "./welcome.ts";
-
-const noSuchNamespace = () => new NotFoundError("no such namespace");
 
 /**
  * Reads a namespace in wire format.
@@ -38,7 +36,7 @@ export async function readNamespace(services: SqlServices, tenantId: string) {
     readDetails(services, [tenantId]),
   ]);
   const [namespace] = presentNamespaces(rows, details);
-  if (!namespace) throw noSuchNamespace();
+  if (!namespace) throw new NotFoundError(namespaceObject.missing);
   return namespace;
 }
 
@@ -133,22 +131,8 @@ export const getNamespace: Handler<PublicOperations["getNamespace"]> = ({ servic
 /** Updates a namespace. Fields that the request omits do not change (rules section 5.15). */
 export const editNamespace: ObjectWrite<PublicOperations["editNamespace"], Namespace> = async (context) => {
   const { services, identity, body, found } = context;
-  if (found === null) throw noSuchNamespace();
   const { tenant: tenantId } = identity;
-  const { settings = {} } = body;
-  const forwarding = settings.ssh_forwarding;
-  const changed = {
-    name: body.name?.toLowerCase() ?? found.name,
-    sessionRecord: settings.session_record ?? found.sessionRecord,
-    connectionAnnouncement: settings.connection_announcement ?? found.connectionAnnouncement,
-    deviceProof: settings.device_proof ?? found.deviceProof,
-    sessionMaxMinutes: settings.session_max_minutes ?? found.sessionMaxMinutes,
-    sessionIdleMinutes: settings.session_idle_minutes ?? found.sessionIdleMinutes,
-    sessionRecordMode: settings.session_record_mode ?? found.sessionRecordMode,
-    sessionRecordMegabytes: settings.session_record_megabytes ?? found.sessionRecordMegabytes,
-    sessionRecordFailure: settings.session_record_failure ?? found.sessionRecordFailure,
-    sshForwarding: forwarding ? JSON.stringify(forwarding) : found.sshForwarding,
-  };
+  const changed = { ...settingsChanges(body.settings ?? {}), name: body.name?.toLowerCase() ?? found().name };
   await updateRow(services.db, "Namespace", { tenantId }, changed).catch((error: unknown) => {
     throw isTaken(error) ? new ConflictError("name: is taken") : error;
   });

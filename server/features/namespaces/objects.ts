@@ -1,64 +1,66 @@
-import type { namespaces } from "@gatehouse-access/sdk/contract";
+import { isDeepStrictEqual } from "node:util";
+import { namespaces } from "@gatehouse-access/sdk/contract";
 import type { z } from "zod";
 import type { Declared, ManagedObject } from "../../changes/managedObject.ts";
 import type { Member, Namespace } from "../../db/generated/sqlite/client.ts";
 import { findRow, updateRow } from "../../db/sql/rows.ts";
 import type { ShownRow } from "../../db/sql/sql.ts";
-import { presentEnd } from "../accessEnd.ts";
+import { changesFrom, presenter } from "../fields.ts";
 
-type SettingsRow = Pick<
-  Namespace,
-  | "sessionRecord"
-  | "connectionAnnouncement"
-  | "deviceProof"
-  | "sessionMaxMinutes"
-  | "sessionIdleMinutes"
-  | "sessionRecordMode"
-  | "sessionRecordMegabytes"
-  | "sessionRecordFailure"
-  | "sshForwarding"
->;
+const { member, namespace } = namespaces;
 
-type Settings = z.input<typeof namespaces.namespace>["settings"];
+type Settings = z.output<typeof namespace>["settings"];
 
 /** Returns the forwarding rules of a namespace. */
 export const forwardingOf = (
   row: Pick<Namespace, "sshForwarding">,
 ): NonNullable<Settings["ssh_forwarding"]> => JSON.parse(row.sshForwarding);
 
+/** The defaults of the settings that servers of version 0.19 do not have. */
+const DEFAULTS: Readonly<Record<string, unknown>> = {
+  device_proof: "optional",
+  session_max_minutes: 0,
+  session_idle_minutes: 0,
+  session_record_mode: "default",
+  session_record_megabytes: 0,
+  session_record_failure: "continue",
+  ssh_forwarding: [],
+} satisfies Partial<Settings>;
+
+const { settings } = namespace.shape;
+
+const presentSettings = presenter<Namespace, typeof settings>(settings, {});
+
 /**
  * Returns the settings of a namespace in wire format. A setting that servers of version 0.19 do not have is present
  * only if it differs from its default. A namespace with default settings therefore has the same wire format and
  * revision as in version 0.19.
  */
-export const wireSettings = (row: SettingsRow): Settings => ({
-  session_record: row.sessionRecord,
-  connection_announcement: row.connectionAnnouncement,
-  device_proof: row.deviceProof === "required" ? "required" : undefined,
-  session_max_minutes: row.sessionMaxMinutes > 0 ? Number(row.sessionMaxMinutes) : undefined,
-  session_idle_minutes: row.sessionIdleMinutes > 0 ? Number(row.sessionIdleMinutes) : undefined,
-  session_record_mode:
-    row.sessionRecordMode === "default"
-      ? undefined
-      : (row.sessionRecordMode as Settings["session_record_mode"]),
-  session_record_megabytes: row.sessionRecordMegabytes > 0 ? Number(row.sessionRecordMegabytes) : undefined,
-  session_record_failure: row.sessionRecordFailure === "end" ? "end" : undefined,
-  ssh_forwarding: row.sshForwarding === "[]" ? undefined : forwardingOf(row),
-});
+export function wireSettings(row: ShownRow<Namespace>): Settings {
+  const all = Object.entries(presentSettings(row));
+  return Object.fromEntries(
+    all.filter(([name, value]) => !isDeepStrictEqual(value, DEFAULTS[name])),
+  ) as Settings;
+}
+
+const requested = namespaces.editNamespace.body.shape.settings.unwrap();
+
+/** Returns the columns of the settings that a request contains. */
+export const settingsChanges = changesFrom<Namespace, typeof requested>(requested, {});
 
 /** Returns the declared fields of a namespace, without members, which are separate objects. */
-export const declaredNamespace = (row: Pick<Namespace, "name"> & SettingsRow): Declared => ({
+export const declaredNamespace = (row: ShownRow<Namespace>): Declared => ({
   name: row.name,
   settings: wireSettings(row),
 });
 
+const declared = member.pick({ role: true, access_expires_at: true });
+
 /** Returns the declared fields of a membership. */
-export const declaredMember = (row: ShownRow<Pick<Member, "role" | "accessExpiresAt">>): Declared => ({
-  role: row.role,
-  access_expires_at: presentEnd(row.accessExpiresAt),
-});
+export const declaredMember = presenter<Member, typeof declared>(declared, {});
 
 export const namespaceObject: ManagedObject<Namespace> = {
+  missing: "no such namespace",
   id: (_, { tenantId, result }) => String(result?.tenant_id ?? tenantId),
   find: (tx, _, tenantId) => findRow(tx, "Namespace", { tenantId }),
   declared: declaredNamespace,
@@ -66,6 +68,7 @@ export const namespaceObject: ManagedObject<Namespace> = {
 };
 
 export const memberObject: ManagedObject<Member> = {
+  missing: "no such member",
   async id(tx, { params, body, caller }) {
     if (params.uid) return params.uid;
     if (typeof body.email !== "string") return caller.kind === "user" ? caller.userId : "";

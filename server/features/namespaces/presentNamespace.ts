@@ -1,17 +1,17 @@
-import type { namespaces } from "@gatehouse-access/sdk/contract";
+import { namespaces } from "@gatehouse-access/sdk/contract";
 import type { z } from "zod";
-import { declaredIn, revisionOf } from "../../changes/managedObject.ts";
+import { revisionOf } from "../../changes/managedObject.ts";
 import type { Billing, Member, Namespace } from "../../db/generated/sqlite/client.ts";
 import { readWireRows, type ShownRow, type Sql, sql, type WireRow } from "../../db/sql/sql.ts";
 import type { SqlServices } from "../../services.ts";
-import { presentEnd } from "../accessEnd.ts";
 import { presentBilling } from "../billing/record.ts";
 import { deviceCount } from "../devices/deviceCounts.ts";
-import { wireDate } from "../wireDate.ts";
+import { presenter, wireDate } from "../fields.ts";
 import { declaredMember, declaredNamespace, wireSettings } from "./objects.ts";
 
-type WireNamespace = z.output<typeof namespaces.namespace>;
-type WireMember = z.output<typeof namespaces.member>;
+const { member, namespace } = namespaces;
+
+type WireNamespace = z.output<typeof namespace>;
 
 /** A membership. The owner of a new namespace has no e-mail address here, because the service has not read the user. */
 type MemberRow = ShownRow<Member> & { readonly email?: string };
@@ -23,42 +23,34 @@ export type CountedNamespace = WireRow<Namespace> & { readonly accepted: number 
 export const namespaceColumns: Sql = sql`"Namespace".*,
   (${deviceCount(sql`"Namespace"."tenantId"`, { status: "accepted" })}) AS accepted`;
 
+const presentMember = presenter<
+  Member & Pick<MemberRow, "email">,
+  typeof member,
+  [type: WireNamespace["type"]]
+>(member, {
+  id: (row) => row.userId,
+  expires_at: (row) => wireDate(row.expiresAt),
+  type: (_, type) => type,
+  // The name of the owner is empty in the response to a create request (models section 4).
+  email: (row) => row.email ?? "",
+  revision: (row) => revisionOf(declaredMember(row)),
+});
+
 /** Converts a namespace to its wire format (models section 4). */
-export function presentNamespace(
-  row: ShownRow<Namespace>,
-  members: readonly MemberRow[],
-  acceptedDevices: number,
-  billing: ShownRow<Billing> | null = null,
-): WireNamespace {
-  const type = row.type as WireNamespace["type"];
-  return {
-    name: row.name,
-    owner: row.ownerId,
-    tenant_id: row.tenantId,
-    members: members.map((member) => ({
-      id: member.userId,
-      added_at: wireDate(member.addedAt),
-      expires_at: wireDate(member.expiresAt),
-      role: member.role as WireMember["role"],
-      type,
-      status: member.status as WireMember["status"],
-      // The name of the owner is empty in the response to a create request (models section 4).
-      email: member.email ?? "",
-      access_expires_at: presentEnd(member.accessExpiresAt),
-      revision: revisionOf(declaredMember(member)),
-      declared_by: declaredIn(member.declaredBy),
-    })),
-    settings: wireSettings(row),
-    max_devices: row.maxDevices,
-    device_count: acceptedDevices,
-    devices_count: acceptedDevices,
-    created_at: wireDate(row.createdAt),
-    billing: billing && presentBilling(billing),
-    type,
-    revision: revisionOf(declaredNamespace(row)),
-    declared_by: declaredIn(row.declaredBy),
-  };
-}
+export const presentNamespace = presenter<
+  Namespace,
+  typeof namespace,
+  [members: readonly MemberRow[], acceptedDevices: number, billing?: ShownRow<Billing> | null]
+>(namespace, {
+  owner: (row) => row.ownerId,
+  members: (row, members) =>
+    members.map((member) => presentMember(member, row.type as WireNamespace["type"])),
+  settings: wireSettings,
+  device_count: (_, _members, acceptedDevices) => acceptedDevices,
+  devices_count: (_, _members, acceptedDevices) => acceptedDevices,
+  billing: (_, _members, _acceptedDevices, billing) => (billing ? presentBilling(billing) : null),
+  revision: (row) => revisionOf(declaredNamespace(row)),
+});
 
 /** Members and billing states of namespaces. */
 interface NamespaceDetails {

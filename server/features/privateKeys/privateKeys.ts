@@ -7,7 +7,7 @@ import { inTransaction, type Transaction } from "../../db/sql/transaction.ts";
 import { ForbiddenError, NotFoundError } from "../../errors.ts";
 import type { Handler } from "../../http/handler.ts";
 import type { AgentKey, Services } from "../../services.ts";
-import { wireDate } from "../wireDate.ts";
+import { wireDate } from "../fields.ts";
 import { newRsaKeyPair, type RsaKeyPair, sshBlobOf } from "./rsaKeyPair.ts";
 
 /** Lifetime of a key pair for one login, in milliseconds (rules section 7). */

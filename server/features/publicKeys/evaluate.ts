@@ -2,7 +2,7 @@ import type { InternalOperations } from "@gatehouse-access/sdk/contract";
 import { loginDecision } from "@gatehouse-access/sdk/policy";
 import { NotFoundError } from "../../errors.ts";
 import type { Handler } from "../../http/handler.ts";
-import { credentialOf, findOwnedKey, lapseOf, presentPublicKey } from "./publicKey.ts";
+import { credentialOf, findOwnedKey, lapseOf, presentPublicKey } from "./publicKeys.ts";
 
 /**
  * Returns a key for a trusted service. A key that admits no login counts as missing, because trusted services of version

@@ -7,9 +7,11 @@ import type { Services } from "../../services.ts";
 import { isAcceptable, isFull } from "../devices/deviceLimit.ts";
 import { onlineSince } from "../devices/online.ts";
 import { presentDevice } from "../devices/presentDevice.ts";
+import { presenter, wireDate } from "../fields.ts";
 import { tagNames, withTags } from "../tags/tagList.ts";
-import { wireDate } from "../wireDate.ts";
 import { activeSince, isActive } from "./active.ts";
+
+const stored = contract.session.omit({ device: true, events: true });
 
 type WireSession = z.output<typeof contract.session>;
 type WireEvents = WireSession["events"];
@@ -132,22 +134,10 @@ const presentEvents = (seats: Seats | undefined, items: readonly SessionEvent[])
   })),
 });
 
-const presentRow = (row: Session, active: boolean): Omit<WireSession, "device" | "events"> => ({
-  uid: row.uid,
-  device_uid: row.deviceUid,
-  tenant_id: row.tenantId,
-  username: row.username,
-  ip_address: row.ipAddress,
-  started_at: wireDate(row.startedAt),
-  last_seen: wireDate(row.lastSeen),
-  active,
-  authenticated: row.authenticated,
-  recorded: row.recorded,
-  type: row.type,
-  term: row.term,
-  position: { latitude: row.latitude, longitude: row.longitude },
-  ...(row.keyFingerprint !== null && { key_fingerprint: row.keyFingerprint }),
-  ...(row.userId !== null && { user_id: row.userId }),
+/** Converts a session to its wire format, without the device and the events. */
+const presentRow = presenter<Session, typeof stored, [active: boolean]>(stored, {
+  active: (_, active) => active,
+  position: ({ latitude, longitude }) => ({ latitude, longitude }),
 });
 
 /**

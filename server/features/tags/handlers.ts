@@ -1,24 +1,22 @@
-import type { PublicOperations, tags } from "@gatehouse-access/sdk/contract";
+import type { PublicOperations } from "@gatehouse-access/sdk/contract";
 import { type SqlClient, sql } from "../../db/sql/sql.ts";
-import { ConflictError, InvalidError, NotFoundError } from "../../errors.ts";
-import type { Handler, Handlers, ObjectWrite } from "../../http/handler.ts";
-import { firewallRuleRows } from "../firewall/firewallRule.ts";
-import { publicKeyRows } from "../publicKeys/publicKey.ts";
+import { ConflictError, InvalidError } from "../../errors.ts";
+import type { Handler, ObjectWrite } from "../../http/handler.ts";
+import { firewallRuleRows } from "../firewall/rules.ts";
+import { publicKeyRows } from "../publicKeys/publicKeys.ts";
 import { deleteEverywhere, knownTags, renameEverywhere } from "./tagTables.ts";
 
-const notUsed = () => new NotFoundError("tag: is not used");
-
-const getTags: Handler<PublicOperations["getTags"]> = async ({ services, identity, header }) => {
+export const getTags: Handler<PublicOperations["getTags"]> = async ({ services, identity, header }) => {
   const names = await knownTags(services.db, identity.tenant);
   header("X-Total-Count", names.length);
   return names;
 };
 
 /** Renames a tag on all devices and in all filters, by a change of one row (rules section 16.6). */
-const renameTag: ObjectWrite<PublicOperations["renameTag"]> = async (context) => {
+export const renameTag: ObjectWrite<PublicOperations["renameTag"]> = async (context) => {
   const { services, identity, params, body, found, became } = context;
   const { tenant: tenantId } = identity;
-  if (found === null) throw notUsed();
+  found();
   if ((await knownTags(services.db, tenantId, [body.tag])).length > 0)
     throw new ConflictError("tag: is already used");
   await renameEverywhere(services.db, tenantId, params.tag, body.tag);
@@ -46,20 +44,14 @@ async function ownerOfOnlyTag(db: SqlClient, tenantId: string, tag: string): Pro
  * Deletes a tag. Rejects the deletion if the tag is the only tag of a filter, because a filter without tags would match
  * every device (rules section 16.7).
  */
-const deleteTag: ObjectWrite<PublicOperations["deleteTag"]> = async (context) => {
+export const deleteTag: ObjectWrite<PublicOperations["deleteTag"]> = async (context) => {
   const { services, identity, params, found, became } = context;
   const { tenant: tenantId } = identity;
   const { tag } = params;
-  if (found === null) throw notUsed();
+  found();
   const owner = await ownerOfOnlyTag(services.db, tenantId, tag);
   if (owner) throw new InvalidError(`tag: is the last tag in the filter of ${owner}`);
   await deleteEverywhere(services.db, tenantId, tag);
   became(null);
   return undefined;
-};
-
-export const tagHandlers: Handlers<Pick<PublicOperations, keyof typeof tags & keyof PublicOperations>> = {
-  getTags,
-  renameTag,
-  deleteTag,
 };

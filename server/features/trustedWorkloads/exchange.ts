@@ -7,11 +7,14 @@ import { BusyError } from "../../errors.ts";
 import { lastEnd } from "../../http/access/authenticate.ts";
 import type { Handler } from "../../http/handler.ts";
 import type { Services } from "../../services.ts";
-import { LAST_TIME } from "../accessEnd.ts";
+import { LAST_TIME } from "../fields.ts";
 import { actorOf, printable } from "./actor.ts";
 import { workloadSession } from "./session.ts";
 import { RejectedToken, useOnce } from "./tokenUses.ts";
-import { claimsOf } from "./trustedWorkload.ts";
+
+/** Returns the required claims of a workload, by name. */
+const claimsOf = ({ claims }: Pick<TrustedWorkload, "claims">): Readonly<Record<string, string>> =>
+  JSON.parse(claims);
 
 /** Signature algorithms with a public key. With a symmetric algorithm, an attacker could sign with the public key. */
 const ALGORITHMS = ["RS", "PS", "ES"].flatMap((family) => [256, 384, 512].map((bits) => `${family}${bits}`));

@@ -6,7 +6,7 @@ import { credentialRefusal, lastEnd, rulesDigest } from "../../http/access/authe
 import { signWorkloadToken } from "../../http/access/tokens.ts";
 import type { Handler } from "../../http/handler.ts";
 import type { Services } from "../../services.ts";
-import { wireDate } from "../wireDate.ts";
+import { wireDate } from "../fields.ts";
 
 type Session = z.output<typeof trustedWorkloads.workloadSession>;
 

@@ -13,7 +13,7 @@ import { BusyError } from "../../errors.ts";
 import { findAddressed, withNamespace } from "../../features/devices/lookup.ts";
 import { activeRules } from "../../features/firewall/evaluate.ts";
 import { forwardingOf } from "../../features/namespaces/objects.ts";
-import { credentialOf, findOwnedKey, type OwnedKey } from "../../features/publicKeys/publicKey.ts";
+import { credentialOf, findOwnedKey, type OwnedKey } from "../../features/publicKeys/publicKeys.ts";
 import { tagNames } from "../../features/tags/tagList.ts";
 import type { Services } from "../../services.ts";
 import type {

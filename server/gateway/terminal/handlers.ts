@@ -3,9 +3,8 @@ import type { liveConnections, PublicOperations } from "@gatehouse-access/sdk/co
 import { z } from "zod";
 import { findRow } from "../../db/sql/rows.ts";
 import { InvalidError, UnauthenticatedError } from "../../errors.ts";
-import { publicKeyRows } from "../../features/publicKeys/publicKey.ts";
-import { authenticate, readCredential } from "../../http/access/authenticate.ts";
-import { isMember } from "../../http/access/membership.ts";
+import { publicKeyRows } from "../../features/publicKeys/publicKeys.ts";
+import { authenticate, isMember, readCredential } from "../../http/access/authenticate.ts";
 import type { Handler } from "../../http/handler.ts";
 import type { RequestFacts } from "../../http/listener/requestFacts.ts";
 import { digestOf } from "../../secrets/digest.ts";

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { expect, test } from "vitest";
-import { expiryOf } from "../../../server/features/apiKeys/handlers.ts";
+import { expiryOf } from "../../../server/features/apiKeys/apiKeys.ts";
 import { withAppAndUser } from "../http/appOfTest.ts";
 import { PASSWORD, valuesOf } from "../http/testApp.ts";
 

@@ -1,6 +1,6 @@
 import { type Operation, operations, writesObject } from "@gatehouse-access/sdk/contract";
 import { beforeEach, describe, expect, test } from "vitest";
-import { trimAuditTrail } from "../../../server/features/audit/handlers.ts";
+import { trimAuditTrail } from "../../../server/features/audit/audit.ts";
 import { withAppAndUser } from "../http/appOfTest.ts";
 import { holdRequest } from "../http/heldRequest.ts";
 import { type CallOptions, ED25519, enroll, PASSWORD } from "../http/testApp.ts";

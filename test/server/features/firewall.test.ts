@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { ruleKey } from "../../../server/features/firewall/firewallRule.ts";
+import { ruleKey } from "../../../server/features/firewall/rules.ts";
 import { testApp, withAppAndUser } from "../http/appOfTest.ts";
 import { enroll, startApp } from "../http/testApp.ts";
 

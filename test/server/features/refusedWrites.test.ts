@@ -29,7 +29,7 @@ function refused(tenant: string): ObjectRequest {
 
 const withFind = (find: ManagedObject["find"]) => ({
   ...kinds,
-  firewallRule: { id: () => "1", find, declared: () => ({}) },
+  firewallRule: { missing: "no such rule", id: () => "1", find, declared: () => ({}) },
 });
 
 test("sends nothing after the end of a refused change", async () => {

@@ -1,7 +1,7 @@
 import { publicOperations } from "@gatehouse-access/sdk/contract";
 import { beforeEach, describe, expect, test } from "vitest";
 import { behaviorOf } from "../../../server/app.ts";
-import { createOnce } from "../../../server/changes/createOnce.ts";
+import { createOnce } from "../../../server/changes/writeObject.ts";
 import { findRow, insertRows } from "../../../server/db/sql/rows.ts";
 
 import { sshKeyLine } from "../../provider/support/programs.ts";

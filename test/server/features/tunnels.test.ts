@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { removeExpiredTunnels } from "../../../server/features/tunnels/expiry.ts";
+import { removeExpiredTunnels } from "../../../server/features/tunnels/tunnels.ts";
 import { enroll, startApp, type TestApp, type TestUser, valuesOf } from "../http/testApp.ts";
 
 let app: TestApp;

@@ -6,9 +6,8 @@ import type { Handler } from "../../../http/handler.ts";
 import { isSameSecret } from "../../../secrets/digest.ts";
 import { hashPassword } from "../../../secrets/passwords.ts";
 import { setupSign } from "../../../secrets/setupSign.ts";
-import { insertNamespace } from "../../namespaces/insertNamespace.ts";
+import { insertNamespace, WELCOME } from "../../namespaces/insertNamespace.ts";
 import { declaredNamespace } from "../../namespaces/objects.ts";
-import { WELCOME } from "../../namespaces/welcome.ts";
 import { insertUser } from "./createUser.ts";
 
 /**

@@ -1,17 +1,65 @@
 import { randomBytes } from "node:crypto";
-import type { PublicOperations, tunnels } from "@gatehouse-access/sdk/contract";
+import { type PublicOperations, tunnels } from "@gatehouse-access/sdk/contract";
+import { SECOND } from "@gatehouse-access/sdk/times";
 import { normalAddress } from "../../addresses.ts";
-import { createOnce } from "../../changes/createOnce.ts";
+import { type ManagedObject, revisionOf } from "../../changes/managedObject.ts";
+import { createOnce } from "../../changes/writeObject.ts";
 import type { Tunnel } from "../../db/generated/sqlite/client.ts";
 import { countRows, deleteRows, findRow, insertRows } from "../../db/sql/rows.ts";
 import { leaveToCommit, type SqlClient, sql } from "../../db/sql/sql.ts";
 import { NotFoundError } from "../../errors.ts";
-import type { Handler, Handlers, ObjectWrite } from "../../http/handler.ts";
+import type { Handler, ObjectWrite } from "../../http/handler.ts";
+import type { RequestFacts } from "../../http/listener/requestFacts.ts";
 import { pageOf } from "../../lists/page.ts";
-import type { SqlServices } from "../../services.ts";
+import type { Services, SqlServices } from "../../services.ts";
+import { presenter, wireDate } from "../fields.ts";
 import { requireQuota } from "../requireQuota.ts";
-import { living, tunnelExpiry } from "./expiry.ts";
-import { declaredTunnel, presentTunnel } from "./tunnel.ts";
+
+/**
+ * Expiry of a permanent tunnel: a time in the far future, so that one comparison finds all tunnels that have not
+ * expired.
+ */
+const NEVER = new Date("9999-12-31T23:59:59.999Z");
+
+/** Returns the expiry of a tunnel with this lifetime in seconds. A lifetime of -1 is permanent. */
+export const tunnelExpiry = (createdAt: Date, ttl: number): Date =>
+  ttl === -1 ? NEVER : new Date(createdAt.getTime() + ttl * SECOND);
+
+/** Returns a filter for the tunnels that have not expired. */
+export const living = (services: Services) => ({ expiresAt: { gt: services.now() } });
+
+/** Deletes the expired tunnels. */
+export async function removeExpiredTunnels(services: Services): Promise<void> {
+  await services.db.tunnel.deleteMany({ where: { expiresAt: { lte: services.now() } } });
+}
+
+const { tunnel } = tunnels;
+const declared = tunnel.pick({ device: true, host: true, port: true, ttl: true });
+const device = (row: Pick<Tunnel, "deviceUid">) => row.deviceUid;
+
+/** Returns the declared fields of a tunnel, which cannot be changed. */
+const declaredTunnel = presenter<Tunnel, typeof declared>(declared, { device });
+
+export const tunnelObject: ManagedObject<Tunnel> = {
+  missing: "no such tunnel",
+  id: (_, { params, result }) => String(params.address ?? result?.address),
+  find: (tx, tenantId, address) => findRow(tx, "Tunnel", { address, tenantId }),
+  declared: declaredTunnel,
+};
+
+/** Converts a tunnel to its wire format (models section 10). */
+export const presentTunnel = presenter<
+  Tunnel,
+  typeof tunnel,
+  [services: Pick<Services, "settings">, request: RequestFacts]
+>(tunnel, {
+  full_address: (row, { settings }, { origin }) =>
+    `${row.address}.${settings.tunnelsDomain ?? origin.hostname}`,
+  namespace: (row) => row.tenantId,
+  device,
+  expires_in: (row) => wireDate(row.ttl === -1n ? null : row.expiresAt),
+  revision: (row) => revisionOf(declaredTunnel(row)),
+});
 
 /**
  * Number of random bytes in the address of a tunnel. The number is large enough that an attacker cannot guess an
@@ -34,7 +82,7 @@ async function checkDevice(db: SqlClient, key: DeviceKey): Promise<void> {
   if (device === null || device.status === "removed") throw new NotFoundError("no such device");
 }
 
-const listTunnels: Handler<PublicOperations["listTunnels"]> = async (context) => {
+export const listTunnels: Handler<PublicOperations["listTunnels"]> = async (context) => {
   const { services, identity, params, query, request, header } = context;
   await checkDevice(services.db, { tenantId: identity.tenant, uid: params.uid });
   const where = { deviceUid: params.uid, tenantId: identity.tenant, ...living(services) };
@@ -47,7 +95,7 @@ const listTunnels: Handler<PublicOperations["listTunnels"]> = async (context) =>
     }),
   ]);
   header("X-Total-Count", total);
-  return rows.map((row) => presentTunnel(services, row, request));
+  return rows.map((row) => presentTunnel(row, services, request));
 };
 
 /**
@@ -63,7 +111,7 @@ function checkNumber({ db, now, settings }: SqlServices, deviceUid: string): Pro
   );
 }
 
-const createTunnel: ObjectWrite<PublicOperations["createTunnel"]> = async (context) => {
+export const createTunnel: ObjectWrite<PublicOperations["createTunnel"], Tunnel> = async (context) => {
   const { services, identity, params, body, request, creationKey, became } = context;
   const tenantId = identity.tenant;
   await checkDevice(services.db, { tenantId, uid: params.uid });
@@ -93,18 +141,15 @@ const createTunnel: ObjectWrite<PublicOperations["createTunnel"]> = async (conte
       return (await insertRows(tx, "Tunnel", [created])) ? created : null;
     },
   });
-  became(declaredTunnel(row));
-  return presentTunnel(services, row, request);
+  became(row);
+  return presentTunnel(row, services, request);
 };
 
-const deleteTunnel: ObjectWrite<PublicOperations["deleteTunnel"], Tunnel> = async (context) => {
+export const deleteTunnel: ObjectWrite<PublicOperations["deleteTunnel"], Tunnel> = async (context) => {
   const { services, params, found, became } = context;
-  if (found === null || found.deviceUid !== params.uid || found.expiresAt <= services.now())
-    throw new NotFoundError("no such tunnel");
-  await leaveToCommit(services.db, deleteRows(services.db, "Tunnel", { address: found.address }));
+  const { address, deviceUid, expiresAt } = found();
+  if (deviceUid !== params.uid || expiresAt <= services.now()) throw new NotFoundError(tunnelObject.missing);
+  await leaveToCommit(services.db, deleteRows(services.db, "Tunnel", { address }));
   became(null);
   return undefined;
 };
-
-export const tunnelHandlers: Handlers<Pick<PublicOperations, keyof typeof tunnels & keyof PublicOperations>> =
-  { listTunnels, createTunnel, deleteTunnel };

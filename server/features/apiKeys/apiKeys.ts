@@ -1,18 +1,36 @@
 import { randomUUID } from "node:crypto";
-import { type apiKeys, type PublicOperations, type Role, roleAtLeast } from "@gatehouse-access/sdk/contract";
+import { apiKeys, type PublicOperations, type Role, roleAtLeast } from "@gatehouse-access/sdk/contract";
 import { DAY, SECOND } from "@gatehouse-access/sdk/times";
 import { LRUCache } from "lru-cache";
-import { createOnce } from "../../changes/createOnce.ts";
-import { declaredColumn } from "../../changes/managedObject.ts";
+import { declaredColumn, type ManagedObject, revisionOf } from "../../changes/managedObject.ts";
+import { createOnce, deletion } from "../../changes/writeObject.ts";
 import type { ApiKey } from "../../db/generated/sqlite/client.ts";
-import { deleteRows, findRow, insertRows, updateRow } from "../../db/sql/rows.ts";
-import { leaveToCommit } from "../../db/sql/sql.ts";
-import { ConflictError, ForbiddenError, isTaken, NotFoundError } from "../../errors.ts";
+import { findRow, insertRows, updateRow } from "../../db/sql/rows.ts";
+import { ConflictError, ForbiddenError, isTaken } from "../../errors.ts";
 import { actorIdOf } from "../../http/access/identity.ts";
-import type { Handler, Handlers, ObjectWrite } from "../../http/handler.ts";
+import type { Handler, ObjectWrite } from "../../http/handler.ts";
 import { pageOf } from "../../lists/page.ts";
 import { digestOf } from "../../secrets/digest.ts";
-import { declaredApiKey, presentApiKey } from "./apiKey.ts";
+import { presenter } from "../fields.ts";
+
+const { apiKey } = apiKeys;
+const declared = apiKey.pick({ name: true, role: true, expires_in: true });
+
+const declaredApiKey = presenter<ApiKey, typeof declared>(declared, {});
+
+export const apiKeyObject: ManagedObject<ApiKey> = {
+  missing: "no such API key",
+  // The name identifies a key. After a rename, the new name identifies the key.
+  id: (_, { params, body, result, done }) => String((done && body.name) || params.key || result?.name),
+  find: (tx, tenantId, name) => findRow(tx, "ApiKey", { tenantId, name }),
+  declared: declaredApiKey,
+  declare: (tx, tenantId, name, declaredBy) => updateRow(tx, "ApiKey", { tenantId, name }, { declaredBy }),
+};
+
+/** Converts an API key to its wire format. The secret is not stored, so the result does not contain it (models section 6). */
+export const presentApiKey = presenter<ApiKey, typeof apiKey>(apiKey, {
+  revision: (row) => revisionOf(declaredApiKey(row)),
+});
 
 const YEAR = 365;
 
@@ -58,7 +76,7 @@ function timeOfCreation(tenantId: string, now: number): Date {
  * Creates an API key. A retry with the same Idempotency-Key and the same secret receives the existing key. A retry with
  * another secret is rejected, because a client may already use the first secret.
  */
-const createApiKey: ObjectWrite<PublicOperations["createApiKey"]> = async (context) => {
+export const createApiKey: ObjectWrite<PublicOperations["createApiKey"], ApiKey> = async (context) => {
   const { services, identity, body, creationKey, declaration } = context;
   const { tenant: tenantId, caller } = identity;
   const role = body.role || identity.role;
@@ -92,11 +110,11 @@ const createApiKey: ObjectWrite<PublicOperations["createApiKey"]> = async (conte
       return (await insertRows(tx, "ApiKey", [created])) ? created : null;
     },
   });
-  context.became(declaredApiKey(row));
+  context.became(row);
   return { id: secret, ...presentApiKey(row), user_id: row.createdBy };
 };
 
-const listApiKeys: Handler<PublicOperations["listApiKeys"]> = async (context) => {
+export const listApiKeys: Handler<PublicOperations["listApiKeys"]> = async (context) => {
   const { services, identity, query, header } = context;
   const where = { tenantId: identity.tenant };
   const order = query.order_by ?? "desc";
@@ -123,16 +141,16 @@ const listApiKeys: Handler<PublicOperations["listApiKeys"]> = async (context) =>
   return rows.map(presentApiKey);
 };
 
-const updateApiKey: ObjectWrite<PublicOperations["updateApiKey"], ApiKey> = async (context) => {
+export const updateApiKey: ObjectWrite<PublicOperations["updateApiKey"], ApiKey> = async (context) => {
   const { services, identity, body, found, became } = context;
   if (body.role) checkRole(identity.role, body.role);
-  if (found === null) throw new NotFoundError("no such API key");
-  const { digest } = found;
-  const changed = { name: body.name || found.name, role: body.role || found.role, updatedAt: services.now() };
+  const stored = found();
+  const { digest, name, role } = stored;
+  const changed = { name: body.name || name, role: body.role || role, updatedAt: services.now() };
   await updateRow(services.db, "ApiKey", { digest }, changed).catch((error: unknown) => {
     throw isTaken(error) ? new ConflictError("name: is used by another key") : error;
   });
-  became(declaredApiKey({ ...found, ...changed }));
+  became({ ...stored, ...changed });
   return undefined;
 };
 
@@ -140,21 +158,4 @@ const updateApiKey: ObjectWrite<PublicOperations["updateApiKey"], ApiKey> = asyn
  * Deletes an API key. A deleted key stops working immediately, because the service looks up the key for each request
  * (rules section 15.7).
  */
-const deleteApiKey: ObjectWrite<PublicOperations["deleteApiKey"], ApiKey> = async ({
-  services: { db },
-  found,
-  became,
-}) => {
-  if (found === null) throw new NotFoundError("no such API key");
-  await leaveToCommit(db, deleteRows(db, "ApiKey", { digest: found.digest }));
-  became(null);
-  return undefined;
-};
-
-export const apiKeyHandlers: Handlers<Pick<PublicOperations, keyof typeof apiKeys & keyof PublicOperations>> =
-  {
-    createApiKey,
-    listApiKeys,
-    updateApiKey,
-    deleteApiKey,
-  };
+export const deleteApiKey = deletion("ApiKey", ["digest"]);

@@ -1,14 +1,34 @@
-import type { audit, Operations } from "@gatehouse-access/sdk/contract";
+import { audit, type Operations } from "@gatehouse-access/sdk/contract";
 import { DAY } from "@gatehouse-access/sdk/times";
+import type { z } from "zod";
+import type { AuditEntry } from "../../db/generated/sqlite/client.ts";
 import { readRows, sql } from "../../db/sql/sql.ts";
 import { ownerOf } from "../../http/access/identity.ts";
-import type { Handler, Handlers } from "../../http/handler.ts";
+import type { Handler } from "../../http/handler.ts";
 import { inPieces } from "../../http/limits/pieces.ts";
 import { pageOf } from "../../lists/page.ts";
 import type { Services } from "../../services.ts";
-import { presentAuditEntry, type WireEntry } from "./presentAuditEntry.ts";
+import { presenter } from "../fields.ts";
 
-const getAuditTrail: Handler<Operations["getAuditTrail"]> = async (context) => {
+/** The wire format of an audit trail entry. */
+export type WireEntry = z.output<typeof audit.auditEntry>;
+
+const { auditEntry } = audit;
+const json = (text: string | null): unknown => (text === null ? null : JSON.parse(text));
+
+/** Converts an audit trail entry to its wire format. */
+export const presentAuditEntry = presenter<AuditEntry, typeof auditEntry>(auditEntry, {
+  actor: (row) => ({
+    kind: row.actorKind as WireEntry["actor"]["kind"],
+    id: row.actorId,
+    name: row.actorName,
+  }),
+  object: (row) => ({ kind: row.objectKind, id: row.objectId }),
+  before: (row) => json(row.before),
+  after: (row) => json(row.after),
+});
+
+export const getAuditTrail: Handler<Operations["getAuditTrail"]> = async (context) => {
   const { services, identity, query, header } = context;
   const { tenant } = identity;
   const where = {
@@ -65,10 +85,6 @@ async function readEntries(services: Services, ids: readonly number[]): Promise<
   });
   return rows.map(presentAuditEntry);
 }
-
-export const auditHandlers: Handlers<Pick<Operations, keyof typeof audit & keyof Operations>> = {
-  getAuditTrail,
-};
 
 /** Deletes the audit trail entries that are older than the configured retention. */
 export async function trimAuditTrail(services: Services): Promise<void> {

@@ -1,0 +1,248 @@
+import { ZERO_DATE } from "@gatehouse-access/sdk/contract";
+import { z } from "zod";
+import type { ShownRow } from "../db/sql/sql.ts";
+import { InvalidError } from "../errors.ts";
+import type { Services } from "../services.ts";
+
+// Converts between the fields of the API's objects, which the contract defines, and the columns that store them. The
+// column of a plain field has the same name in camel case (`maxSessionMinutes` for `max_session_minutes`), and the type of
+// the field determines the conversion. The code of a feature converts all other fields; it does not compile without them.
+
+/** Name of the column of a plain field. */
+type Column<Field> = Field extends `${infer Head}_${infer Tail}`
+  ? `${Head}${Capitalize<Column<Tail>>}`
+  : Field;
+
+const columnOf = (field: string): string =>
+  field.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
+
+/** The value of a column if the field is absent. */
+type Absent<Value> = undefined extends Value ? null : null extends Value ? null : never;
+
+/** The types of columns that {@link presenter} converts to a field. An object or a list is stored as JSON. */
+type Presentable<Value> =
+  | Absent<Value>
+  | (NonNullable<Value> extends boolean
+      ? boolean
+      : NonNullable<Value> extends number
+        ? number | bigint
+        : NonNullable<Value> extends string
+          ? string | Date
+          : string);
+
+/** The type of column to which {@link columnsFrom} converts a field. */
+type Stored<Value> =
+  | Absent<Value>
+  | (NonNullable<Value> extends boolean | number | string ? NonNullable<Value> : string);
+
+type Presented<Row, Fields> = {
+  [Field in keyof Fields]-?: Column<Field> extends keyof Row
+    ? Row[Column<Field>] extends Presentable<Fields[Field]>
+      ? Field
+      : never
+    : never;
+}[keyof Fields];
+
+type Plain<Row, Fields> = {
+  [Field in keyof Fields]-?: Column<Field> extends keyof Row
+    ? Stored<Fields[Field]> extends Row[Column<Field>]
+      ? Field
+      : never
+    : never;
+}[keyof Fields];
+
+type Compute<Row, Value, Given extends readonly unknown[]> = (row: ShownRow<Row>, ...given: Given) => Value;
+
+/** Functions that return the fields of an object that are not plain. A plain field may have a function too. */
+type Computed<Row, Fields, Given extends readonly unknown[]> = {
+  readonly [Field in Exclude<keyof Fields, Presented<Row, Fields>>]: Compute<Row, Fields[Field], Given>;
+} & { readonly [Field in Presented<Row, Fields>]?: Compute<Row, Fields[Field], Given> };
+
+/** The fields of a request body that are not plain. */
+type Excepted<Row, Fields> = { readonly [Field in Exclude<keyof Fields, Plain<Row, Fields>>]: true };
+
+/** The columns of the plain fields of a request body. */
+type Columns<Row, Fields> = {
+  [Field in Plain<Row, Fields> as Column<Field> & keyof Row]: Row[Column<Field> & keyof Row];
+};
+
+type Values = Readonly<Record<string, unknown>>;
+
+/**
+ * Returns the function that converts a row to an object of the contract. The object has only the fields of the schema, so
+ * it contains no other column.
+ * @param computed returns the fields that are not plain, from the row and the other arguments of a call
+ */
+export function presenter<Row, Schema extends z.ZodObject, Given extends readonly unknown[] = []>(
+  schema: Schema,
+  computed: Computed<Row, z.output<Schema>, Given>,
+): (row: ShownRow<Row>, ...given: Given) => z.output<Schema> {
+  const functions = computed as Readonly<Record<string, (row: Values, ...given: Given) => unknown>>;
+  const fields = Object.entries(schema.shape).map(([name, type]) => {
+    const [compute, column] = [functions[name], columnOf(name)];
+    if (compute !== undefined) return { name, read: compute };
+    const present = presentation(type);
+    return { name, read: (row: Values) => present(row[column]) };
+  });
+  return (row, ...given) => {
+    const object: Record<string, unknown> = {};
+    for (const { name, read } of fields) object[name] = read(row as Values, ...given);
+    return object as z.output<Schema>;
+  };
+}
+
+/** Returns the part of the schema of an object that declares it: the fields that an update can change. */
+export function declaredSchema<Shape extends z.ZodRawShape, Settings extends z.ZodRawShape>(
+  object: z.ZodObject<Shape>,
+  settings: z.ZodObject<Settings>,
+): z.ZodObject<Pick<Shape, keyof Settings & keyof Shape>> {
+  const names = Object.keys(settings.shape).filter((name) => name in object.shape);
+  const shape = Object.fromEntries(names.map((name) => [name, object.shape[name]]));
+  return z.object(shape as Pick<Shape, keyof Settings & keyof Shape>);
+}
+
+/**
+ * Returns the function that converts the plain fields of a request body to columns. An absent field becomes null. Fields
+ * that are not in the schema reach no column.
+ * @param excepted the fields that are not plain
+ */
+export function columnsFrom<Row, Schema extends z.ZodObject>(
+  schema: Schema,
+  excepted: Excepted<Row, z.output<Schema>>,
+): (body: z.output<Schema>) => Columns<Row, z.output<Schema>> {
+  const fields = plainFields(schema, excepted);
+  return (body) => {
+    const columns = fields.map(({ name, column, store }) => [column, store((body as Values)[name] ?? null)]);
+    return Object.fromEntries(columns);
+  };
+}
+
+/** Returns a function like {@link columnsFrom}. It returns no columns for absent fields, which an update does not change. */
+export function changesFrom<Row, Schema extends z.ZodObject>(
+  schema: Schema,
+  excepted: Excepted<Row, Required<z.output<Schema>>>,
+): (body: z.output<Schema>) => Partial<Columns<Row, Required<z.output<Schema>>>> {
+  const fields = plainFields(schema, excepted);
+  return (body) => {
+    const given = fields.filter(({ name }) => (body as Values)[name] !== undefined);
+    const columns = given.map(({ name, column, store }) => [column, store((body as Values)[name])]);
+    return Object.fromEntries(columns) as Partial<Columns<Row, Required<z.output<Schema>>>>;
+  };
+}
+
+const plainFields = (schema: z.ZodObject, excepted: object) =>
+  Object.entries(schema.shape)
+    .filter(([name]) => !Object.hasOwn(excepted, name))
+    .map(([name, type]) => ({ name, column: columnOf(name), store: storage(type) }));
+
+/**
+ * Returns the type of the values of a field.
+ * @throws Error a plain field cannot have the type
+ */
+function typeOf(field: z.core.$ZodType): "boolean" | "number" | "text" | "json" | "record" {
+  const { def } = (field as z.core.$ZodTypes)._zod;
+  switch (def.type) {
+    case "optional":
+    case "nullable":
+    case "default":
+      return typeOf(def.innerType);
+    case "pipe":
+      return typeOf(def.out);
+    case "boolean":
+    case "number":
+    case "record":
+      return def.type;
+    case "string":
+    case "enum":
+    case "literal":
+      return "text";
+    case "object":
+    case "array":
+      return "json";
+    default:
+      throw new Error(`a field of the type ${def.type} has no column`);
+  }
+}
+
+/** Returns the function that converts a column to the value of a plain field. */
+function presentation(field: z.core.$ZodType): (value: unknown) => unknown {
+  const absent = isNullable(field) ? null : undefined;
+  const convert = PRESENTATIONS[typeOf(field)];
+  return (value) => (value === null ? absent : convert(value));
+}
+
+const parseJson = (value: unknown) => JSON.parse(String(value));
+
+const PRESENTATIONS = {
+  // SQLite stores a switch as a number.
+  boolean: Boolean,
+  number: Number,
+  text: (value: unknown) => (value instanceof Date ? value.toISOString() : value),
+  json: parseJson,
+  record: parseJson,
+};
+
+const isNullable = (field: z.core.$ZodType): boolean => {
+  const { def } = (field as z.core.$ZodTypes)._zod;
+  return def.type === "nullable" || (def.type === "optional" && isNullable(def.innerType));
+};
+
+/** Returns the function that converts the value of a plain field to a column. */
+function storage(field: z.core.$ZodType): (value: unknown) => unknown {
+  const type = typeOf(field);
+  if (type === "json") return (value) => (value === null ? null : JSON.stringify(value));
+  // The keys are sorted, so that their order is no change.
+  if (type === "record") return (value) => (value === null ? null : JSON.stringify(sorted(value as object)));
+  return (value) => value;
+}
+
+const sorted = (record: object) =>
+  Object.fromEntries(Object.entries(record).sort(([a], [b]) => (a < b ? -1 : 1)));
+
+/**
+ * Returns a time in wire format: RFC 3339 with exactly three fraction digits and `Z`. For null, returns the time that
+ * represents "no date" (models section 0).
+ * @param time a string must already have the wire format
+ */
+export function wireDate(time: Date | string | null): string {
+  if (time === null) return ZERO_DATE;
+  return typeof time === "string" ? time : time.toISOString();
+}
+
+/** The last time that both databases store and compare as text. The first time is 1970-01-01T00:00:00Z. */
+export const LAST_TIME = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
+
+/**
+ * Returns the end of an access after an update. A past end is allowed, and ends the access at once.
+ * @param field name of the request's field
+ * @param requested undefined keeps the stored end; null removes the end
+ * @throws InvalidError the year of the time is not from 1970 to 9999
+ */
+export function updatedEnd(
+  field: string,
+  requested: string | null | undefined,
+  stored: Date | null,
+): Date | null {
+  if (requested === undefined || requested === null) return requested === null ? null : stored;
+  const end = new Date(requested);
+  if (end.getTime() >= 0 && end.getTime() <= LAST_TIME) return end;
+  throw new InvalidError(`${field}: must be a time from 1970 to 9999`);
+}
+
+/**
+ * Returns the end of the access of a new object.
+ * @throws InvalidError the time is not in the future, or its year is after 9999
+ */
+export function newEnd(
+  { accessTime }: Pick<Services, "accessTime">,
+  field: string,
+  requested: string | null | undefined,
+): Date | null {
+  const end = updatedEnd(field, requested, null);
+  if (end !== null && end <= accessTime()) throw new InvalidError(`${field}: must be in the future`);
+  return end;
+}
+
+/** Returns the end of an access for a response or revision, which omit an undefined field. */
+export const presentEnd = (end: Date | string | null): string | undefined =>
+  end === null ? undefined : wireDate(end);
