@@ -2,6 +2,7 @@ import { ZERO_DATE } from "@gatehouse-access/sdk/contract";
 import { z } from "zod";
 import type { ShownRow } from "../db/sql/sql.ts";
 import { InvalidError } from "../errors.ts";
+import { column as columnField, type Table } from "../lists/table.ts";
 import type { Services } from "../services.ts";
 
 // Converts between the fields of the API's objects, which the contract defines, and the columns that store them. The
@@ -76,7 +77,7 @@ type Values = Readonly<Record<string, unknown>>;
 export function presenter<Row, Schema extends z.ZodObject, Given extends readonly unknown[] = []>(
   schema: Schema,
   computed: Computed<Row, z.output<Schema>, Given>,
-): (row: ShownRow<Row>, ...given: Given) => z.output<Schema> {
+): Presenter<Row, Given, z.output<Schema>> {
   const functions = computed as Readonly<Record<string, (row: Values, ...given: Given) => unknown>>;
   const fields = Object.entries(schema.shape).map(([name, type]) => {
     const [compute, column] = [functions[name], columnOf(name)];
@@ -84,11 +85,26 @@ export function presenter<Row, Schema extends z.ZodObject, Given extends readonl
     const present = presentation(type);
     return { name, read: (row: Values) => present(row[column]) };
   });
-  return (row, ...given) => {
+  const present = (row: ShownRow<Row>, ...given: Given) => {
     const object: Record<string, unknown> = {};
     for (const { name, read } of fields) object[name] = read(row as Values, ...given);
     return object as z.output<Schema>;
   };
+  const listed = (table: string) => {
+    const values = plainFields(schema, computed).flatMap(({ name, column, field }) => {
+      const type = listedType(field);
+      return type === undefined ? [] : [[name, columnField(type, table, column)] as const];
+    });
+    return Object.fromEntries(values);
+  };
+  return Object.assign(present, { listed });
+}
+
+/** The function that {@link presenter} returns. */
+export interface Presenter<Row, Given extends readonly unknown[], Fields> {
+  (row: ShownRow<Row>, ...given: Given): Fields;
+  /** Returns the plain fields with a single value, by which clients can filter and sort a list of the rows of a table. */
+  listed(table: string): Table["fields"];
 }
 
 /** Returns the part of the schema of an object that declares it: the fields that an update can change. */
@@ -133,7 +149,20 @@ export function changesFrom<Row, Schema extends z.ZodObject>(
 const plainFields = (schema: z.ZodObject, excepted: object) =>
   Object.entries(schema.shape)
     .filter(([name]) => !Object.hasOwn(excepted, name))
-    .map(([name, type]) => ({ name, column: columnOf(name), store: storage(type) }));
+    .map(([name, field]) => ({ name, column: columnOf(name), field, store: storage(field) }));
+
+/** Returns the type of a field for the filter and the order of a list; undefined for a list or an object. */
+function listedType(field: z.core.$ZodType): "boolean" | "number" | "text" | "date" | undefined {
+  const type = typeOf(field);
+  if (type === "json" || type === "record") return undefined;
+  return type === "text" && isTime(field) ? "date" : type;
+}
+
+function isTime(field: z.core.$ZodType): boolean {
+  const { def } = (field as z.core.$ZodTypes)._zod;
+  if (def.type === "optional" || def.type === "nullable") return isTime(def.innerType);
+  return def.type === "string" && "format" in def && def.format === "datetime";
+}
 
 /**
  * Returns the type of the values of a field.

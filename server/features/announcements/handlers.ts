@@ -2,25 +2,20 @@ import { announcements, type PublicOperations } from "@gatehouse-access/sdk/cont
 import type { Announcement } from "../../db/generated/sqlite/client.ts";
 import { NotFoundError } from "../../errors.ts";
 import type { Handler } from "../../http/handler.ts";
-import { pageOf } from "../../lists/page.ts";
+import { readPage } from "../../lists/page.ts";
 import { presenter } from "../fields.ts";
 
 const { announcement, announcementItem } = announcements;
 const presentAnnouncement = presenter<Announcement, typeof announcement>(announcement, {});
-const presentItem = presenter<Omit<Announcement, "content">, typeof announcementItem>(announcementItem, {});
+const presentItem = presenter<Announcement, typeof announcementItem>(announcementItem, {});
 
 export const listAnnouncements: Handler<PublicOperations["listAnnouncements"]> = async (context) => {
-  const { services, query, header } = context;
+  const { services, query } = context;
   const order = query.order_by ?? "desc";
-  const [total, rows] = await Promise.all([
-    services.db.announcement.count(),
-    services.db.announcement.findMany({
-      select: { uuid: true, title: true, date: true },
-      orderBy: [{ date: order }, { uuid: order }],
-      ...pageOf(query),
-    }),
-  ]);
-  header("X-Total-Count", total);
+  const rows = await readPage(context, services.db.announcement, {
+    where: {},
+    orderBy: [{ date: order }, { uuid: order }],
+  });
   return rows.map((row) => presentItem(row));
 };
 

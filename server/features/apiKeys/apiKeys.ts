@@ -9,7 +9,7 @@ import { findRow, insertRows, updateRow } from "../../db/sql/rows.ts";
 import { ConflictError, ForbiddenError, isTaken } from "../../errors.ts";
 import { actorIdOf } from "../../http/access/identity.ts";
 import type { Handler, ObjectWrite } from "../../http/handler.ts";
-import { pageOf } from "../../lists/page.ts";
+import { readPage } from "../../lists/page.ts";
 import { digestOf } from "../../secrets/digest.ts";
 import { presenter } from "../fields.ts";
 
@@ -115,8 +115,7 @@ export const createApiKey: ObjectWrite<PublicOperations["createApiKey"], ApiKey>
 };
 
 export const listApiKeys: Handler<PublicOperations["listApiKeys"]> = async (context) => {
-  const { services, identity, query, header } = context;
-  const where = { tenantId: identity.tenant };
+  const { services, identity, query } = context;
   const order = query.order_by ?? "desc";
   // An unknown sort field selects the default order (rules section 6).
   const sort = {
@@ -129,15 +128,10 @@ export const listApiKeys: Handler<PublicOperations["listApiKeys"]> = async (cont
   } as const;
   const by =
     query.sort_by && Object.hasOwn(sort, query.sort_by) ? (query.sort_by as keyof typeof sort) : "expires_in";
-  const [total, rows] = await Promise.all([
-    services.db.apiKey.count({ where }),
-    services.db.apiKey.findMany({
-      where,
-      orderBy: [sort[by], { name: order }],
-      ...pageOf(query),
-    }),
-  ]);
-  header("X-Total-Count", total);
+  const rows = await readPage(context, services.db.apiKey, {
+    where: { tenantId: identity.tenant },
+    orderBy: [sort[by], { name: order }],
+  });
   return rows.map(presentApiKey);
 };
 

@@ -116,8 +116,10 @@ export const connectorList: Handler<PublicOperations["connectorList"]> = async (
   const { services, identity, query } = context;
   const { enable } = query;
   const where = { tenantId: identity.tenant, ...(enable !== undefined && { enable: enable === "true" }) };
-  const orderBy = [{ createdAt: "desc" }, { uid: "desc" }] as const;
-  const rows = await readPage(context, services.db.connector, { where, orderBy: [...orderBy] });
+  const rows = await readPage(context, services.db.connector, {
+    where,
+    orderBy: [{ createdAt: "desc" }, { uid: "desc" }],
+  });
   return rows.map(presentConnector);
 };
 

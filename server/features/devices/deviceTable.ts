@@ -3,15 +3,15 @@ import { column, type IndexLookup, largeText, listOf, type Table } from "../../l
 import type { Services } from "../../services.ts";
 import { nameIndexLookup } from "./nameIndexLookup.ts";
 import { onlineSince } from "./online.ts";
+import { presentDevice } from "./presentDevice.ts";
 
 const text = (name: string) => column("text", "Device", name);
-const date = (name: string) => column("date", "Device", name);
 
 const name = text("name");
 const tags = listOf(sql`"DeviceTag"`, sql`"DeviceTag"."deviceUid" = "Device"."uid"`, sql`"DeviceTag"."tag"`);
 
 const stored: Table["fields"] = {
-  uid: text("uid"),
+  ...presentDevice.listed("Device"),
   "identity.mac": text("mac"),
   "info.id": text("infoId"),
   "info.pretty_name": text("infoPrettyName"),
@@ -19,22 +19,14 @@ const stored: Table["fields"] = {
   "info.arch": text("infoArch"),
   "info.platform": text("infoPlatform"),
   public_key: largeText("Device", "publicKey"),
-  tenant_id: text("tenantId"),
-  last_seen: date("lastSeen"),
   namespace: {
     type: "text",
     cost: "query",
     value: sql`(SELECT "Namespace"."name" FROM "Namespace" WHERE "Namespace"."tenantId" = "Device"."tenantId")`,
   },
-  status: text("status"),
-  status_update_at: date("statusUpdatedAt"),
-  status_updated_at: date("statusUpdatedAt"),
-  created_at: date("createdAt"),
-  remote_addr: text("remoteAddr"),
+  status_update_at: column("date", "Device", "statusUpdatedAt"),
   "position.latitude": column("number", "Device", "latitude"),
   "position.longitude": column("number", "Device", "longitude"),
-  public_url: column("boolean", "Device", "publicUrl"),
-  transport: column("number", "Device", "transport"),
 };
 
 /** Returns an index lookup that finds the devices of a namespace with a tag. */

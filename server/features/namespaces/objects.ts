@@ -29,7 +29,8 @@ const DEFAULTS: Readonly<Record<string, unknown>> = {
 
 const { settings } = namespace.shape;
 
-const presentSettings = presenter<Namespace, typeof settings>(settings, {});
+/** Converts all settings of a namespace, including settings with their defaults. */
+export const presentSettings = presenter<Namespace, typeof settings>(settings, {});
 
 /**
  * Returns the settings of a namespace in wire format. A setting that servers of version 0.19 do not have is present

@@ -115,22 +115,15 @@ export const presentPublicKey = presenter<FoundKey, typeof publicKey, [formerOwn
   },
 );
 
-const text = (name: string) => column("text", "PublicKey", name);
-
 /** The database table of public keys, and the fields by which clients can filter and sort the list of public keys. */
 export const publicKeyTable: Table = {
   from: sql`"PublicKey"`,
   id: sql`"PublicKey"."fingerprint"`,
   fields: {
+    ...presentPublicKey.listed("PublicKey"),
     data: largeText("PublicKey", "data"),
-    fingerprint: text("fingerprint"),
-    created_at: column("date", "PublicKey", "createdAt"),
-    tenant_id: text("tenantId"),
-    name: text("name"),
-    username: text("username"),
-    expires_at: column("date", "PublicKey", "expiresAt"),
-    owner: text("ownerId"),
-    "filter.hostname": text("hostname"),
+    owner: column("text", "PublicKey", "ownerId"),
+    "filter.hostname": column("text", "PublicKey", "hostname"),
     "filter.tags": listOf(sql`"PublicKeyTag"`, publicKeyRows.owner, sql`"PublicKeyTag"."tag"`),
   },
 };

@@ -10,7 +10,7 @@ import { leaveToCommit, type SqlClient, sql } from "../../db/sql/sql.ts";
 import { NotFoundError } from "../../errors.ts";
 import type { Handler, ObjectWrite } from "../../http/handler.ts";
 import type { RequestFacts } from "../../http/listener/requestFacts.ts";
-import { pageOf } from "../../lists/page.ts";
+import { readPage } from "../../lists/page.ts";
 import type { Services, SqlServices } from "../../services.ts";
 import { presenter, wireDate } from "../fields.ts";
 import { requireQuota } from "../requireQuota.ts";
@@ -24,9 +24,6 @@ const NEVER = new Date("9999-12-31T23:59:59.999Z");
 /** Returns the expiry of a tunnel with this lifetime in seconds. A lifetime of -1 is permanent. */
 export const tunnelExpiry = (createdAt: Date, ttl: number): Date =>
   ttl === -1 ? NEVER : new Date(createdAt.getTime() + ttl * SECOND);
-
-/** Returns a filter for the tunnels that have not expired. */
-export const living = (services: Services) => ({ expiresAt: { gt: services.now() } });
 
 /** Deletes the expired tunnels. */
 export async function removeExpiredTunnels(services: Services): Promise<void> {
@@ -83,18 +80,12 @@ async function checkDevice(db: SqlClient, key: DeviceKey): Promise<void> {
 }
 
 export const listTunnels: Handler<PublicOperations["listTunnels"]> = async (context) => {
-  const { services, identity, params, query, request, header } = context;
+  const { services, identity, params, request } = context;
   await checkDevice(services.db, { tenantId: identity.tenant, uid: params.uid });
-  const where = { deviceUid: params.uid, tenantId: identity.tenant, ...living(services) };
-  const [total, rows] = await Promise.all([
-    services.db.tunnel.count({ where }),
-    services.db.tunnel.findMany({
-      where,
-      orderBy: [{ createdAt: "desc" }, { address: "desc" }],
-      ...pageOf(query),
-    }),
-  ]);
-  header("X-Total-Count", total);
+  const rows = await readPage(context, services.db.tunnel, {
+    where: { deviceUid: params.uid, tenantId: identity.tenant, expiresAt: { gt: services.now() } },
+    orderBy: [{ createdAt: "desc" }, { address: "desc" }],
+  });
   return rows.map((row) => presentTunnel(row, services, request));
 };
 
