@@ -7,8 +7,9 @@ const WIDTH = 100;
 
 /** Returns the pages of the three commands, by file name: the help of each command with its examples. */
 export async function commandPages(note: string): Promise<Record<string, string>> {
-  const gatehouse = await newProgram([], process, () => async () => {});
-  const programs = [gatehouse, newServer(process), newAgent()];
+  // The library with the types of flags exports the same class with another type.
+  const gatehouse: unknown = await newProgram([], process, () => async () => {});
+  const programs = [gatehouse as Command, newServer(process), newAgent()];
   return Object.fromEntries(
     programs.map((program) => [`reference/${program.name()}.md`, commandPage(note, program)]),
   );

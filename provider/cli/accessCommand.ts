@@ -1,7 +1,7 @@
 import { extname } from "node:path";
-import { type Command, Option } from "commander";
+import { type Command, Option } from "@commander-js/extra-typings";
 import type { AccessEvidence } from "../access/evidence.ts";
-import type { AccessFlags, AccessInquiry } from "../access/inquiry.ts";
+import type { AccessInquiry } from "../access/inquiry.ts";
 import { EngineError, fileError, openStack, writeDurably } from "../engine/index.ts";
 import type { OwnResource } from "../namespace/coverage.ts";
 import type { NamespaceState } from "../namespace/namespaceState.ts";
@@ -10,77 +10,71 @@ import { printable } from "../words.ts";
 import { type ActionOf, BLOCKED, type CommandOutput, type Io } from "./commandOutput.ts";
 import {
   addConfigurationFlags,
-  addTerraformFlag,
   allowIncompleteOption,
-  type ConfigurationFlags,
   collect,
   configurationOf,
+  type FlagsOf,
   FOLDER,
-  type TerraformFlags,
+  terraformOption,
 } from "./flags.ts";
 import { addHelp } from "./help.ts";
 import { namespaceTexts, resourcesOutside } from "./otherNamespaces.ts";
 import { planOrConfiguration } from "./planFiles.ts";
 import { configuredResources, resourcesOf, withConnection } from "./service.ts";
 
-interface Flags extends AccessFlags, ConfigurationFlags, TerraformFlags {
-  readonly folder: string;
-  readonly allowIncomplete: boolean;
-  readonly json?: boolean;
-  readonly csv?: boolean;
-  readonly report?: string;
-}
+type Flags = FlagsOf<typeof accessCommand>;
 
 const NOTES = `
 Exit codes: 0 = OK, even if there is no access; 1 = error; ${BLOCKED} = a part could not be
 checked, the access is not known, or with --explain: the login is refused`;
 
+const accessCommand = (program: Command) =>
+  addConfigurationFlags(
+    program
+      .command("access")
+      .option(
+        "--device <name|tag>",
+        "Select devices by name (* matches any text, ? one character), uid or tag. Use the prefix name:, uid: or tag: to match only one kind; repeatable",
+        collect,
+      )
+      .option(
+        "--key <key>",
+        "Select keys by fingerprint, the beginning of a fingerprint, or name (* matches any text, ? one character); repeatable",
+        collect,
+      )
+      .option(
+        "--user <user>",
+        "Select users and service accounts by e-mail address, name or id (* matches any text, ? one character), in a namespace that decides by access policies; repeatable",
+        collect,
+      )
+      .option(
+        "--person <e-mail>",
+        "Select the public keys that belong to this member, or the member in a namespace that decides by access policies",
+      )
+      .option(
+        "--at <time>",
+        "Show the access at this time, such as 2026-12-01T18:00Z. The time needs an offset from UTC, or Z (default: now)",
+      )
+      .option("--login <name>", "Select access with this login name; repeatable", collect)
+      .option("--from <address>", "Select access from this source IP address; repeatable", collect)
+      .option(
+        "--explain",
+        "Explain why one login to one device with one key, or by one user, is allowed or refused",
+      )
+      .addOption(new Option("--json", "Print the complete result as JSON").conflicts("csv"))
+      .addOption(allowIncompleteOption())
+      .option("--csv", "Print a CSV line for each key or user, login, group of addresses and device")
+      .addOption(
+        new Option(
+          "--report <file>",
+          "Write dated evidence for an access review to this file, in the format of its extension: .md, .csv or .json",
+        ).conflicts(["explain", "json", "csv", "terraform"]),
+      )
+      .addOption(terraformOption("Show the access after this plan of Terraform or OpenTofu")),
+  ).option("--folder <folder>", `${FOLDER}, for --stack`, ".");
+
 export function addAccessCommand(program: Command, action: ActionOf): void {
-  const command = program
-    .command("access")
-    .option(
-      "--device <name|tag>",
-      "Select devices by name (* matches any text, ? one character), uid or tag. Use the prefix name:, uid: or tag: to match only one kind; repeatable",
-      collect,
-    )
-    .option(
-      "--key <key>",
-      "Select keys by fingerprint, the beginning of a fingerprint, or name (* matches any text, ? one character); repeatable",
-      collect,
-    )
-    .option(
-      "--user <user>",
-      "Select users and service accounts by e-mail address, name or id (* matches any text, ? one character), in a namespace that decides by access policies; repeatable",
-      collect,
-    )
-    .option(
-      "--person <e-mail>",
-      "Select the public keys that belong to this member, or the member in a namespace that decides by access policies",
-    )
-    .option(
-      "--at <time>",
-      "Show the access at this time, such as 2026-12-01T18:00Z. The time needs an offset from UTC, or Z (default: now)",
-    )
-    .option("--login <name>", "Select access with this login name; repeatable", collect)
-    .option("--from <address>", "Select access from this source IP address; repeatable", collect)
-    .option(
-      "--explain",
-      "Explain why one login to one device with one key, or by one user, is allowed or refused",
-    )
-    .addOption(new Option("--json", "Print the complete result as JSON").conflicts("csv"))
-    .addOption(allowIncompleteOption())
-    .option("--csv", "Print a CSV line for each key or user, login, group of addresses and device");
-  command.addOption(
-    new Option(
-      "--report <file>",
-      "Write dated evidence for an access review to this file, in the format of its extension: .md, .csv or .json",
-    ).conflicts(["explain", "json", "csv", "terraform"]),
-  );
-  addTerraformFlag(command, "Show the access after this plan of Terraform or OpenTofu");
-  addConfigurationFlags(command)
-    .option("--folder <folder>", `${FOLDER}, for --stack`, ".")
-    .action(action(access));
-  addHelp(command, {
+  addHelp(accessCommand(program).action(action(access)), {
     group: "Review access:",
     summary: "Show who can reach which devices, by which key and rule or access policy.",
     notes: NOTES,

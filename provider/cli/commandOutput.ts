@@ -1,7 +1,7 @@
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
+import type { CommandUnknownOpts } from "@commander-js/extra-typings";
 import { GatehouseError, printedError } from "@gatehouse-access/sdk/errors";
-import type { Command } from "commander";
 import { EngineError, type Result, RunError, withoutValues } from "../engine/index.ts";
 import { OutdatedPlanError } from "../plan/saved/planDifferences.ts";
 import type { TestedNamespace } from "../review/testedNamespace.ts";
@@ -39,7 +39,7 @@ export interface CommandOutput<R extends object = object> {
 /** Converts a command to the function that commander calls with its arguments and flags. */
 export type ActionOf = <Words extends unknown[]>(
   command: (io: Io, ...words: Words) => Promise<CommandOutput>,
-) => (this: Command, ...words: Words) => Promise<void>;
+) => (this: Pick<CommandUnknownOpts, "opts">, ...words: Words) => Promise<void>;
 
 /** The output of a run. An object that another stack has declared, and that stayed on the service, is a finding. */
 export const runOutput = (io: Io, result: Result): CommandOutput => ({

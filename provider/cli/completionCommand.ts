@@ -1,4 +1,4 @@
-import { Argument, type Command, type Option } from "commander";
+import { Argument, type Command, type CommandUnknownOpts, type Option } from "@commander-js/extra-typings";
 import type { ActionOf } from "./commandOutput.ts";
 import { addHelp } from "./help.ts";
 
@@ -62,7 +62,7 @@ function completionScript(shell: Shell, program: Command): string {
   return shell === "bash" ? bash : `autoload -U +X bashcompinit && bashcompinit\n${bash}`;
 }
 
-function completed(command: Command, path: string): Completed[] {
+function completed(command: CommandUnknownOpts, path: string): Completed[] {
   const help = command.createHelp();
   const children = help.visibleCommands(command);
   const own: Completed = {

@@ -1,36 +1,34 @@
-import type { Command } from "commander";
+import type { Command } from "@commander-js/extra-typings";
 import { EngineError } from "../engine/index.ts";
 import type { NamespaceCoverage, OwnResource, UnmanagedObject } from "../namespace/coverage.ts";
 import { printable } from "../words.ts";
 import { type ActionOf, BLOCKED, type CommandOutput, type Io } from "./commandOutput.ts";
-import { addStackFlags, JSON_RESULT, type StackFlags } from "./flags.ts";
+import { addStackFlags, type FlagsOf, JSON_RESULT, withStackOption } from "./flags.ts";
 import { addHelp } from "./help.ts";
 import { colors } from "./render.ts";
 import {
-  addWithStackFlag,
   openOnService,
   otherResources,
   readerOptions,
   requireService,
   resourcesOf,
-  type WithStackFlags,
   withReleaseNote,
 } from "./service.ts";
 
-interface Flags extends StackFlags, WithStackFlags {
-  readonly failOnUnmanaged: boolean;
-}
+type Flags = FlagsOf<typeof coverageCommand>;
 
-export function addCoverageCommand(program: Command, action: ActionOf): void {
-  const command = addWithStackFlag(addStackFlags(program.command("coverage")))
+const coverageCommand = (program: Command) =>
+  addStackFlags(program.command("coverage"))
+    .addOption(withStackOption())
     .option(
       "--fail-on-unmanaged",
       "Exit with code 2 if an unmanaged object has no exception in access.ignore, or if a list could not be read",
       false,
     )
-    .option("--json", JSON_RESULT, false)
-    .action(action(coverage));
-  addHelp(command, {
+    .option("--json", JSON_RESULT, false);
+
+export function addCoverageCommand(program: Command, action: ActionOf): void {
+  addHelp(coverageCommand(program).action(action(coverage)), {
     group: "Review access:",
     summary: "Show how much of the live namespace is managed, and list unmanaged objects.",
     examples: [

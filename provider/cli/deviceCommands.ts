@@ -1,18 +1,12 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { type Command, Option } from "commander";
+import { type Command, Option } from "@commander-js/extra-typings";
 import { DeclinedError, EngineError } from "../engine/index.ts";
 import type { Connection } from "../service/connection.ts";
 import type { Device } from "../service/listings.ts";
 import type { DeviceLookup } from "../service/lookups.ts";
 import { byText, counted, firstOf, printable, printableLines, tableLines } from "../words.ts";
 import type { ActionOf, CommandOutput, Io } from "./commandOutput.ts";
-import {
-  addConfigurationFlags,
-  type ConfigurationFlags,
-  configurationOf,
-  FOLDER,
-  JSON_RESULT,
-} from "./flags.ts";
+import { addConfigurationFlags, configurationOf, type FlagsOf, FOLDER, JSON_RESULT } from "./flags.ts";
 import { addHelp } from "./help.ts";
 import { ask, canPrompt } from "./prompt.ts";
 import { withConnection } from "./service.ts";
@@ -20,17 +14,7 @@ import { parseGateway } from "./sshConfigCommand.ts";
 
 const STATUSES = ["pending", "accepted", "rejected"] as const;
 
-interface Flags extends ConfigurationFlags {
-  readonly folder: string;
-}
-
-interface ListFlags extends Flags {
-  readonly status?: (typeof STATUSES)[number];
-}
-
-interface AcceptFlags extends Flags {
-  readonly yes: boolean;
-}
+type Flags = FlagsOf<typeof subcommand<"list">>;
 
 /** A device, as `gatehouse device list --json` prints it. */
 interface ListedDevice extends Pick<Device, "uid" | "name" | "status" | "online" | "tags"> {
@@ -56,9 +40,7 @@ export function addDeviceCommands(program: Command, action: ActionOf): void {
     examples: ["gatehouse device enroll", "gatehouse device list --status pending"],
     page: PAGE,
   });
-  const subcommand = (usage: string) =>
-    addConfigurationFlags(devices.command(usage)).option("--folder <folder>", `${FOLDER}, for --stack`, ".");
-  addHelp(subcommand("enroll").action(action(enroll)), {
+  addHelp(subcommand(devices, "enroll").action(action(enroll)), {
     summary: "Print the command that connects a device, wait for the device, and accept it.",
     notes: `
 The command waits until a device enrolls in the namespace, shows the device, and
@@ -69,12 +51,7 @@ The command does not show devices that were pending before its start. Use
     examples: ["gatehouse device enroll"],
     page: PAGE,
   });
-  const confirmed = subcommand("accept <device>").option(
-    "-y, --yes",
-    "Skip the confirmation; required without a terminal",
-    false,
-  );
-  addHelp(confirmed.action(action(accept)), {
+  addHelp(acceptCommand(devices).action(action(accept)), {
     summary: "Accept a pending or rejected device, so that logins are possible.",
     description: "<device> is the name or the uid of a device.",
     notes: `
@@ -83,18 +60,27 @@ the uid of such a device.`,
     examples: ["gatehouse device accept web-01", "gatehouse device accept <uid> --yes"],
     page: PAGE,
   });
-  addHelp(
-    subcommand("list")
-      .addOption(new Option("--status <status>", "List only devices with this status").choices(STATUSES))
-      .option("--json", JSON_RESULT)
-      .action(action(list)),
-    {
-      summary: "List the devices of the namespace.",
-      examples: ["gatehouse device list", "gatehouse device list --status pending --json"],
-      page: PAGE,
-    },
-  );
+  addHelp(listCommand(devices).action(action(list)), {
+    summary: "List the devices of the namespace.",
+    examples: ["gatehouse device list", "gatehouse device list --status pending --json"],
+    page: PAGE,
+  });
 }
+
+const subcommand = <Usage extends string>(devices: Command, usage: Usage) =>
+  addConfigurationFlags(devices.command(usage)).option("--folder <folder>", `${FOLDER}, for --stack`, ".");
+
+const acceptCommand = (devices: Command) =>
+  subcommand(devices, "accept <device>").option(
+    "-y, --yes",
+    "Skip the confirmation; required without a terminal",
+    false,
+  );
+
+const listCommand = (devices: Command) =>
+  subcommand(devices, "list")
+    .addOption(new Option("--status <status>", "List only devices with this status").choices(STATUSES))
+    .option("--json", JSON_RESULT);
 
 const connected = async <T>(io: Io, flags: Flags, work: (connection: Connection) => Promise<T>): Promise<T> =>
   withConnection(io, await configurationOf(io, flags.folder, flags), work);
@@ -143,7 +129,7 @@ async function replacedDevice(connection: Connection, device: Device): Promise<D
   return replacedBy(connection, device);
 }
 
-async function accept(io: Io, name: string, flags: AcceptFlags): Promise<CommandOutput> {
+async function accept(io: Io, name: string, flags: FlagsOf<typeof acceptCommand>): Promise<CommandOutput> {
   return connected(io, flags, async (connection) => {
     const device = await selected(connection, name);
     if (device.status === "accepted") {
@@ -168,7 +154,7 @@ async function accept(io: Io, name: string, flags: AcceptFlags): Promise<Command
   });
 }
 
-async function list(io: Io, flags: ListFlags): Promise<CommandOutput> {
+async function list(io: Io, flags: FlagsOf<typeof listCommand>): Promise<CommandOutput> {
   return connected(io, flags, async (connection) => {
     const devices = await devicesIn(connection, flags.status === undefined ? {} : { status: flags.status });
     const listed = devices.map(

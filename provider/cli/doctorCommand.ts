@@ -1,5 +1,5 @@
+import type { Command } from "@commander-js/extra-typings";
 import { errorText } from "@gatehouse-access/sdk/errors";
-import type { Command } from "commander";
 import { printable, tableLines } from "../words.ts";
 import { type ActionOf, BLOCKED, type CommandOutput, type Io } from "./commandOutput.ts";
 import type { Check, CheckState, Diagnosis } from "./doctorReport.ts";

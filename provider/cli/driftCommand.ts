@@ -1,6 +1,6 @@
-import { type Command, Option } from "commander";
+import { type Command, Option } from "@commander-js/extra-typings";
 import type { NotedRun, NoticeKept } from "../drift/driftNotice.ts";
-import { type DriftReport, isDrift, type UnmanagedMode } from "../drift/driftReport.ts";
+import { type DriftReport, isDrift } from "../drift/driftReport.ts";
 import type { DriftSearch, FoundDrift } from "../drift/findDrift.ts";
 import { EngineError, type Plan, readProject, typeName, withoutValues } from "../engine/index.ts";
 import type { OwnResource } from "../namespace/coverage.ts";
@@ -11,45 +11,29 @@ import { type ActionOf, BLOCKED, type CommandOutput, type Io, type Output } from
 import {
   addStackFlags,
   addTargetFlags,
-  addTerraformFlag,
   allowIncompleteOption,
   collect,
-  type TargetFlags,
-  type TerraformFlags,
+  type FlagsOf,
+  noTestsOption,
   targetsOf,
+  terraformOption,
+  withStackOption,
   YES,
 } from "./flags.ts";
 import { addHelp } from "./help.ts";
 import { readTerraform } from "./planFiles.ts";
-import { addNoTestsFlag, hasPolicyTests, runPolicyTests, TESTING } from "./policyTests.ts";
+import { hasPolicyTests, runPolicyTests, TESTING } from "./policyTests.ts";
 import { colors, writeAccessMap } from "./render.ts";
-import {
-  addWithStackFlag,
-  otherResources,
-  resourcesOf,
-  type WithStackFlags,
-  withConnection,
-  withReleaseNote,
-} from "./service.ts";
-import { type RunFlags, type Running, withStack } from "./withStack.ts";
+import { otherResources, resourcesOf, withConnection, withReleaseNote } from "./service.ts";
+import { type Running, withStack } from "./withStack.ts";
 import { writeOutput } from "./writeOutput.ts";
 
 const NOTICE_FORMS = ["json", "slack"] as const;
 
-interface Flags extends TargetFlags, RunFlags, WithStackFlags, TerraformFlags {
-  readonly unmanaged: UnmanagedMode;
-  readonly repair?: boolean;
-  readonly adoptFrom: readonly string[];
-  readonly deleteForgotten?: boolean;
-  readonly markdown?: string;
-  readonly junit?: string;
-  readonly html?: string;
-  readonly notify?: (typeof NOTICE_FORMS)[number];
-  readonly notifyState?: string;
-}
+type Flags = FlagsOf<typeof driftCommand>;
 
-export function addDriftCommand(program: Command, action: ActionOf): void {
-  const command = addStackFlags(addTargetFlags(program.command("drift")))
+const driftCommand = (program: Command) =>
+  addStackFlags(addTargetFlags(program.command("drift")))
     .addOption(
       new Option(
         "--unmanaged <mode>",
@@ -86,13 +70,18 @@ export function addDriftCommand(program: Command, action: ActionOf): void {
     .option(
       "--notify-state <file>",
       "File that stores the fingerprint of the last notified findings (default: access.notified.<stack>.json in the project directory)",
-    );
-  addTerraformFlag(
-    command,
-    "Report the drift in this plan of Terraform or OpenTofu instead of the drift of a stack",
-    ["stack", "engine", "target", "exclude", "repair", "adoptFrom", "deleteForgotten", "offline"],
-  );
-  addHelp(addNoTestsFlag(addWithStackFlag(command)).action(action(drift)), {
+    )
+    .addOption(
+      terraformOption(
+        "Report the drift in this plan of Terraform or OpenTofu instead of the drift of a stack",
+        ["stack", "engine", "target", "exclude", "repair", "adoptFrom", "deleteForgotten", "offline"],
+      ),
+    )
+    .addOption(withStackOption())
+    .addOption(noTestsOption());
+
+export function addDriftCommand(program: Command, action: ActionOf): void {
+  addHelp(driftCommand(program).action(action(drift)), {
     group: "Operate a fleet:",
     summary: "Find changes made outside the program, and unmanaged objects.",
     description:

@@ -1,4 +1,4 @@
-import type { Command } from "commander";
+import type { Command } from "@commander-js/extra-typings";
 import type { ExpireReport, ExpireSearch, FoundExpired } from "../drift/expire.ts";
 import type { Stack } from "../engine/index.ts";
 import type { Connection } from "../service/connection.ts";
@@ -6,32 +6,26 @@ import { counted, printable } from "../words.ts";
 import { type ActionOf, BLOCKED, type CommandOutput, type Io } from "./commandOutput.ts";
 import {
   addStackFlags,
-  addTerraformFlag,
   allowIncompleteOption,
+  type FlagsOf,
   JSON_RESULT,
-  type StackFlags,
-  type TerraformFlags,
+  terraformOption,
+  withStackOption,
 } from "./flags.ts";
 import { addHelp } from "./help.ts";
 import { readTerraform } from "./planFiles.ts";
 import { ask, canPrompt } from "./prompt.ts";
 import { colors } from "./render.ts";
 import {
-  addWithStackFlag,
   otherResources,
   requireResources,
   requireService,
-  type WithStackFlags,
   withConnection,
   withReleaseNote,
 } from "./service.ts";
 import { withStack } from "./withStack.ts";
 
-interface Flags extends StackFlags, WithStackFlags, TerraformFlags {
-  readonly yes: boolean;
-  readonly json: boolean;
-  readonly allowIncomplete: boolean;
-}
+type Flags = FlagsOf<typeof expireCommand>;
 
 const NOTES = `
 The command removes only objects that are as the state declares them. It does
@@ -40,16 +34,16 @@ not change the state: the next refresh or up marks the resources as removed.
 Exit codes: 0 = no expired object gives access; 1 = error; ${BLOCKED} = expired objects
 remain, or a part could not be checked`;
 
-export function addExpireCommand(program: Command, action: ActionOf): void {
-  const command = addWithStackFlag(addStackFlags(program.command("expire")))
+const expireCommand = (program: Command) =>
+  addStackFlags(program.command("expire"))
+    .addOption(withStackOption())
     .option("-y, --yes", "Remove the objects without a confirmation", false)
     .addOption(allowIncompleteOption())
-    .option("--json", JSON_RESULT, false);
-  addTerraformFlag(command, "Use the resources in this plan of Terraform or OpenTofu instead of a stack", [
-    "stack",
-    "engine",
-  ]);
-  addHelp(command.action(action(expire)), {
+    .option("--json", JSON_RESULT, false)
+    .addOption(terraformOption("Use the resources in this plan of Terraform or OpenTofu instead of a stack"));
+
+export function addExpireCommand(program: Command, action: ActionOf): void {
+  addHelp(expireCommand(program).action(action(expire)), {
     group: "Operate a fleet:",
     summary: "Remove expired keys, rules and members from servers that do not end access themselves.",
     notes: NOTES,

@@ -1,36 +1,30 @@
-import { type Command, Option } from "commander";
-import {
-  ENGINES,
-  EngineError,
-  type EngineName,
-  openStack,
-  type StackOptions,
-  type TargetOptions,
-} from "../engine/index.ts";
+import { type Command, Option, type OptionValues } from "@commander-js/extra-typings";
+import { ENGINES, EngineError, openStack, type StackOptions, type TargetOptions } from "../engine/index.ts";
 import type { Io } from "./commandOutput.ts";
 
+type NoFlags = Record<never, never>;
+
+/** The flags that a function declares, by name: `FlagsOf<typeof reviewCommand>`. */
+export type FlagsOf<F extends (...words: never[]) => object> =
+  ReturnType<F> extends Command<infer _Words, infer Flags, infer _Global> ? Flags : never;
+
 /** The flags that select a stack for commands that only read the configuration of the stack. */
-export interface ConfigurationFlags {
-  readonly stack?: string;
-  readonly engine?: EngineName;
-}
+export type ConfigurationFlags = FlagsOf<typeof addConfigurationFlags<[], NoFlags>>;
 
-/** The flag of commands that preview a program. */
-export interface ExpiryFlags {
-  readonly requireEnforcedExpiry?: boolean;
-}
-
-export const requireEnforcedExpiryOption = (): Option =>
+export const requireEnforcedExpiryOption = () =>
   new Option(
     "--require-enforced-expiry",
     "Fail if the server does not enforce expiresAt and owner (default: GATEHOUSE_REQUIRE_ENFORCED_EXPIRY)",
   );
 
-/** Returns the streams and the environment of a command with its flag {@link ExpiryFlags}. */
-export const withExpiryFlag = (io: Io, { requireEnforcedExpiry }: ExpiryFlags): Io =>
+/** Returns the streams and the environment of a command with its flag {@link requireEnforcedExpiryOption}. */
+export const withExpiryFlag = (
+  io: Io,
+  { requireEnforcedExpiry }: { readonly requireEnforcedExpiry?: boolean },
+): Io =>
   requireEnforcedExpiry ? { ...io, env: { ...io.env, GATEHOUSE_REQUIRE_ENFORCED_EXPIRY: "true" } } : io;
 
-export const deleteClaimedOption = (): Option =>
+export const deleteClaimedOption = () =>
   new Option(
     "--delete-claimed",
     "Also delete objects that another stack has declared last (default: GATEHOUSE_DELETE_CLAIMED)",
@@ -41,40 +35,43 @@ export const withClaimedFlag = (io: Io, { deleteClaimed }: { readonly deleteClai
   deleteClaimed ? { ...io, env: { ...io.env, GATEHOUSE_DELETE_CLAIMED: "true" } } : io;
 
 /** The flags of every command that works on a stack. */
-export interface StackFlags extends ConfigurationFlags {
-  readonly parallel: number;
-}
+export type StackFlags = FlagsOf<typeof addRunFlags<[], NoFlags>>;
 
 export const FOLDER = "Project directory: the folder with Pulumi.yaml";
 
-export const addStackFlags = (command: Command): Command =>
-  addRunFlags(command.argument("[folder]", FOLDER, "."));
+export const addStackFlags = <Words extends unknown[], Flags extends OptionValues>(
+  command: Command<Words, Flags>,
+) => addRunFlags(command.argument("[folder]", FOLDER, "."));
 
 /** Adds the flags that select a stack, without the argument for its folder. */
-export function addRunFlags(command: Command): Command {
+export function addRunFlags<Words extends unknown[], Flags extends OptionValues>(
+  command: Command<Words, Flags>,
+) {
   return command
     .option("-s, --stack <name>", "Stack name (default: PULUMI_STACK, or the only stack)")
     .addOption(engineOption("Engine that runs the program (default: GATEHOUSE_ENGINE, or cli)"))
     .option("--parallel <n>", "Maximum number of concurrent operations", positive("--parallel"), 16);
 }
 
-export const createOption = (): Option =>
+export const createOption = () =>
   new Option("--create", "Create the stack if it does not exist").default(false);
 
 export const YES = "Skip the confirmation; required without a terminal and with --json";
 
 export const JSON_RESULT = "Print the result as JSON";
 
-export const allowIncompleteOption = (): Option =>
+export const allowIncompleteOption = () =>
   new Option("--allow-incomplete", "Do not block on parts that could not be checked").default(false);
 
-const engineOption = (about: string): Option => new Option("--engine <engine>", about).choices(ENGINES);
+const engineOption = (about: string) => new Option("--engine <engine>", about).choices(ENGINES);
 
 export const stackOptionsOf = (folder: string, { stack, engine, parallel }: StackFlags): StackOptions => {
   return { folder, stack, engine, parallel };
 };
 
-export function addConfigurationFlags(command: Command): Command {
+export function addConfigurationFlags<Words extends unknown[], Flags extends OptionValues>(
+  command: Command<Words, Flags>,
+) {
   return command
     .option("-s, --stack <name>", "Read missing settings from the configuration of this stack")
     .addOption(
@@ -96,32 +93,26 @@ export async function configurationOf(
   return new Map();
 }
 
-export interface TerraformFlags {
-  readonly terraform?: string;
-}
+/** Returns the flag `--terraform`. @param conflicts names of flags that only apply to Pulumi */
+export const terraformOption = (about: string, conflicts: readonly string[] = ["stack", "engine"]) =>
+  new Option(
+    "--terraform <file>",
+    `${about}: the output of "terraform show -json" or "tofu show -json"; - for the standard input`,
+  ).conflicts([...conflicts]);
 
-/** Adds the flag `--terraform`. @param conflicts names of flags that only apply to Pulumi */
-export function addTerraformFlag(
-  command: Command,
-  about: string,
-  conflicts: readonly string[] = ["stack", "engine"],
-): Command {
-  return command.addOption(
-    new Option(
-      "--terraform <file>",
-      `${about}: the output of "terraform show -json" or "tofu show -json"; - for the standard input`,
-    ).conflicts([...conflicts]),
-  );
-}
+export const withStackOption = () =>
+  new Option(
+    "--with-stack <stack>",
+    "Also treat the objects of this stack as managed. Set <stack> to a stack of the project, or to folder:stack; repeatable",
+  ).argParser(collect);
 
-export interface TargetFlags {
-  readonly target?: string[];
-  readonly targetDependents?: boolean;
-  readonly exclude?: string[];
-  readonly excludeDependents?: boolean;
-}
+export const noTestsOption = () => new Option("--no-tests", "Skip the policy tests (*.policy.ts)");
 
-export function addTargetFlags(command: Command): Command {
+export type TargetFlags = FlagsOf<typeof addTargetFlags<[], NoFlags>>;
+
+export function addTargetFlags<Words extends unknown[], Flags extends OptionValues>(
+  command: Command<Words, Flags>,
+) {
   return command
     .option(
       "-t, --target <urn>",
@@ -137,20 +128,22 @@ export function addTargetFlags(command: Command): Command {
     .option("--exclude-dependents", "Exclude the resources that depend on an excluded resource");
 }
 
-export function addReplaceFlag(command: Command): Command {
-  return command.option(
-    "--replace <urn>",
-    "Replace this resource; * and ** match any text; repeatable",
+export const replaceOption = () =>
+  new Option("--replace <urn>", "Replace this resource; * and ** match any text; repeatable").argParser(
     collect,
   );
-}
 
 export const targetsOf = ({
   target = [],
-  targetDependents = false,
+  targetDependents,
   exclude = [],
-  excludeDependents = false,
-}: TargetFlags): TargetOptions => ({ target, targetDependents, exclude, excludeDependents });
+  excludeDependents,
+}: TargetFlags): TargetOptions => ({
+  target,
+  targetDependents: targetDependents === true,
+  exclude,
+  excludeDependents: excludeDependents === true,
+});
 
 export const collect = (value: string, earlier: readonly string[] = []): string[] => [...earlier, value];
 

@@ -1,5 +1,5 @@
+import type { CommandUnknownOpts } from "@commander-js/extra-typings";
 import { addHelpEnd, type HelpEnd } from "@gatehouse-access/sdk/errors";
-import type { Command } from "commander";
 
 /** Headings of the command groups in the output of `gatehouse help`. */
 type Group = "Apply a program:" | "Review access:" | "Operate a fleet:" | "Set up:";
@@ -13,10 +13,10 @@ interface CommandHelp extends HelpEnd {
 }
 
 /** Adds the help of a command. The help ends with examples and a link to the documentation. */
-export function addHelp(
-  command: Command,
+export function addHelp<C extends CommandUnknownOpts>(
+  command: C,
   { summary, description = "", group, ...end }: CommandHelp,
-): Command {
+): C {
   if (group !== undefined) command.helpGroup(group);
   command.summary(summary).description(`${summary} ${description}`.trim());
   return addHelpEnd(command, end);

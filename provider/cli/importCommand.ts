@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { mkdir } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
-import { type Command, Option } from "commander";
+import { type Command, Option } from "@commander-js/extra-typings";
 import {
   BackendError,
   backendUrlOf,
@@ -13,30 +13,20 @@ import {
   stackFilePath,
   typeName,
 } from "../engine/index.ts";
-import { FORMATS, type Format, type Program, type ProgramFile } from "../import/model.ts";
+import { FORMATS, type Program, type ProgramFile } from "../import/model.ts";
 import type { LiveObject, Undeclarable } from "../namespace/liveObjects.ts";
 import { IMPORTED_KINDS } from "../resources/importedKinds.ts";
 import type { Connection } from "../service/connection.ts";
 import type { Namespace } from "../service/listings.ts";
 import { counted, printable } from "../words.ts";
 import type { ActionOf, CommandOutput, Io } from "./commandOutput.ts";
+import type { FlagsOf } from "./flags.ts";
 import { addHelp } from "./help.ts";
 import { colors, progressLine, resultText } from "./render.ts";
 import { withConnection } from "./service.ts";
 import { writeOutput } from "./writeOutput.ts";
 
-interface Flags {
-  readonly tenant?: string;
-  readonly out: string;
-  readonly format: Format;
-  readonly plugin: boolean;
-  readonly only?: readonly (typeof IMPORTED_KINDS)[number][];
-  readonly project?: string;
-  readonly stack?: string;
-  readonly state?: "stack" | "file" | "none";
-  readonly adopt: boolean;
-  readonly toIdentityMode: boolean;
-}
+type Flags = FlagsOf<typeof importCommand>;
 
 const NOTES = `
 The command changes nothing on the service and reads no secrets: the program
@@ -53,8 +43,8 @@ gets more access. The command lists the access that no access policy can express
 
 Exit codes: 0 = the program is written and its preview is empty; 1 = error`;
 
-export function addImportCommand(program: Command, action: ActionOf): void {
-  const command = program
+const importCommand = (program: Command) =>
+  program
     .command("import")
     .option(
       "--tenant <name>",
@@ -97,9 +87,10 @@ export function addImportCommand(program: Command, action: ActionOf): void {
       )
         .default(false)
         .conflicts(["adopt", "only"]),
-    )
-    .action(action(importing));
-  addHelp(command, {
+    );
+
+export function addImportCommand(program: Command, action: ActionOf): void {
+  addHelp(importCommand(program).action(action(importing)), {
     group: "Set up:",
     summary: "Write a program and its state for an existing namespace.",
     notes: NOTES,
@@ -112,14 +103,10 @@ export function addImportCommand(program: Command, action: ActionOf): void {
   });
 }
 
-interface ImportFlags extends Flags {
-  readonly project: string;
-  readonly stack: string;
-  readonly tenant: string;
-}
+type ImportFlags = Flags & Required<Pick<Flags, "project" | "stack" | "tenant">>;
 
 async function importing(io: Io, flags: Flags): Promise<CommandOutput> {
-  const { out, format, adopt } = flags;
+  const { out, format, adopt = false } = flags;
   if (format === "terraform") rejectPulumiFlags(flags);
   const plugin = flags.plugin || format === "yaml";
   const named = flags.stack === undefined ? undefined : parseStackName(flags.stack);

@@ -1,8 +1,9 @@
+import { type Command, Option } from "@commander-js/extra-typings";
 import { fileFailure } from "@gatehouse-access/sdk/errors";
-import { type Command, Option } from "commander";
 import { EngineError } from "../engine/index.ts";
-import { CHOICES, type Choice, SOURCE } from "../terraform/source.ts";
+import { CHOICES, SOURCE } from "../terraform/source.ts";
 import type { ActionOf, CommandOutput, Io } from "./commandOutput.ts";
+import type { FlagsOf } from "./flags.ts";
 import { addHelp } from "./help.ts";
 
 const PLUGIN_NOTES = `
@@ -17,10 +18,7 @@ With --mirror, the command prints the settings that select the mirror.
 The provider needs Node.js 22.19 or newer as "node" on the PATH. It does not run on
 Windows.`;
 
-interface Flags {
-  readonly mirror?: string;
-  readonly for?: Choice;
-}
+type Flags = FlagsOf<typeof terraformInstallCommand>;
 
 export function addInstallCommands(program: Command, action: ActionOf): void {
   const pulumi = addHelp(program.command("pulumi"), {
@@ -45,7 +43,19 @@ export function addInstallCommands(program: Command, action: ActionOf): void {
     examples: ["gatehouse terraform install"],
     page: "docs/reference/terraform/index.md",
   });
-  const install = terraform
+  addHelp(terraformInstallCommand(terraform).action(action(installProvider)), {
+    summary: "Install the provider where Terraform or OpenTofu finds it.",
+    notes: PROVIDER_NOTES,
+    examples: [
+      "gatehouse terraform install",
+      "gatehouse terraform install --for opentofu --mirror /srv/mirror",
+    ],
+    page: "docs/reference/terraform/index.md",
+  });
+}
+
+const terraformInstallCommand = (terraform: Command) =>
+  terraform
     .command("install")
     .addOption(
       new Option(
@@ -56,18 +66,7 @@ export function addInstallCommands(program: Command, action: ActionOf): void {
     .option(
       "--mirror <folder>",
       "Install the provider into this filesystem mirror (default: .terraform.d/plugins in the home directory)",
-    )
-    .action(action(installProvider));
-  addHelp(install, {
-    summary: "Install the provider where Terraform or OpenTofu finds it.",
-    notes: PROVIDER_NOTES,
-    examples: [
-      "gatehouse terraform install",
-      "gatehouse terraform install --for opentofu --mirror /srv/mirror",
-    ],
-    page: "docs/reference/terraform/index.md",
-  });
-}
+    );
 
 async function installPlugin({ env }: Io): Promise<CommandOutput> {
   const { installPlugin } = await import("../providers/plugin/installPlugin.ts");

@@ -1,5 +1,5 @@
+import { Command, CommanderError, Help, Option } from "@commander-js/extra-typings";
 import { reportUsage } from "@gatehouse-access/sdk/errors";
-import { Command, CommanderError, Help, Option } from "commander";
 import { EngineError, fileError } from "../engine/index.ts";
 import { packageVersion } from "../packageFile.ts";
 import {

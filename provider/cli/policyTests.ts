@@ -1,5 +1,5 @@
 import { relative, resolve } from "node:path";
-import type { Command } from "commander";
+import type { Command } from "@commander-js/extra-typings";
 import { EngineError, fileError, type Plan } from "../engine/index.ts";
 import type { OwnResource } from "../namespace/coverage.ts";
 import { policyTestFiles } from "../policyTests/policyFiles.ts";
@@ -26,30 +26,28 @@ import {
 import { type ActionOf, BLOCKED, type CommandOutput, type Io } from "./commandOutput.ts";
 import {
   addConfigurationFlags,
-  addTerraformFlag,
   allowIncompleteOption,
-  type ConfigurationFlags,
+  type FlagsOf,
   FOLDER,
   JSON_RESULT,
-  type TerraformFlags,
+  terraformOption,
 } from "./flags.ts";
 import { addHelp } from "./help.ts";
 import { planOrConfiguration } from "./planFiles.ts";
 import { type Colors, colors } from "./render.ts";
 import { configuredResources, withConnection } from "./service.ts";
 
-interface Flags extends ConfigurationFlags, TerraformFlags {
-  readonly allowIncomplete: boolean;
-}
+type Flags = FlagsOf<typeof testCommand>;
 
-export function addTestCommand(program: Command, action: ActionOf): void {
-  const command = addConfigurationFlags(program.command("test"));
-  addTerraformFlag(command, "Test the namespace after this plan of Terraform or OpenTofu")
+const testCommand = (program: Command) =>
+  addConfigurationFlags(program.command("test"))
+    .addOption(terraformOption("Test the namespace after this plan of Terraform or OpenTofu"))
     .argument("[folder]", FOLDER, ".")
     .addOption(allowIncompleteOption())
-    .option("--json", JSON_RESULT)
-    .action(action(test));
-  addHelp(command, {
+    .option("--json", JSON_RESULT);
+
+export function addTestCommand(program: Command, action: ActionOf): void {
+  addHelp(testCommand(program).action(action(test)), {
     group: "Review access:",
     summary: "Run the policy tests (*.policy.ts) on live namespaces.",
     description:
@@ -75,10 +73,6 @@ async function test(io: Io, folder: string, flags: Flags): Promise<CommandOutput
 }
 
 export const TESTING = "Runs the policy tests (*.policy.ts) of the project on the";
-
-export function addNoTestsFlag(command: Command): Command {
-  return command.option("--no-tests", "Skip the policy tests (*.policy.ts)");
-}
 
 /**
  * Returns true if a command must run policy tests.

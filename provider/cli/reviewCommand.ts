@@ -1,60 +1,41 @@
-import { type Command, Option } from "commander";
+import { type Command, Option } from "@commander-js/extra-typings";
 import { EngineError } from "../engine/index.ts";
 import type { PlannedWork } from "../plan/terraform/plannedWork.ts";
-import type { Allowed } from "../review/report/sections.ts";
 import type { ReviewedPlan, ReviewOptions } from "../review/reviewPlan.ts";
 import { type ActionOf, BLOCKED, type CommandOutput, type Io, type Output } from "./commandOutput.ts";
 import {
   addStackFlags,
-  addTerraformFlag,
   allowIncompleteOption,
   collect,
   createOption,
-  type ExpiryFlags,
+  type FlagsOf,
   positive,
   requireEnforcedExpiryOption,
-  type StackFlags,
-  type TerraformFlags,
+  terraformOption,
   withExpiryFlag,
+  withStackOption,
 } from "./flags.ts";
 import { addHelp } from "./help.ts";
 import { readTerraform, requireSameWork, saveReviewed } from "./planFiles.ts";
 import { colors, writeAccessMap } from "./render.ts";
 import type { RevisionPlans } from "./revisionPlans.ts";
-import {
-  addWithStackFlag,
-  openForReview,
-  otherResources,
-  type WithStackFlags,
-  withConnection,
-} from "./service.ts";
+import { openForReview, otherResources, withConnection } from "./service.ts";
 import { writeOutput } from "./writeOutput.ts";
 
-interface Flags extends StackFlags, WithStackFlags, TerraformFlags, ExpiryFlags, Allowed {
-  readonly create: boolean;
-  readonly refresh: boolean;
-  readonly base?: string;
-  readonly head?: string;
-  readonly login: string[];
-  readonly from: string[];
-  readonly protect: string[];
-  readonly expiresWithin?: number;
-  readonly json: boolean;
-  readonly markdown?: string;
-  readonly html?: string;
-  readonly save?: string;
-  readonly sameAs?: string;
-}
+type Flags = FlagsOf<typeof reviewCommand>;
 
-export function addReviewCommand(program: Command, action: ActionOf): void {
-  const command = addWithStackFlag(addStackFlags(program.command("review")));
-  addTerraformFlag(command, "Review this plan of Terraform or OpenTofu instead of a Pulumi program", [
-    "stack",
-    "engine",
-    "create",
-    "base",
-    "head",
-  ])
+const reviewCommand = (program: Command) =>
+  addStackFlags(program.command("review"))
+    .addOption(withStackOption())
+    .addOption(
+      terraformOption("Review this plan of Terraform or OpenTofu instead of a Pulumi program", [
+        "stack",
+        "engine",
+        "create",
+        "base",
+        "head",
+      ]),
+    )
     .addOption(createOption().conflicts(["base", "head"]))
     .option("--no-refresh", "Use the stored state; do not read the live objects first")
     .option(
@@ -102,9 +83,10 @@ export function addReviewCommand(program: Command, action: ActionOf): void {
     .option(
       "--same-as <file>",
       "With --terraform: exit with code 2 unless the plan matches the plan that --save wrote",
-    )
-    .action(action(review));
-  addHelp(command, {
+    );
+
+export function addReviewCommand(program: Command, action: ActionOf): void {
+  addHelp(reviewCommand(program).action(action(review)), {
     group: "Review access:",
     summary: "Show who gains or loses access if the program is applied.",
     description:

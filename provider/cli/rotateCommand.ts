@@ -1,18 +1,16 @@
-import { Argument, type Command } from "commander";
+import { Argument, type Command } from "@commander-js/extra-typings";
 import { EngineError, type Result, type Stack, summarize, urnName } from "../engine/index.ts";
 import type { OwnResource } from "../namespace/coverage.ts";
 import type { Connection } from "../service/connection.ts";
 import { printable } from "../words.ts";
 import { type ActionOf, type CommandOutput, type Io, runOutput } from "./commandOutput.ts";
-import { addRunFlags, FOLDER, JSON_RESULT, YES } from "./flags.ts";
+import { addRunFlags, type FlagsOf, FOLDER, JSON_RESULT, YES } from "./flags.ts";
 import { addHelp } from "./help.ts";
 import { applyProgram } from "./runCommands.ts";
 import { requireResources, requireService } from "./service.ts";
-import { type RunFlags, withStack } from "./withStack.ts";
+import { withStack } from "./withStack.ts";
 
-interface Flags extends RunFlags {
-  readonly folder: string;
-}
+type Flags = FlagsOf<typeof rotateCommand>;
 
 const NOTES = `
 Without <key>, the command changes only the keys that need it: it replaces keys
@@ -26,15 +24,17 @@ The credential must be a user or a workload with the role administrator.
 
 Exit codes: 0 = done, or no key is due; 1 = error`;
 
-export function addRotateCommand(program: Command, action: ActionOf): void {
-  const command = program
-    .command("rotate")
+const rotateCommand = (program: Command) =>
+  addRunFlags(program.command("rotate"))
     .addArgument(
       new Argument("[key...]", "Name of an ApiKey resource, or of its key (default: all keys that are due)"),
     )
-    .option("--folder <folder>", FOLDER, ".");
-  addRunFlags(command).option("-y, --yes", YES).option("--json", JSON_RESULT);
-  addHelp(command.action(action(rotate)), {
+    .option("--folder <folder>", FOLDER, ".")
+    .option("-y, --yes", YES)
+    .option("--json", JSON_RESULT);
+
+export function addRotateCommand(program: Command, action: ActionOf): void {
+  addHelp(rotateCommand(program).action(action(rotate)), {
     group: "Operate a fleet:",
     summary: "Rotate API keys of the program: the keys that are due, or the given keys now.",
     notes: NOTES,

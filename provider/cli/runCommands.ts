@@ -1,4 +1,4 @@
-import { type Command, Option } from "commander";
+import { type Command, Option } from "@commander-js/extra-typings";
 import {
   hasChanges,
   makeUrn,
@@ -12,16 +12,16 @@ import {
 import { printable } from "../words.ts";
 import { type ActionOf, type CommandOutput, type Io, type Output, runOutput } from "./commandOutput.ts";
 import {
-  addReplaceFlag,
   addStackFlags,
   addTargetFlags,
   allowIncompleteOption,
   createOption,
   deleteClaimedOption,
-  type ExpiryFlags,
+  type FlagsOf,
   JSON_RESULT,
+  noTestsOption,
+  replaceOption,
   requireEnforcedExpiryOption,
-  type TargetFlags,
   targetsOf,
   withClaimedFlag,
   withExpiryFlag,
@@ -29,22 +29,15 @@ import {
 } from "./flags.ts";
 import { addHelp } from "./help.ts";
 import { upAsReviewed } from "./planFiles.ts";
-import { addNoTestsFlag, hasPolicyTests, runPolicyTests, TESTING } from "./policyTests.ts";
+import { hasPolicyTests, runPolicyTests, TESTING } from "./policyTests.ts";
 import { resourcesOf, type Service } from "./service.ts";
-import { type RunFlags, type Running, withStack } from "./withStack.ts";
+import { type Running, withStack } from "./withStack.ts";
 
-interface Flags extends TargetFlags, RunFlags, ExpiryFlags {
-  readonly create?: boolean;
-  readonly replace?: string[];
-  readonly plan?: string;
-  readonly skipPreview?: boolean;
-  readonly refresh?: boolean;
-  readonly clearPendingCreates?: boolean;
-  readonly deleteClaimed?: boolean;
-}
+const GROUP = { group: "Apply a program:" } as const;
 
 export function addRunCommands(program: Command, action: ActionOf): void {
-  const previewCommand = command(program, "preview", {
+  addHelp(previewCommand(program).action(action(preview)), {
+    ...GROUP,
     summary: "Preview the changes.",
     description: `${TESTING} planned namespaces. Exits 2 if a test fails, or if the plan changes a namespace without a test.`,
     examples: [
@@ -54,14 +47,8 @@ export function addRunCommands(program: Command, action: ActionOf): void {
     ],
     page: "docs/reference/resources.md",
   });
-  addReplaceFlag(previewCommand)
-    .option("--refresh", REFRESH)
-    .option("--offline", "Do not contact the service; skip the preflight checks and the policy tests")
-    .addOption(createOption())
-    .addOption(allowIncompleteOption())
-    .addOption(requireEnforcedExpiryOption());
-  addNoTestsFlag(previewCommand).action(action(preview));
-  const upCommand = command(program, "up", {
+  addHelp(upCommand(program).action(action(up)), {
+    ...GROUP,
     summary: "Apply the program. Creates the stack if it does not exist.",
     examples: [
       "gatehouse up policy --stack prod",
@@ -70,7 +57,41 @@ export function addRunCommands(program: Command, action: ActionOf): void {
     ],
     page: "docs/guides/review.md",
   });
-  addReplaceFlag(upCommand)
+  addHelp(refreshCommand(program).action(action(refresh)), {
+    ...GROUP,
+    summary: "Update the state from the live service.",
+    examples: ["gatehouse refresh policy --stack prod", "gatehouse refresh policy --stack prod --yes"],
+    page: "docs/guides/drift.md",
+  });
+  addHelp(destroyCommand(program).action(action(destroy)), {
+    ...GROUP,
+    summary: "Delete all resources of the stack.",
+    examples: [
+      "gatehouse destroy policy --stack test",
+      "gatehouse destroy policy --stack test --target '**::ana'",
+    ],
+    page: "docs/reference/resources.md",
+  });
+}
+
+const REFRESH = "Read the live objects first";
+
+const runCommand = (program: Command, name: string) =>
+  addStackFlags(addTargetFlags(program.command(name))).option("--json", JSON_RESULT);
+
+const previewCommand = (program: Command) =>
+  runCommand(program, "preview")
+    .addOption(replaceOption())
+    .option("--refresh", REFRESH)
+    .option("--offline", "Do not contact the service; skip the preflight checks and the policy tests")
+    .addOption(createOption())
+    .addOption(allowIncompleteOption())
+    .addOption(requireEnforcedExpiryOption())
+    .addOption(noTestsOption());
+
+const upCommand = (program: Command) =>
+  runCommand(program, "up")
+    .addOption(replaceOption())
     .option("--refresh", `${REFRESH}, and revert drift`)
     .addOption(requireEnforcedExpiryOption())
     .addOption(deleteClaimedOption())
@@ -93,46 +114,28 @@ export function addRunCommands(program: Command, action: ActionOf): void {
         "--create-namespace <name>",
         "Namespace for resources that do not set tenant, if no namespace is configured. After the confirmation, the namespace is created unless the user is already a member of a namespace with this name",
       ).conflicts("plan"),
-    )
-    .action(action(up));
-  const refreshCommand = command(program, "refresh", {
-    summary: "Update the state from the live service.",
-    examples: ["gatehouse refresh policy --stack prod", "gatehouse refresh policy --stack prod --yes"],
-    page: "docs/guides/drift.md",
-  });
-  refreshCommand
+    );
+
+const refreshCommand = (program: Command) =>
+  runCommand(program, "refresh")
     .option("--clear-pending-creates", "Remove interrupted create operations from the state")
-    .option("-y, --yes", YES)
-    .action(action(refresh));
-  const destroyCommand = command(program, "destroy", {
-    summary: "Delete all resources of the stack.",
-    examples: [
-      "gatehouse destroy policy --stack test",
-      "gatehouse destroy policy --stack test --target '**::ana'",
-    ],
-    page: "docs/reference/resources.md",
-  });
-  destroyCommand
+    .option("-y, --yes", YES);
+
+const destroyCommand = (program: Command) =>
+  runCommand(program, "destroy")
     .option("--refresh", REFRESH)
     .addOption(deleteClaimedOption())
-    .option("-y, --yes", YES)
-    .action(action(destroy));
-}
+    .option("-y, --yes", YES);
 
-const REFRESH = "Read the live objects first";
+type UpdateFlags = FlagsOf<typeof previewCommand> | FlagsOf<typeof upCommand>;
 
-function command(program: Command, name: string, help: Parameters<typeof addHelp>[1]): Command {
-  const added = addStackFlags(addTargetFlags(program.command(name))).option("--json", JSON_RESULT);
-  return addHelp(added, { group: "Apply a program:", ...help });
-}
-
-const updateOptions = (flags: Flags): PreviewOptions => ({
+const updateOptions = (flags: UpdateFlags): PreviewOptions => ({
   ...targetsOf(flags),
   refresh: flags.refresh ?? false,
   replace: flags.replace ?? [],
 });
 
-function preview(io: Io, folder: string, flags: Flags): Promise<CommandOutput> {
+function preview(io: Io, folder: string, flags: FlagsOf<typeof previewCommand>): Promise<CommandOutput> {
   return withStack(withExpiryFlag(io, flags), folder, flags, async ({ io: onService, stack, preflight }) => {
     const hasTests = await hasPolicyTests(folder, flags);
     const { create = false } = flags;
@@ -144,7 +147,7 @@ function preview(io: Io, folder: string, flags: Flags): Promise<CommandOutput> {
   });
 }
 
-function up(io: Io, folder: string, flags: Flags): Promise<CommandOutput> {
+function up(io: Io, folder: string, flags: FlagsOf<typeof upCommand>): Promise<CommandOutput> {
   const { plan: planFile, skipPreview = false } = flags;
   const isWriting = planFile === undefined;
   const withFlags = withClaimedFlag(withExpiryFlag(io, flags), flags);
@@ -218,7 +221,7 @@ function withNamespace<R extends Result>(result: R, name: string): R {
   return { ...result, steps: [step, ...result.steps], summary };
 }
 
-function refresh(io: Io, folder: string, flags: Flags): Promise<CommandOutput> {
+function refresh(io: Io, folder: string, flags: FlagsOf<typeof refreshCommand>): Promise<CommandOutput> {
   const { clearPendingCreates = false } = flags;
   return withStack(io, folder, { ...flags, isWriting: true }, async ({ stack, prompt }) => {
     const options = { ...targetsOf(flags), clearPendingCreates, ...prompt("Update the state?") };
@@ -226,7 +229,7 @@ function refresh(io: Io, folder: string, flags: Flags): Promise<CommandOutput> {
   });
 }
 
-function destroy(io: Io, folder: string, flags: Flags): Promise<CommandOutput> {
+function destroy(io: Io, folder: string, flags: FlagsOf<typeof destroyCommand>): Promise<CommandOutput> {
   return withStack(
     withClaimedFlag(io, flags),
     folder,

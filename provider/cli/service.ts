@@ -1,7 +1,5 @@
-import type { Command } from "commander";
 import {
   EngineError,
-  type EngineName,
   openStack,
   type Stack,
   type StackOptions,
@@ -12,7 +10,7 @@ import type { OwnResource } from "../namespace/coverage.ts";
 import type { Connection, FrontEnd, Home } from "../service/connection.ts";
 import { printable } from "../words.ts";
 import type { Io } from "./commandOutput.ts";
-import { type ConfigurationFlags, collect, type StackFlags, stackOptionsOf } from "./flags.ts";
+import { type ConfigurationFlags, type StackFlags, stackOptionsOf } from "./flags.ts";
 import { colors, progressLine } from "./render.ts";
 
 /**
@@ -309,20 +307,6 @@ async function describe(connection: Connection, tenant: string, reason: string):
   }
 }
 
-/** The flags that select other stacks whose objects count as managed. */
-export interface WithStackFlags {
-  readonly withStack?: readonly string[];
-  readonly engine?: EngineName;
-}
-
-export function addWithStackFlag(command: Command): Command {
-  return command.option(
-    "--with-stack <stack>",
-    "Also treat the objects of this stack as managed. Set <stack> to a stack of the project, or to folder:stack; repeatable",
-    collect,
-  );
-}
-
 /** Returns the Gatehouse resources in a stack's state that belong to the connected service. */
 export async function resourcesOf(stack: Stack, { client }: Connection): Promise<OwnResource[]> {
   // Imported here because most commands do not need the definitions of resources.
@@ -358,7 +342,7 @@ export async function requireResources(stack: Stack): Promise<readonly StateReso
 export async function otherResources(
   { env, stderr }: Io,
   folder: string,
-  { withStack = [], engine }: WithStackFlags,
+  { withStack = [], engine }: Pick<ConfigurationFlags, "engine"> & { readonly withStack?: readonly string[] },
   connection: Connection,
 ): Promise<OwnResource[]> {
   const all: OwnResource[] = [];

@@ -1,22 +1,15 @@
 import { isIPv6 } from "node:net";
 import { userInfo } from "node:os";
-import type { Command } from "commander";
+import type { Command } from "@commander-js/extra-typings";
 import { EngineError } from "../engine/index.ts";
 import type { Connection } from "../service/connection.ts";
 import { byText, counted, printable } from "../words.ts";
 import { type ActionOf, BLOCKED, type CommandOutput, type Io } from "./commandOutput.ts";
-import { addConfigurationFlags, type ConfigurationFlags, collect, configurationOf, FOLDER } from "./flags.ts";
+import { addConfigurationFlags, collect, configurationOf, type FlagsOf, FOLDER } from "./flags.ts";
 import { addHelp } from "./help.ts";
 import { withConnection } from "./service.ts";
 
-interface Flags extends ConfigurationFlags {
-  readonly tag?: readonly string[];
-  readonly device?: readonly string[];
-  readonly login?: string;
-  readonly gateway?: string;
-  readonly online: boolean;
-  readonly folder: string;
-}
+type Flags = FlagsOf<typeof sshConfigCommand>;
 
 interface SshDevice {
   readonly name: string;
@@ -41,25 +34,26 @@ or --device.
 Exit codes: 0 = OK; 1 = error, or no device matches; ${BLOCKED} = devices were skipped
 because their names are unsafe in an SSH configuration`;
 
+const sshConfigCommand = (program: Command) =>
+  addConfigurationFlags(
+    program
+      .command("ssh-config")
+      .option("--tag <tag>", "Select devices with this tag, like --device tag:<tag>; repeatable", collect)
+      .option(
+        "--device <name|tag>",
+        "Select devices by name (* matches any text, ? one character), uid or tag. Use the prefix name:, uid: or tag: to match only one kind; repeatable",
+        collect,
+      )
+      .option("--login <name>", "Login name on the devices (default: the local user name)")
+      .option(
+        "--gateway <host[:port]>",
+        "SSH address of the service; the port is 22 if omitted (default: the address that the service publishes)",
+      )
+      .option("--online", "Select only devices that are online", false),
+  ).option("--folder <folder>", `${FOLDER}, for --stack`, ".");
+
 export function addSshConfigCommand(program: Command, action: ActionOf): void {
-  const command = program
-    .command("ssh-config")
-    .option("--tag <tag>", "Select devices with this tag, like --device tag:<tag>; repeatable", collect)
-    .option(
-      "--device <name|tag>",
-      "Select devices by name (* matches any text, ? one character), uid or tag. Use the prefix name:, uid: or tag: to match only one kind; repeatable",
-      collect,
-    )
-    .option("--login <name>", "Login name on the devices (default: the local user name)")
-    .option(
-      "--gateway <host[:port]>",
-      "SSH address of the service; the port is 22 if omitted (default: the address that the service publishes)",
-    )
-    .option("--online", "Select only devices that are online", false);
-  addConfigurationFlags(command)
-    .option("--folder <folder>", `${FOLDER}, for --stack`, ".")
-    .action(action(sshConfig));
-  addHelp(command, {
+  addHelp(sshConfigCommand(program).action(action(sshConfig)), {
     group: "Operate a fleet:",
     summary: "Print an OpenSSH client configuration with one host for each device.",
     notes: NOTES,

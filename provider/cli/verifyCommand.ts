@@ -1,4 +1,4 @@
-import type { Command } from "commander";
+import type { Command } from "@commander-js/extra-typings";
 import { queryTime } from "../access/queryTime.ts";
 import { EngineError } from "../engine/index.ts";
 import type { OwnResource } from "../namespace/coverage.ts";
@@ -8,13 +8,12 @@ import { counted, instantText, printable } from "../words.ts";
 import { type ActionOf, BLOCKED, type CommandOutput, type Io } from "./commandOutput.ts";
 import {
   addConfigurationFlags,
-  addTerraformFlag,
   allowIncompleteOption,
-  type ConfigurationFlags,
+  type FlagsOf,
   FOLDER,
   JSON_RESULT,
   positive,
-  type TerraformFlags,
+  terraformOption,
 } from "./flags.ts";
 import { addHelp } from "./help.ts";
 import { namespaceTexts, resourcesOutside, terraformResources } from "./otherNamespaces.ts";
@@ -22,11 +21,7 @@ import { planOrConfiguration } from "./planFiles.ts";
 import { colors } from "./render.ts";
 import { configuredResources, withConnection } from "./service.ts";
 
-interface Flags extends ConfigurationFlags, TerraformFlags {
-  readonly since?: string;
-  readonly maxSessions: number;
-  readonly allowIncomplete: boolean;
-}
+type Flags = FlagsOf<typeof verifyCommand>;
 
 /** Default of `--max-sessions`. */
 const SESSIONS_MAX = 10_000;
@@ -40,8 +35,8 @@ Exit codes: 0 = the policy allows all compared logins; 1 = error; ${BLOCKED} = t
 admitted a login that the policy refuses, or a session or a namespace of the
 stack could not be compared`;
 
-export function addVerifyCommand(program: Command, action: ActionOf): void {
-  const command = addConfigurationFlags(program.command("verify").argument("[folder]", FOLDER, "."))
+const verifyCommand = (program: Command) =>
+  addConfigurationFlags(program.command("verify").argument("[folder]", FOLDER, "."))
     .option(
       "--since <time>",
       "Compare only sessions since this time, such as 2026-12-01T18:00Z. Required if the server has no audit trail (default: the last change of the policy)",
@@ -53,9 +48,11 @@ export function addVerifyCommand(program: Command, action: ActionOf): void {
       SESSIONS_MAX,
     )
     .addOption(allowIncompleteOption())
-    .option("--json", JSON_RESULT, false);
-  addTerraformFlag(command, "Read missing settings from this plan of Terraform or OpenTofu");
-  addHelp(command.action(action(verify)), {
+    .option("--json", JSON_RESULT, false)
+    .addOption(terraformOption("Read missing settings from this plan of Terraform or OpenTofu"));
+
+export function addVerifyCommand(program: Command, action: ActionOf): void {
+  addHelp(verifyCommand(program).action(action(verify)), {
     group: "Operate a fleet:",
     summary: "Compare the logins that the service admitted with the policy.",
     notes: NOTES,
