@@ -6,7 +6,7 @@ import { parse } from "yaml";
 import { createKey, type Fleet } from "../support/fleet.ts";
 import { gitLabel, gitOnPath, TestRepository } from "../support/git.ts";
 import type { TrustingFleet } from "../support/trustingFleet.ts";
-import { type JobRun, PIPELINES, runAction } from "./support/action.ts";
+import { expectEnd, type JobRun, PIPELINES, runAction } from "./support/action.ts";
 import { BOT, GITHUB_TOKEN, REPOSITORY, startGithub, type TestGithub } from "./support/github.ts";
 import {
   applyManually,
@@ -173,7 +173,7 @@ describe.runIf(gitOnPath)(
         github.comments.push({ id, number: 7, login: "ana", body: "Hm.", state: "open" });
       change(7, { ana: "^(root|deploy)$" });
       const first = await pushed(7);
-      expect([first.code, first.log]).toEqual([0, expect.any(String)]);
+      expectEnd(first, 0);
       expect(first.steps).toContain("Upload the reviewed plan");
       expect(ours()).toHaveLength(1);
       expect(ours()[0]?.body).toMatch(
@@ -183,7 +183,7 @@ describe.runIf(gitOnPath)(
 
       change(7, { ana: "^(root|ops)$" });
       const second = await pushed(7, credentials.observerKey);
-      expect([second.code, second.log]).toEqual([0, expect.any(String)]);
+      expectEnd(second, 0);
       expect(ours()).toHaveLength(1);
       expect(ours()[0]?.body).toContain("gains login `ops` on web-1");
       expect(ours()[0]?.body).toContain(repository.git("rev-parse", "HEAD"));
@@ -196,19 +196,16 @@ describe.runIf(gitOnPath)(
       expect(rejected.code).not.toBe(0);
       // A job of another branch gets the role observer, and a job of another repository gets no session.
       const branch = await job("apply", undefined, { event: "push", claims: { ref: "refs/heads/eve" } });
-      expect([branch.code, branch.log]).toEqual([1, expect.stringContaining("permission denied")]);
+      expectEnd(branch, 1, "permission denied");
       const elsewhere = await job("apply", undefined, {
         event: "push",
         claims: { repository: "eve/access" },
       });
-      expect([elsewhere.code, elsewhere.log]).toEqual([
-        1,
-        expect.stringMatching(/the server refused the token of the workload .* repository "eve\/access"/),
-      ]);
+      expectEnd(elsewhere, 1, /the server refused the token of the workload .* repository "eve\/access"/);
       expect(await usernames()).toEqual({ ana: "^root$" });
       github.emptyPullLookups = 2;
       const done = await job("apply", undefined, { event: "push" });
-      expect([done.code, done.log]).toEqual([0, expect.any(String)]);
+      expectEnd(done, 0);
       expect(await usernames()).toEqual({ ana: "^(root|ops)$" });
       const [entry] = await fleet.client.getAuditTrail({
         params: { tenant: fleet.tenant },
@@ -226,22 +223,19 @@ describe.runIf(gitOnPath)(
         string
       >;
       const run = await job("review", settings, { event: "workflow_dispatch" });
-      expect([run.code, run.log]).toEqual([
-        1,
-        expect.stringContaining("ACTIONS_ID_TOKEN_REQUEST_URL: GATEHOUSE_OIDC is github"),
-      ]);
+      expectEnd(run, 1, "ACTIONS_ID_TOKEN_REQUEST_URL: GATEHOUSE_OIDC is github");
     });
 
     it("reports a failing policy test in the comment, and exits with 2", async () => {
       change(8, { ana: ".*" });
       const run = await pushed(8);
-      expect([run.code, run.log]).toEqual([2, expect.any(String)]);
+      expectEnd(run, 2);
       expect(ours().find(({ number }) => number === 8)?.body).toContain(
         'the policy test "no key allows guest" fails',
       );
       expect(run.steps).not.toContain("Upload the reviewed plan");
       const apply = await merged(8);
-      expect([apply.code, apply.log]).toEqual([1, expect.stringContaining("; start this workflow manually")]);
+      expectEnd(apply, 1, "; start this workflow manually");
       expect(await usernames()).toEqual({ ana: "^(root|ops)$" });
     });
 
@@ -250,25 +244,22 @@ describe.runIf(gitOnPath)(
       expect(await pushed(9)).toMatchObject({ code: 0 });
       const { id } = await fleet.client.createFirewallRule({ body: FROZEN });
       const rejected = await merged(9);
-      expect([rejected.code, rejected.log]).toEqual([2, expect.stringContaining("is new on the service")]);
+      expectEnd(rejected, 2, "is new on the service");
       expect(await usernames()).toEqual({ ana: "^(root|ops)$" });
       await fleet.client.deleteFirewallRule({ params: { id } });
 
       const again = await job("review", undefined, { event: "workflow_dispatch" });
-      expect([again.code, again.log]).toEqual([0, expect.any(String)]);
+      expectEnd(again, 0);
       expect(again.steps).not.toContain("Comment");
       runs = again.id;
       const done = await job("apply", credentials.administrator, { event: "workflow_dispatch" });
-      expect([done.code, done.log]).toEqual([0, expect.any(String)]);
+      expectEnd(done, 0);
       expect(await usernames()).toEqual({ ana: "^(root|deploy)$" });
     });
 
     it("rejects a push without a pull request", async () => {
       const run = await job("apply", credentials.administrator, { event: "push", sha: "0".repeat(40) });
-      expect([run.code, run.log]).toEqual([
-        1,
-        expect.stringContaining("cannot find a pull request that was merged as 000"),
-      ]);
+      expectEnd(run, 1, "cannot find a pull request that was merged as 000");
     });
 
     it("opens one issue for drift, does not change the issue while the drift stays the same, and then closes the issue", async () => {
@@ -283,7 +274,7 @@ describe.runIf(gitOnPath)(
       };
       github.issues.push(planted);
       const first = await night();
-      expect([first.code, first.log]).toEqual([2, expect.any(String)]);
+      expectEnd(first, 2);
       const [, issue] = github.issues;
       expect(issue).toMatchObject({
         login: BOT,

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Fleet } from "../support/fleet.ts";
 import { gitLabel, gitOnPath } from "../support/git.ts";
 import type { TrustingFleet } from "../support/trustingFleet.ts";
-import { PIPELINES } from "./support/action.ts";
+import { expectEnd, PIPELINES } from "./support/action.ts";
 import {
   GITLAB_CI,
   gitlabJob,
@@ -115,13 +115,13 @@ describe.runIf(gitOnPath)(
       for (let id = 2; id < 120; id++) gitlab.notes.push({ id, author: "ana", body: "Hm." });
       write(policyFile("policy", { ana: "^(root|deploy)$" }));
       const first = await job("review");
-      expect([first.code, first.log]).toEqual([0, expect.any(String)]);
+      expectEnd(first, 0);
       expect(ours()).toEqual([
         expect.objectContaining({ body: expect.stringContaining("gains login `deploy`") }),
       ]);
       write(policyFile("policy", { ana: ".*" }));
       const second = await job("review", credentials.observerKey);
-      expect([second.code, second.log]).toEqual([2, expect.any(String)]);
+      expectEnd(second, 2);
       expect(ours()).toEqual([
         expect.objectContaining({
           body: expect.stringContaining('the policy test "no key allows guest" fails'),
@@ -142,18 +142,15 @@ describe.runIf(gitOnPath)(
       const filter = { hostname: "^web-" };
       await fleet.client.updatePublicKey({ params, body: { name: "ana", username: "^x$", filter } });
       const rejected = await job("apply", credentials.administrator);
-      expect([rejected.code, rejected.log]).toEqual([
-        2,
-        expect.stringContaining("differs from the reviewed plan"),
-      ]);
+      expectEnd(rejected, 2, "differs from the reviewed plan");
       expect(await usernames()).toEqual(["^x$"]);
       await fleet.client.updatePublicKey({ params, body: { name: "ana", username: "^root$", filter } });
       const branch = await job("apply", undefined, { ref: "eve", ref_protected: "false" });
-      expect([branch.code, branch.log]).toEqual([1, expect.stringContaining("permission denied")]);
+      expectEnd(branch, 1, "permission denied");
       const fork = await job("apply", undefined, { project_path: "eve/access" });
-      expect([fork.code, fork.log]).toEqual([1, expect.stringContaining('project_path "eve/access"')]);
+      expectEnd(fork, 1, 'project_path "eve/access"');
       const done = await job("apply");
-      expect([done.code, done.log]).toEqual([0, expect.any(String)]);
+      expectEnd(done, 0);
       expect(await usernames()).toEqual(["^(root|deploy)$"]);
     });
 

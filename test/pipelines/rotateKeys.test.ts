@@ -8,7 +8,7 @@ import { COMMAND } from "../support/gatehouse.ts";
 import { policyEnv } from "../support/policy.ts";
 import { PolicyProgram } from "../support/policyProgram.ts";
 import { startTrustingFleet, type TrustingFleet } from "../support/trustingFleet.ts";
-import { bash, PIPELINES } from "./support/action.ts";
+import { bash, expectEnd, PIPELINES } from "./support/action.ts";
 import { expand, isMet } from "./support/expressions.ts";
 import { GITLAB_CI, gitlabJob, gitlabJobs, idTokensOf, npmStub } from "./support/gitlab.ts";
 
@@ -123,11 +123,11 @@ describe("the scripts of the scheduled jobs", { tags: ["long"], timeout: 120_000
     const { client } = trusting.fleet;
     const before = (await client.listApiKeys()).length;
     const one = await job("ci");
-    expect([one.code, one.log]).toEqual([0, expect.stringMatching(/1 replaced/)]);
+    expectEnd(one, 0, /1 replaced/);
     const two = await job("ci nightly");
-    expect([two.code, two.log]).toEqual([0, expect.stringMatching(/2 replaced/)]);
+    expectEnd(two, 0, /2 replaced/);
     expect(await client.listApiKeys()).toHaveLength(before + 3);
     const flag = await job("--help");
-    expect([flag.code, flag.log]).toEqual([1, expect.stringContaining("has no API key --help")]);
+    expectEnd(flag, 1, "has no API key --help");
   });
 });

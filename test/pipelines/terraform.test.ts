@@ -18,7 +18,7 @@ import {
   startProvider,
   TOFU_LABEL,
 } from "../terraform/support/terraform.ts";
-import { bash, PIPELINES, runAction } from "./support/action.ts";
+import { bash, expectEnd, PIPELINES, runAction } from "./support/action.ts";
 import { GITHUB_TOKEN, REPOSITORY, startGithub, type TestGithub } from "./support/github.ts";
 import { GITLAB_CI, gitlabJob, idTokensOf, npmStub, runGitlabJob, startGitlab } from "./support/gitlab.ts";
 import { type Credentials, startPolicyFleet, startTrustingPolicyFleet } from "./support/policyRepository.ts";
@@ -97,7 +97,7 @@ describe.each([
     async () => {
       configure("^root$");
       const review = await job("review", "pull_request", credentials.observerKey, 1);
-      expect([review.code, review.log]).toEqual([0, expect.any(String)]);
+      expectEnd(review, 0);
       expect(github.comments).toEqual([
         expect.objectContaining({ body: expect.stringContaining("gains login `root` on web-1") }),
       ]);
@@ -106,14 +106,11 @@ describe.each([
 
       configure("^(root|deploy)$");
       const rejected = await job("apply", "workflow_dispatch", credentials.administrator, 1);
-      expect([rejected.code, rejected.log]).toEqual([
-        2,
-        expect.stringContaining("differs from the reviewed plan"),
-      ]);
+      expectEnd(rejected, 2, "differs from the reviewed plan");
       expect(await fleet.client.getPublicKeys()).toEqual([]);
       configure("^root$");
       const done = await job("apply", "workflow_dispatch", credentials.administrator, 1);
-      expect([done.code, done.log]).toEqual([0, expect.stringContaining("Apply complete")]);
+      expectEnd(done, 0, "Apply complete");
       const [key] = await fleet.client.getPublicKeys();
       expect(key?.username).toBe("^root$");
 
@@ -122,7 +119,7 @@ describe.each([
       const filter = { hostname: "^web-1$" };
       await fleet.client.updatePublicKey({ params, body: { name: "ana", username: "^x$", filter } });
       const drift = await job("drift", "schedule", credentials.observerKey, 3);
-      expect([drift.code, drift.log]).toEqual([2, expect.any(String)]);
+      expectEnd(drift, 2);
       expect(github.issues).toEqual([expect.objectContaining({ body: expect.stringContaining("username") })]);
       expect(github.faults).toEqual([]);
     },
@@ -186,20 +183,17 @@ describe.runIf(hasTerraform && gitOnPath)(
 
       configure("^root$");
       const review = await job("review", "merge_request_event");
-      expect([review.code, review.log]).toEqual([0, expect.any(String)]);
+      expectEnd(review, 0);
       expect(gitlab.notes).toEqual([
         expect.objectContaining({ body: expect.stringContaining("gains login `root` on web-1") }),
       ]);
       configure("^(root|deploy)$");
       const rejected = await job("apply", "push");
-      expect([rejected.code, rejected.log]).toEqual([
-        2,
-        expect.stringContaining("differs from the reviewed plan"),
-      ]);
+      expectEnd(rejected, 2, "differs from the reviewed plan");
       configure("^root$");
       expect(await job("review", "push")).toMatchObject({ code: 0 });
       const done = await job("apply", "push");
-      expect([done.code, done.log]).toEqual([0, expect.stringContaining("Apply complete")]);
+      expectEnd(done, 0, "Apply complete");
       expect(await keys()).toEqual(["^root$"]);
       expect(gitlab.notes).toHaveLength(1);
 
@@ -256,7 +250,7 @@ describe.runIf(hasTerraform && gitOnPath)(
       ]);
       writeFileSync(join(secrets, "api-key"), "4d6e1d2c-0000-4000-8000-000000000000");
       const failed = await night();
-      expect([failed.code, failed.log]).toEqual([1, expect.stringMatching(/credential|API key/i)]);
+      expectEnd(failed, 1, /credential|API key/i);
       await hook.stop();
     });
   },

@@ -1,6 +1,7 @@
 import { execFile } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { expect } from "vitest";
 import { parse } from "yaml";
 import { environmentWithout } from "../../support/command.ts";
 import { type Contexts, expand, isMet } from "./expressions.ts";
@@ -47,6 +48,16 @@ export interface JobRun {
   /** The names of the steps that ran. */
   readonly steps: readonly string[];
   readonly summary: string;
+}
+
+/** Expects the exit code of a job, and a text in its log. A failure shows the log. */
+export function expectEnd(
+  { code, log }: Pick<JobRun, "code" | "log">,
+  expected: number,
+  text: string | RegExp = "",
+): void {
+  const content = typeof text === "string" ? expect.stringContaining(text) : expect.stringMatching(text);
+  expect([code, log]).toEqual([expected, content]);
 }
 
 /** The folder with the artifacts of `actions/upload-artifact` and `actions/download-artifact`. */
