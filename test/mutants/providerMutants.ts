@@ -94,8 +94,6 @@ export const providerMutants: readonly Mutant[] = mutantsOf({
         'if (kind === "workload" && [-!takesWorkload(operation)-]{+auth.length === 0+}) {',
       "A workload has the role of its session.":
         'if (workload) return { kind: "workload", role: [-workload.role-]{+undefined+} };',
-    },
-    "test/review/changes.test.ts": {
       "A replacement also needs the permission to delete.":
         'op === "replace" ? ["create"[-, "delete"-]] : [op]',
       "A removed Device resource removes its device only if onDestroy is remove.":
@@ -177,7 +175,7 @@ export const providerMutants: readonly Mutant[] = mutantsOf({
         "[-if (!(await isDue(object))) continue-]{+await isDue(object)+};",
       "A failed deletion is reported.": "if (failures.length > [-0-]{+99+}) {",
     },
-    "test/review/repair.test.ts": {
+    "test/review/guards/repair.test.ts > manual tag": {
       "A tag of a device may belong to a resource of another stack or to a lost resource.":
         "const declarer = declaredBy[- ?? claimant(object, repairer)-];",
     },
@@ -277,7 +275,7 @@ export const providerMutants: readonly Mutant[] = mutantsOf({
     },
   },
   "provider/policyTests/testCoverage.ts": {
-    "test/review/guards/policyTests.test.ts": {
+    "test/review/testCoverage.test.ts": {
       "A changed namespace without a policy test blocks.":
         "if ([-isTested(namespace.tenant)-]{+namespace.tenant !== ''+}) continue;",
       "A test of a namespace that does not exist blocks.": "} else if ([-!-]isCreated(declared)) {",

@@ -24,7 +24,8 @@ import {
   type Principal,
 } from "../../sdk/policy/index.ts";
 import { namespaceOf } from "../review/support/namespace.ts";
-import { estate, TENANT } from "../review/support/planned.ts";
+import { estate } from "../review/support/planned.ts";
+import { TENANT } from "../review/support/steps.ts";
 
 // Decisions of a server of version 0.27 about real SSH logins. The first logins test one rule each; the logins of the
 // rounds are random, each round with random policies.

@@ -5,7 +5,7 @@ import { planProblems } from "../../provider/review/guards/planProblems.ts";
 import { Connection } from "../../provider/service/connection.ts";
 import { createClient, passwordCredential } from "../../sdk/index.ts";
 import { DAY } from "../../sdk/times.ts";
-import { planOf, step } from "../review/support/planned.ts";
+import { planOf, step } from "../review/support/steps.ts";
 import { withApp } from "../server/http/appOfTest.ts";
 import { PASSWORD, type TestUser } from "../server/http/testApp.ts";
 import { startChangingProxy } from "../support/proxy.ts";

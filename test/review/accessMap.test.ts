@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import { accessMapData } from "../../provider/map/accessMapData.ts";
 import { accessMapHtml } from "../../provider/map/accessMapHtml.ts";
 import { accessesOf, example, meta } from "./support/example.ts";
+import { accessDevice, accessKey, accessRule } from "./support/policyObjects.ts";
 import { chooseLine, names, PATIENCE, useMaps } from "./support/useMaps.ts";
 
 // All tests here run in a browser.
@@ -139,11 +140,9 @@ describe("filters", { tags: ["long"] }, () => {
 
 describe("the time", { tags: ["long"] }, () => {
   it("selects the access at a later time, and the list has the end of each access", async () => {
-    const device = { uid: "1", name: "web-1", tags: [] };
-    const key = (name: string) => ({ fingerprint: name, name, username: "^root$", filter: {} });
     const policy = {
-      devices: [device],
-      keys: [{ ...key("temp"), expiresAt: "2126-12-01T18:00:00.000Z" }, key("ana")],
+      devices: [accessDevice("web-1")],
+      keys: [accessKey("temp", { expiresAt: "2126-12-01T18:00:00.000Z" }), accessKey("ana")],
       rules: [],
     };
     const ending = accessesOf(policy, policy);
@@ -263,21 +262,8 @@ it("shows malicious names as text, and shows the codes of invisible characters",
   tags: ["long"],
 }, async () => {
   const devices = HOSTILE.map((name, index) => ({ uid: `${name}${index}`, name, tags: [name] }));
-  const keys = HOSTILE.map((name, index) => ({
-    fingerprint: `${name}${index}`,
-    name,
-    username: "",
-    filter: {},
-  }));
-  const rule = {
-    action: "allow",
-    active: true,
-    priority: 1,
-    sourceIp: "",
-    username: "",
-    filter: {},
-  } as const;
-  const rules = HOSTILE.map((id) => ({ id, ...rule }));
+  const keys = HOSTILE.map((name, index) => accessKey(name, { fingerprint: `${name}${index}` }));
+  const rules = HOSTILE.map((id) => accessRule(id, { action: "allow" }));
   const { before, after } = accessesOf({ devices, keys: [], rules }, { devices, keys, rules });
   const owners = new Map(keys.map(({ fingerprint, name }) => [fingerprint, name]));
   const [title = ""] = HOSTILE;

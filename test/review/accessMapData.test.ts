@@ -97,7 +97,7 @@ it("contains exactly the logins that the two policies allow, and each login once
       expect(loginsOf(map).sort()).toEqual(expected(before, after).sort());
       for (const { change, cause } of map.edges) expect(cause === undefined).toBe(change === "kept");
     }),
-    { numRuns: 300 },
+    { numRuns: 150 },
   );
 });
 

@@ -5,37 +5,17 @@ import type { AccessMapData } from "../../provider/map/data.ts";
 import type { AccessPolicy, NamespacePolicy, Principal } from "../../sdk/policy/index.ts";
 import { axeFindings } from "../support/browser.ts";
 import { accessesOf, example, meta } from "./support/example.ts";
+import { accessDevice, accessPolicy, serviceAccount, user } from "./support/policyObjects.ts";
 import { chooseLine, names, PATIENCE, useMaps } from "./support/useMaps.ts";
 
 // Maps of a namespace in identity mode.
 
 const { shown } = useMaps();
 
-const principal = (id: string, more: Partial<Principal> = {}): Principal => ({
-  id,
-  name: `${id}@example.com`,
-  kind: "user",
-  role: "operator",
-  keys: [{ fingerprint: `SHA256:${id}`, expiresAt: null, consumedAt: null, lastReauthAt: null }],
-  ...more,
-});
-const ci = principal("ci", { name: "ci", kind: "service account", role: "service" });
-const policy = (name: string, more: Partial<AccessPolicy> = {}): AccessPolicy => ({
-  id: `id-${name}`,
-  name,
-  subject: { type: "all-members", value: "" },
-  filter: {},
-  logins: ["root"],
-  sourceIps: [],
-  action: "allow",
-  requireReauth: false,
-  reauthPeriod: null,
-  ...more,
-});
-const devices = [
-  { uid: "1", name: "web-1", tags: ["prod"] },
-  { uid: "2", name: "lab-1", tags: ["lab"] },
-];
+const ci = serviceAccount("ci");
+const policy = (name: string, more: Partial<AccessPolicy> = {}): AccessPolicy =>
+  accessPolicy(name, { id: `id-${name}`, ...more });
+const devices = [accessDevice("web-1", "prod"), accessDevice("lab-1", "lab")];
 const namespace = (principals: readonly Principal[], policies: readonly AccessPolicy[]): NamespacePolicy => ({
   devices,
   keys: [],
@@ -44,10 +24,10 @@ const namespace = (principals: readonly Principal[], policies: readonly AccessPo
 });
 
 const ops = policy("ops", { filter: { tags: ["prod"] } });
-const [ana, mia] = [principal("ana"), principal("mia", { keys: [] })];
+const [ana, mia] = [user("ana"), user("mia", { keys: [] })];
 /** Production needs a re-authentication after the change. The service account is new, and eve is removed. */
 const { before, after } = accessesOf(
-  namespace([ana, mia, principal("eve")], [ops]),
+  namespace([ana, mia, user("eve")], [ops]),
   namespace(
     [ana, mia, ci],
     [
@@ -96,7 +76,7 @@ describe("the data", () => {
       const both = accessesOf(old, now);
       return linesOf(accessMapData(both.before, both.after, meta)).map((line) => line.split(" | ").at(-1));
     };
-    const observer = principal("ana", { role: "observer", keys: [] });
+    const observer = user("ana", { role: "observer", keys: [] });
     const everywhere = namespace([ana], [ops]);
     expect(causesOf(everywhere, namespace([observer], [ops]))).toEqual([
       "the SSH keys or the role of the user change",

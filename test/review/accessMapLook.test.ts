@@ -3,9 +3,9 @@ import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { accessMapData } from "../../provider/map/accessMapData.ts";
 import type { AccessMapData } from "../../provider/map/data.ts";
-import type { AccessRule } from "../../sdk/policy/index.ts";
 import { axeFindings } from "../support/browser.ts";
 import { accessesOf, example, largeEstate, meta } from "./support/example.ts";
+import { accessKey, accessRule } from "./support/policyObjects.ts";
 import { chooseLine, names, PATIENCE, useMaps } from "./support/useMaps.ts";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
@@ -44,21 +44,18 @@ function longNames(): AccessMapData {
     name: long(name),
     tags: [long("tag")],
   }));
-  const keys = ["old", "new", "kept"].map((name) => ({
-    fingerprint: `SHA256:${long(name)}`,
-    name: long(name),
-    filter: {},
-    username: `^(${long("login")}|${long("user")})$`,
-  }));
-  const rule: AccessRule = {
-    id: long("rule"),
+  const keys = ["old", "new", "kept"].map((name) =>
+    accessKey(long(name), {
+      fingerprint: `SHA256:${long(name)}`,
+      username: `^(${long("login")}|${long("user")})$`,
+    }),
+  );
+  const rule = accessRule(long("rule"), {
     action: "allow",
-    active: true,
-    priority: 1,
     sourceIp: `^10\\.|${long("[0-9]")}`,
     username: `^${long("login")}`,
     filter: { hostname: `^${long("a")}|${long("[a-z]")}` },
-  };
+  });
   const { before, after } = accessesOf(
     { devices, keys: keys.slice(1), rules: [] },
     { devices, keys: keys.slice(0, 2), rules: [rule] },
@@ -155,7 +152,7 @@ it("shows the number of hidden devices of a large group, and a filter finds the 
     name: `unit-${index}`,
     tags: ["t"],
   }));
-  const keys = [{ fingerprint: "SHA256:x", name: "all", username: "", filter: {} }];
+  const keys = [accessKey("all")];
   const policy = { devices, keys, rules: [] };
   const { before, after } = accessesOf(policy, policy);
   const page = await shown(accessMapData(before, after, meta));

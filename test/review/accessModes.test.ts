@@ -216,15 +216,24 @@ policyTest("mallory", ({ access }) => expect(access).not.toAllow({ key: "mallory
 policyTest("ana", ({ access }) => expect(access).toAllow({ key: "ana", login: "root" }));`,
 };
 
-const MODES = [
-  ["identity", "user", IDENTITY.map(([args, user]) => [args, user] as const)],
-  ["identity", "key", IDENTITY.map(([args, , key]) => [args, key] as const)],
-  ["identity", "operator", IDENTITY.map(([args, , , operator]) => [args, operator] as const)],
-  ["legacy", "user", LEGACY.map(([args, user]) => [args, user] as const)],
-  ["legacy", "key", LEGACY.map(([args, , key]) => [args, key] as const)],
+/** A credential that reads every list, and a credential that reads no access policy. */
+const CASES = [
+  { mode: "identity", credential: "user", rows: IDENTITY.map(([args, user]) => [args, user] as const) },
+  { mode: "identity", credential: "operator", rows: IDENTITY.map(([args, , , one]) => [args, one] as const) },
 ] as const;
+const FURTHER_CASES = [
+  { mode: "identity", credential: "key", rows: IDENTITY.map(([args, , key]) => [args, key] as const) },
+  { mode: "legacy", credential: "user", rows: LEGACY.map(([args, user]) => [args, user] as const) },
+  { mode: "legacy", credential: "key", rows: LEGACY.map(([args, , key]) => [args, key] as const) },
+] as const;
+type Case = (typeof CASES | typeof FURTHER_CASES)[number];
 
-describe.each(MODES)("in the mode %s, with the credential %s", (mode, credential, rows) => {
+const TITLE = "in the mode $mode, with the credential $credential";
+describe.each(CASES)(TITLE, testCommands);
+// These 36 runs of commands take half a minute.
+describe.each(FURTHER_CASES)(TITLE, { tags: ["long"] }, testCommands);
+
+function testCommands({ mode, credential, rows }: Case) {
   it.each(rows.map(([args, expected]) => [args.join(" "), args, expected] as const))(
     "%s",
     async (_title, args, expected) => {
@@ -262,20 +271,21 @@ policyTest("one owner", ({ members }) => expect(members).exactlyOneOwner());`,
     expect(stdout.includes(NOT_KNOWN)).toBe(credential === "operator");
     expect(code).toBe(credential === "user" ? 0 : 2);
   });
-});
+}
 
+const UNKNOWN_MODE = "an access mode that this version does not know";
+const UNKNOWN_POLICY =
+  "has a subject, an action or a re-authentication period that this version cannot evaluate";
+
+describe("a mode of a later version", () => testUnknownAccess("a mode of a later version", UNKNOWN_MODE));
+// These 18 runs of commands take 15 seconds, and differ from the previous ones in the reason only.
 describe.each([
-  ["a mode of a later version", "an access mode that this version does not know"],
-  [
-    "a subject of a later version",
-    "has a subject, an action or a re-authentication period that this version cannot evaluate",
-  ],
-  [
-    "an action of a later version",
-    "has a subject, an action or a re-authentication period that this version cannot evaluate",
-  ],
+  ["a subject of a later version", UNKNOWN_POLICY],
+  ["an action of a later version", UNKNOWN_POLICY],
   ["access policies are not shown", "the access policies could not be read"],
-])("%s", (label, reason) => {
+])("%s", { tags: ["long"] }, testUnknownAccess);
+
+function testUnknownAccess(label: string, reason: string) {
   const path = label.includes("mode") ? "/api/namespaces/{tenant}" : "/api/access-policies";
   const settings = () => start("identity", "user", { [`GET ${path}`]: label });
 
@@ -304,7 +314,7 @@ policyTest("mallory", ({ access }) => expect(access).not.toAllow({ user: "mallor
     const { stdout, code } = await spawnGatehouse(["test", program.folder], await settings());
     expect([stdout, code]).toEqual([expect.stringMatching(`FAIL.*mallory[^]*${reason}`), 2]);
   });
-});
+}
 
 it("reports members as unread if the server omits their e-mail addresses", async () => {
   const { stdout, code } = await run(

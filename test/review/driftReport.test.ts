@@ -177,7 +177,7 @@ describe("the JUnit report", () => {
       fc.property(text, text, (name, message) => {
         readBack(name, message);
       }),
-      { numRuns: 100 },
+      { numRuns: 50 },
     );
   });
 });

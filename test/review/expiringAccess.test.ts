@@ -9,15 +9,14 @@ import { memberSentence } from "../../provider/resources/member/index.ts";
 import { reviewMarkdown } from "../../provider/review/report/markdown.ts";
 import type { NamespaceReview } from "../../provider/review/report/review.ts";
 import { reviewText } from "../../provider/review/report/text.ts";
-import { reviewNamespace } from "../../provider/review/reviewNamespace.ts";
 import { PLAIN } from "../../provider/style.ts";
 import type { AccessRule } from "../../sdk/policy/index.ts";
 import { DAY } from "../../sdk/times.ts";
 import { DSA_KEY } from "../support/dsaKey.ts";
 import { accessesOf, meta } from "./support/example.ts";
-import { type NamespaceFixture, namespaceAfter, namespaceOf } from "./support/namespace.ts";
+import { identityFixture, type NamespaceFixture, namespaceAfter, namespaceOf } from "./support/namespace.ts";
+import { ALLOWED, namespaceReview, wholeReview } from "./support/namespaceReview.ts";
 import {
-  byPlugin,
   fingerprintOf,
   keyA,
   keyB,
@@ -26,13 +25,13 @@ import {
   lineC,
   member,
   estate as plannedNamespace,
-  planOf,
   rule,
   ruleInputs,
   ruleState,
-  step,
 } from "./support/planned.ts";
 import { bodyOf, factsOf, runBody, smallPolicy } from "./support/policyFiles.ts";
+import { accessDevice, accessKey, accessRule } from "./support/policyObjects.ts";
+import { byPlugin, creation, managing, planOf, step } from "./support/steps.ts";
 
 /** Returns the time after a number of days, with full minutes, so that texts show no seconds. */
 const inDays = (days: number) => {
@@ -69,7 +68,7 @@ const plannedIn = (namespace: NamespaceFixture, ...steps: Step[]) => {
   return planned;
 };
 
-const bobState = { before: { outputs: { userId: bob.id } }, id: `${estate.tenant}/${bob.id}` };
+const bobState = managing("Member", bob.id);
 const bobInputs = { email: bob.email, role: "observer" };
 const memberStep = (inputs: Record<string, string>) =>
   step("update", "Member", "bob", { ...bobState, after: { ...bobInputs, ...inputs } });
@@ -79,10 +78,8 @@ describe("a planned namespace", () => {
     const offset = `${SOON.slice(0, 19)}+02:00`;
     const { policy } = plannedIn(
       enforcing,
-      step("create", "PublicKey", "c", {
-        after: { ...keyInputs, data: lineC, expiresAt: offset, owner: "BOB@example.com" },
-      }),
-      step("create", "FirewallRule", "x", { after: { ...ruleInputs, expiresAt: LATER } }),
+      creation("PublicKey", "c", { ...keyInputs, data: lineC, expiresAt: offset, owner: "BOB@example.com" }),
+      creation("FirewallRule", "x", { ...ruleInputs, expiresAt: LATER }),
       memberStep({ expiresAt: LATER }),
     );
     const end = new Date(Date.parse(SOON) - 2 * 3_600_000).toISOString();
@@ -92,7 +89,7 @@ describe("a planned namespace", () => {
   });
 
   test("has no access by a new DSA key, except on a server that admits such keys", () => {
-    const create = step("create", "PublicKey", "c", { after: { ...keyInputs, data: DSA_KEY } });
+    const create = creation("PublicKey", "c", { ...keyInputs, data: DSA_KEY });
     expect(plannedIn(enforcing, create).policy.keys.at(-1)).toMatchObject({ refusedType: "ssh-dss" });
     expect(plannedIn(estate, create).policy.keys.at(-1)?.refusedType).toBeUndefined();
   });
@@ -101,8 +98,8 @@ describe("a planned namespace", () => {
     const eva = "eva@example.com";
     const { policy } = plannedIn(
       enforcing,
-      step("create", "PublicKey", "c", { after: { ...keyInputs, data: lineC, owner: eva } }),
-      step("create", "Member", "eva", { after: { email: eva, role: "operator" } }),
+      creation("PublicKey", "c", { ...keyInputs, data: lineC, owner: eva }),
+      creation("Member", "eva", { email: eva, role: "operator" }),
     );
     expect(policy.keys.at(-1)?.owner).toBe(eva);
     expect(policy.members).toContainEqual({ id: eva, email: eva, isAccepted: false });
@@ -130,7 +127,7 @@ describe("a planned namespace", () => {
     const adopting = { ...ruleInputs, adopt: true, expiresAt: LATER };
     const rulesIn = (live: AccessRule) => {
       const namespace = { ...enforcing, policy: { ...enforcing.policy, rules: [live] } };
-      const { rules } = plannedIn(namespace, step("create", "FirewallRule", "x", { after: adopting })).policy;
+      const { rules } = plannedIn(namespace, creation("FirewallRule", "x", adopting)).policy;
       return rules.map(({ id, expiresAt }) => [id, expiresAt]);
     };
     const live = rule("7", ruleInputs as Partial<AccessRule>);
@@ -144,7 +141,7 @@ describe("a planned namespace", () => {
   test("is not evaluated for an owner if the members could not be read", () => {
     const after = { ...keyInputs, data: lineC, owner: bob.email };
     const namespace = { ...enforcing, members: undefined };
-    const planned = plannedIn(namespace, step("create", "PublicKey", "c", { after }));
+    const planned = plannedIn(namespace, creation("PublicKey", "c", after));
     expect(planned.policy.keys).toEqual(enforcing.policy.keys);
     expect(planned.notEvaluated).toEqual([
       'PublicKey "c": its owner cannot be found, because the members could not be read; access is evaluated without this resource',
@@ -161,10 +158,8 @@ describe("a planned namespace", () => {
   test("has no ends on a server that does not end access, and loses expired objects by an update", () => {
     const created = plannedIn(
       estate,
-      step("create", "PublicKey", "c", {
-        after: { ...keyInputs, data: lineC, expiresAt: SOON, owner: bob.email },
-      }),
-      step("create", "FirewallRule", "x", { after: { ...ruleInputs, expiresAt: SOON } }),
+      creation("PublicKey", "c", { ...keyInputs, data: lineC, expiresAt: SOON, owner: bob.email }),
+      creation("FirewallRule", "x", { ...ruleInputs, expiresAt: SOON }),
     );
     expect(created.policy).not.toHaveProperty("members");
     expect(JSON.stringify(created.policy)).not.toMatch(/expiresAt|owner/);
@@ -180,7 +175,7 @@ describe("a planned namespace", () => {
   });
 
   test("evaluates the update of an expired object that no longer exists", () => {
-    const state = { before: { outputs: { fingerprint: fingerprintOf(lineC) } }, id: "t/c" };
+    const state = managing("PublicKey", fingerprintOf(lineC));
     const after = { ...keyInputs, data: lineC, expiresAt: PAST };
     const planned = plannedIn(enforcing, step("update", "PublicKey", "c", { ...state, after }));
     expect(planned.policy).toEqual(enforcing.policy);
@@ -188,43 +183,12 @@ describe("a planned namespace", () => {
   });
 });
 
-async function reviewOf(namespace: NamespaceFixture, ...steps: Step[]): Promise<NamespaceReview> {
-  const { review } = await reviewNamespace(namespaceOf(namespace), planOf(...steps), {
-    home: namespace.tenant,
-    runningId: "me",
-    protect: [],
-    logins: ["root"],
-    actor: { kind: "user", role: "administrator" },
-  });
-  return review;
-}
+const reviewOf = (namespace: NamespaceFixture, ...steps: Step[]) =>
+  namespaceReview(namespace, planOf(...steps), { logins: ["root"] });
 
 const sentences = ({ access }: NamespaceReview) =>
   (access ?? []).map((line) => accessSentence(line, PLAIN)).join("\n");
-const NOTHING = {
-  allowLockout: true,
-  allowUnmanaged: true,
-  allowMissingPermissions: true,
-  allowFindings: false,
-  allowIncomplete: false,
-};
-const whole = (namespace: NamespaceReview) => ({
-  ...({
-    version: 1,
-    project: "fleet",
-    stack: "prod",
-    engine: "embedded",
-    service: "https://gate.example",
-  } as const),
-  summary: { create: 0, update: 1, replace: 0, delete: 0, import: 0, same: 0 },
-  changes: [],
-  duplicateDeclarations: [],
-  preflightFailures: [],
-  notEvaluated: [],
-  unknown: [],
-  newNamespaces: { namespaces: 0, resources: 0 },
-  namespaces: [namespace],
-});
+const NOTHING = { ...ALLOWED, allowLockout: true };
 const keyWith = (more: Record<string, string>) =>
   step("update", "PublicKey", "a", {
     ...keyState,
@@ -236,9 +200,7 @@ describe("a review", () => {
     const create = (expiresAt: string) =>
       reviewOf(
         enforcing,
-        step("create", "PublicKey", "c", {
-          after: { ...keyInputs, name: "c", data: lineC, username: "^root$", expiresAt },
-        }),
+        creation("PublicKey", "c", { ...keyInputs, name: "c", data: lineC, username: "^root$", expiresAt }),
       );
     const ending = await create(LATER);
     expect(sentences(ending)).toBe(
@@ -252,17 +214,17 @@ describe("a review", () => {
     const review = await reviewOf(enforcing, keyWith({ expiresAt: LATER }));
     const sentence = `key a: login root on web-01, web-02 until ${displayed(LATER)} (before: until ${displayed(SOON)})`;
     expect(sentences(review)).toBe(sentence);
-    expect(reviewText(pc.createColors(false), whole(review), NOTHING)).toContain(`~ ${sentence}`);
-    expect(reviewMarkdown(whole(review), NOTHING)).toMatch(/^## OK: .*1 key gains access/m);
+    expect(reviewText(pc.createColors(false), wholeReview(review), NOTHING)).toContain(`~ ${sentence}`);
+    expect(reviewMarkdown(wholeReview(review), NOTHING)).toMatch(/^## OK: .*1 key gains access/m);
     const endless = await reviewOf(enforcing, keyWith({ expiresAt: "" }));
     expect(sentences(endless)).toContain(`without an end (before: until ${displayed(SOON)})`);
-    expect(reviewMarkdown(whole(endless), NOTHING)).toContain("1 key gains access");
+    expect(reviewMarkdown(wholeReview(endless), NOTHING)).toContain("1 key gains access");
   });
 
   test("does not count shortened access as gained", async () => {
     const review = await reviewOf(enforcing, keyWith({ expiresAt: inDays(1) }));
     expect(review.access?.[0]).toMatchObject({ change: "altered", untilBefore: SOON });
-    expect(reviewMarkdown(whole(review), NOTHING)).not.toContain("gains access");
+    expect(reviewMarkdown(wholeReview(review), NOTHING)).not.toContain("gains access");
   });
 
   test("blocks on a new unanchored pattern of a key whose access is only prolonged", async () => {
@@ -273,7 +235,7 @@ describe("a review", () => {
       policy: { ...enforcing.policy, keys: [{ ...first, username: "^(root)$" }, second] },
     };
     const review = await reviewOf(live, keyWith({ expiresAt: LATER, username: "root$" }));
-    const blocked = (some: NamespaceReview) => /## Blocked/.test(reviewMarkdown(whole(some), NOTHING));
+    const blocked = (some: NamespaceReview) => /## Blocked/.test(reviewMarkdown(wholeReview(some), NOTHING));
     expect(review.lint).toContainEqual(expect.objectContaining({ rule: "unanchored-pattern", isNew: true }));
     expect(blocked(review)).toBe(true);
   });
@@ -281,9 +243,9 @@ describe("a review", () => {
   test("lists declared objects whose access ends soon, also on servers that do not end access", async () => {
     const steps = [
       step("same", "PublicKey", "temp", { ...keyState, after: { ...keyInputs, expiresAt: SOON } }),
-      step("create", "FirewallRule", "window", { after: { ...ruleInputs, expiresAt: inDays(1) } }),
+      creation("FirewallRule", "window", { ...ruleInputs, expiresAt: inDays(1) }),
       step("same", "Member", "bob", { ...bobState, after: { ...bobInputs, expiresAt: LATER } }),
-      step("create", "ServiceAccount", "ci", { after: { name: "ci", data: lineC, validDays: 5 } }),
+      creation("ServiceAccount", "ci", { name: "ci", data: lineC, validDays: 5 }),
       memberStep({ expiresAt: PAST }),
     ];
     for (const namespace of [estate, enforcing]) {
@@ -293,7 +255,7 @@ describe("a review", () => {
         { kind: "PublicKey", resource: "temp", until: SOON },
         { kind: "ServiceAccount", resource: "ci" },
       ]);
-      expect(reviewMarkdown(whole(review), NOTHING)).toContain(
+      expect(reviewMarkdown(wholeReview(review), NOTHING)).toContain(
         `### Access that ends within 14 days\n\n- FirewallRule \`window\`: until `,
       );
     }
@@ -301,10 +263,7 @@ describe("a review", () => {
 
   test("lists the end of a service account whose key is unknown before the apply", async () => {
     const after = { name: "ci", data: "[unknown]", validDays: 5 };
-    const { ending, notEvaluated } = await reviewOf(
-      enforcing,
-      step("create", "ServiceAccount", "ci", { after }),
-    );
+    const { ending, notEvaluated } = await reviewOf(enforcing, creation("ServiceAccount", "ci", after));
     expect(ending.objects).toMatchObject([{ kind: "ServiceAccount", resource: "ci" }]);
     expect(notEvaluated.join()).toContain("its data is secret or unknown before the apply");
   });
@@ -345,10 +304,8 @@ describe("a review", () => {
     const eva = "eva@example.com";
     const review = await reviewOf(
       enforcing,
-      step("create", "Member", "eva", { after: { email: eva, role: "operator" } }),
-      step("create", "PublicKey", "c", {
-        after: { ...keyInputs, name: "c", data: lineC, username: "^root$", owner: eva },
-      }),
+      creation("Member", "eva", { email: eva, role: "operator" }),
+      creation("PublicKey", "c", { ...keyInputs, name: "c", data: lineC, username: "^root$", owner: eva }),
     );
     expect(sentences(review)).toMatch(/^key c gains login root/);
   });
@@ -416,9 +373,9 @@ describe("gatehouse access", () => {
   });
 
   test("--person selects a member in a namespace that decides by access policies", () => {
-    const identity = { decides: true, policies: [], serviceAccounts: [], userKeys: new Map() };
-    const namespace = { ...estate, identity: { ...identity, notEvaluated: [] } };
-    expect(answer(namespace, { person: bob.email }).text).toContain("1 of 2 principals");
+    expect(answer({ ...estate, identity: identityFixture() }, { person: bob.email }).text).toContain(
+      "1 of 2 principals",
+    );
   });
 
   const explained = (flags: AccessFlags, namespace = enforcing) =>
@@ -550,18 +507,9 @@ describe("policy tests", () => {
 });
 
 describe("the access map", () => {
-  const devices = [{ uid: "1", name: "web-1", tags: ["prod"] }];
-  const key = { fingerprint: "f1", name: "temp", username: "^root$", filter: {} };
-  const denying: AccessRule = {
-    id: "1",
-    action: "deny",
-    active: true,
-    priority: 1,
-    sourceIp: "",
-    username: "",
-    filter: {},
-    expiresAt: SOON,
-  };
+  const devices = [accessDevice("web-1", "prod")];
+  const key = accessKey("temp", { username: "^root$" });
+  const denying = accessRule("1", { expiresAt: SOON });
   const policy = (expiresAt: string | undefined, rules: AccessRule[] = []) => ({
     devices,
     keys: [{ ...key, expiresAt }],

@@ -6,7 +6,6 @@ import {
   limitationsOfModeChange,
 } from "../../provider/privileges/modeChange.ts";
 import { blockingFindings } from "../../provider/review/report/sections.ts";
-import { reviewNamespace } from "../../provider/review/reviewNamespace.ts";
 import { PLAIN } from "../../provider/style.ts";
 import { parseSshPublicKey, sha256Fingerprint } from "../../sdk/contract/index.ts";
 import {
@@ -16,63 +15,39 @@ import {
   lint,
   type NamespacePolicy,
   type Principal,
-  type SshIdentity,
 } from "../../sdk/policy/index.ts";
 import { accesses } from "./support/example.ts";
-import { type NamespaceFixture, namespaceAfter, namespaceOf } from "./support/namespace.ts";
-import { estate, keyInputs, planOf, step, TENANT, urnOf } from "./support/planned.ts";
+import { identityFixture, type NamespaceFixture, namespaceAfter } from "./support/namespace.ts";
+import { namespaceReview } from "./support/namespaceReview.ts";
+import { estate, keyInputs } from "./support/planned.ts";
+import {
+  accessDevice,
+  accessKey,
+  accessPolicy,
+  accessRule,
+  serviceAccount,
+  sshKey,
+  user,
+} from "./support/policyObjects.ts";
+import { creation, managing, planOf, step, TENANT, urnOf } from "./support/steps.ts";
 
-const devices = ["web-1", "web-2", "db-1"].map((name) => ({ uid: name, name, tags: [] }));
-const sshKey = (name: string, more: Partial<SshIdentity> = {}): SshIdentity => ({
-  fingerprint: `SHA256:${name}`,
-  expiresAt: null,
-  consumedAt: null,
-  lastReauthAt: null,
-  ...more,
-});
-const key = (name: string, more: Partial<AccessKey> = {}): AccessKey => ({
-  fingerprint: `md5 ${name}`,
-  sshFingerprint: `SHA256:${name}`,
-  name,
-  username: "^root$",
-  filter: { hostname: "web" },
-  ...more,
-});
-const account = (name: string, keys: Principal["keys"] = [sshKey(name)]): Principal => ({
-  id: `id-${name}`,
-  name,
-  kind: "service account",
-  role: "service",
-  keys,
-});
-const user = (name: string, keys: Principal["keys"], role = "operator"): Principal => ({
-  id: `id-${name}`,
-  name: `${name}@example.com`,
-  kind: "user",
-  role,
-  keys,
-});
-const policyFor = (name: string, more: Partial<AccessPolicy> = {}): AccessPolicy => ({
-  id: `policy-${name}`,
-  name,
-  subject: { type: "user", value: `id-${name}` },
-  filter: { hostname: "web" },
-  logins: ["root"],
-  sourceIps: [],
-  action: "allow",
-  requireReauth: false,
-  reauthPeriod: null,
-  ...more,
-});
-const denial: AccessRule = {
-  id: "1",
-  action: "deny",
-  active: true,
-  priority: 1,
-  username: "^root$",
-  sourceIp: "",
-  filter: { hostname: "db" },
-};
+const devices = ["web-1", "web-2", "db-1"].map((name) => accessDevice(name));
+const key = (name: string, more: Partial<AccessKey> = {}): AccessKey =>
+  accessKey(name, {
+    fingerprint: `md5 ${name}`,
+    sshFingerprint: `SHA256:${name}`,
+    username: "^root$",
+    filter: { hostname: "web" },
+    ...more,
+  });
+const policyFor = (name: string, more: Partial<AccessPolicy> = {}): AccessPolicy =>
+  accessPolicy(name, {
+    id: `policy-${name}`,
+    subject: { type: "user", value: `id-${name}` },
+    filter: { hostname: "web" },
+    ...more,
+  });
+const denial = accessRule("1", { username: "^root$", filter: { hostname: "db" } });
 
 interface World {
   readonly keys?: readonly AccessKey[];
@@ -103,7 +78,7 @@ function change({ keys = [], rules = [], principals = [], policies = [] }: World
 
 describe("the access changes of a change of the mode", () => {
   test("omit an SSH key that keeps its access, in both directions", () => {
-    const world = { keys: [key("ana")], principals: [account("ana")], policies: [policyFor("ana")] };
+    const world = { keys: [key("ana")], principals: [serviceAccount("ana")], policies: [policyFor("ana")] };
     expect(change(world).sentences).toEqual([]);
     expect(change(world, "legacy").sentences).toEqual([]);
   });
@@ -111,7 +86,7 @@ describe("the access changes of a change of the mode", () => {
   test("contain the net effect with the key and its principal", () => {
     const world = {
       keys: [key("ana"), key("ben"), key("old")],
-      principals: [account("ana"), user("ben", [sshKey("ben")])],
+      principals: [serviceAccount("ana"), user("ben")],
       policies: [policyFor("ana", { logins: ["deploy"] }), policyFor("ben", { filter: {} })],
     };
     const { lines, sentences } = change(world);
@@ -139,7 +114,7 @@ describe("the access changes of a change of the mode", () => {
   test("share a line for SSH keys with the same effect", () => {
     const { sentences } = change({
       keys: [key("ana"), key("ben")],
-      principals: [account("ana"), account("ben")],
+      principals: [serviceAccount("ana"), serviceAccount("ben")],
     });
     expect(sentences).toEqual([
       "2 keys ana (now service account ana) and ben (now service account ben) lose login root on web-1, web-2",
@@ -151,9 +126,9 @@ describe("the access changes of a change of the mode", () => {
     const { sentences } = change({
       keys: [key("ana")],
       principals: [
-        user("ana", [sshKey("ana"), sshKey("ana's phone")]),
-        user("ben", []),
-        user("cleo", [], "observer"),
+        user("ana", { keys: [sshKey("ana"), sshKey("ana's phone")] }),
+        user("ben", { keys: [] }),
+        user("cleo", { keys: [], role: "observer" }),
       ],
       policies: [everyone],
     });
@@ -167,7 +142,7 @@ describe("the access changes of a change of the mode", () => {
     const expired = sshKey("ana", { expiresAt: "2020-01-01T00:00:00Z" });
     const { sentences } = change({
       keys: [key("ana")],
-      principals: [account("ana", [expired])],
+      principals: [serviceAccount("ana", { keys: [expired] })],
       policies: [policyFor("ana")],
     });
     expect(sentences).toEqual(["key ana loses login root on web-1, web-2"]);
@@ -176,7 +151,7 @@ describe("the access changes of a change of the mode", () => {
   test("contain a new condition of the same SSH key", () => {
     const { sentences } = change({
       keys: [key("ana")],
-      principals: [user("ana", [sshKey("ana")])],
+      principals: [user("ana")],
       policies: [policyFor("ana", { requireReauth: true })],
     });
     expect(sentences).toEqual([
@@ -187,7 +162,7 @@ describe("the access changes of a change of the mode", () => {
   test("do not match the keys of users that could not be read", () => {
     const { sentences } = change({
       keys: [key("ana")],
-      principals: [user("ana", undefined)],
+      principals: [user("ana", { keys: undefined })],
       policies: [policyFor("ana")],
     });
     expect(sentences).toEqual([
@@ -198,7 +173,7 @@ describe("the access changes of a change of the mode", () => {
 });
 
 describe("a finding about the pattern of an access policy", () => {
-  const ana = { keys: [key("ana")], principals: [account("ana")], policies: [policyFor("ana")] };
+  const ana = { keys: [key("ana")], principals: [serviceAccount("ana")], policies: [policyFor("ana")] };
 
   test("is not new if the public key of the same SSH key had the pattern, in both directions", () => {
     expect(change(ana)).toMatchObject({ newPatterns: [], copiedPatterns: ["ana"] });
@@ -208,7 +183,7 @@ describe("a finding about the pattern of an access policy", () => {
   test("is new if only the public key of another SSH key had the pattern", () => {
     const { newPatterns, copiedPatterns } = change({
       keys: [key("ana"), key("ben", { filter: { hostname: "^web-[12]$" } })],
-      principals: [account("ana"), account("ben")],
+      principals: [serviceAccount("ana"), serviceAccount("ben")],
       policies: [policyFor("ana"), policyFor("ben")],
     });
     expect([newPatterns, copiedPatterns]).toEqual([["ben"], ["ana"]]);
@@ -225,7 +200,7 @@ describe("a finding about the pattern of an access policy", () => {
     const all = policyFor("ana", { subject: { type: "role", value: "service" } });
     const { newPatterns } = change({
       ...ana,
-      principals: [...ana.principals, account("robot", [sshKey("robot")])],
+      principals: [...ana.principals, serviceAccount("robot", { keys: [sshKey("robot")] })],
       policies: [all],
     });
     expect(newPatterns).toEqual(["ana"]);
@@ -262,7 +237,7 @@ describe("the limitations of a change of the mode", () => {
   const PASSWORDS = expect.stringContaining("logins with the password of a device account");
 
   test("contain the logins with passwords", () => {
-    const world = { keys: [key("ana")], principals: [account("ana")], policies: [policyFor("ana")] };
+    const world = { keys: [key("ana")], principals: [serviceAccount("ana")], policies: [policyFor("ana")] };
     expect(change(world).limitations).toEqual([PASSWORDS]);
     expect(change(world, "legacy").limitations).toEqual([PASSWORDS]);
   });
@@ -270,7 +245,7 @@ describe("the limitations of a change of the mode", () => {
   test("contain an SSH key whose other logins or devices no evaluated login distinguishes", () => {
     const world = {
       keys: [key("ana", { username: "^root" }), key("ben", { filter: { hostname: "^web-[12]$" } })],
-      principals: [account("ana"), account("ben")],
+      principals: [serviceAccount("ana"), serviceAccount("ben")],
       policies: [policyFor("ana"), policyFor("ben")],
     };
     expect(change(world).sentences).toEqual([]);
@@ -290,32 +265,22 @@ describe("the limitations of a change of the mode", () => {
 describe("a plan that changes the mode", () => {
   const line = keyInputs.data;
   const sshFingerprint = sha256Fingerprint(parseSshPublicKey(line));
-  const live: AccessKey = {
-    fingerprint: parseSshPublicKey(line).fingerprint,
-    sshFingerprint,
-    name: "a",
-    username: "^root$",
-    filter: { hostname: "web" },
-  };
+  const live = key("a", { fingerprint: parseSshPublicKey(line).fingerprint, sshFingerprint });
   const namespace: NamespaceFixture = {
     ...estate,
     apiKeys: [],
     trustedWorkloads: [],
     policy: { ...estate.policy, rules: [], keys: [live] },
-    identity: { decides: false, policies: [], serviceAccounts: [], userKeys: new Map(), notEvaluated: [] },
-  };
-  const options = {
-    folder: undefined,
-    home: TENANT,
-    runningId: "me",
-    protect: [],
-    actor: { kind: "user", role: "administrator" } as const,
+    identity: identityFixture({ decides: false }),
   };
   /** Returns a plan that copies the filter of the key to an access policy, and then changes the mode. */
   const moveWith = (logins: readonly string[]) => {
     const subject = { user: "[unknown]" };
-    const created = step("create", "AccessPolicy", "a", {
-      after: { name: "a", subject, filter: { hostname: "web" }, logins: [...logins] },
+    const created = creation("AccessPolicy", "a", {
+      name: "a",
+      subject,
+      filter: { hostname: "web" },
+      logins: [...logins],
     });
     const { after } = created;
     if (!after) throw new Error("the step creates no policy");
@@ -326,7 +291,7 @@ describe("a plan that changes the mode", () => {
       before: { inputs: { name: "fleet" }, outputs: { name: "fleet", tenant: TENANT } },
     });
     return planOf(
-      step("create", "ServiceAccount", "a", { after: { name: "a", data: line } }),
+      creation("ServiceAccount", "a", { name: "a", data: line }),
       { ...created, after: { ...after, references } },
       {
         ...switched,
@@ -334,8 +299,7 @@ describe("a plan that changes the mode", () => {
       },
     );
   };
-  const review = async (logins: readonly string[]) =>
-    (await reviewNamespace(namespaceOf(namespace), moveWith(logins), options)).review;
+  const review = (logins: readonly string[]) => namespaceReview(namespace, moveWith(logins));
 
   test("has no access change and no blocking finding if it copies the patterns of the keys", async () => {
     const found = await review(["root"]);
@@ -354,9 +318,8 @@ describe("a plan that changes the mode", () => {
 
   test("knows the SSH keys of planned public keys", () => {
     const inputs = { ...keyInputs, name: "renamed" };
-    const id = `${TENANT}/${live.fingerprint}`;
-    const before = { inputs: keyInputs, outputs: { fingerprint: live.fingerprint } };
-    const renamed = planOf(step("update", "PublicKey", "a", { id, after: inputs, before }));
+    const state = managing("PublicKey", live.fingerprint, {}, keyInputs);
+    const renamed = planOf(step("update", "PublicKey", "a", { ...state, after: inputs }));
     const keysIn = (found: NamespaceFixture) => namespaceAfter(found, renamed).policy.keys;
     expect(keysIn(namespace)).toMatchObject([{ name: "renamed", sshFingerprint }]);
     // Servers without access modes have no SSH keys of principals.

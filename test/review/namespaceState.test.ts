@@ -3,8 +3,10 @@ import type { LiveObject } from "../../provider/model/object.ts";
 import { watchedIn } from "../../provider/namespace/liveObjects.ts";
 import { byKey } from "../../provider/namespace/namespaceState.ts";
 import { definitionsByName, kindNamed } from "../../provider/resources/index.ts";
-import { namespaceOf } from "./support/namespace.ts";
-import { device, estate, TENANT } from "./support/planned.ts";
+import { identityFixture, namespaceOf } from "./support/namespace.ts";
+import { device, estate } from "./support/planned.ts";
+import { serviceAccount } from "./support/policyObjects.ts";
+import { TENANT } from "./support/steps.ts";
 
 describe("the keys of objects", () => {
   const tag = (name: string): LiveObject => ({
@@ -47,16 +49,12 @@ it("the selector of an attachment never matches another device", () => {
 });
 
 it("users and service accounts are sorted together, by name and id", () => {
-  const account = (id: string, name: string) => ({
-    id,
-    name,
-    kind: "service account" as const,
-    role: "service",
-    keys: [],
-  });
-  const serviceAccounts = [account("1", "zoe"), account("3", "carl"), account("2", "carl")];
-  const identity = { decides: true, policies: [], serviceAccounts, userKeys: new Map(), notEvaluated: [] };
-  const { policy } = namespaceOf({ ...estate, identity });
+  const serviceAccounts = [
+    serviceAccount("zoe", { id: "1" }),
+    serviceAccount("carl", { id: "3" }),
+    serviceAccount("carl", { id: "2" }),
+  ];
+  const { policy } = namespaceOf({ ...estate, identity: identityFixture({ serviceAccounts }) });
   expect(policy.identity?.principals.map(({ name, id }) => `${name} ${id}`)).toEqual([
     "bob@example.com user-bob",
     "carl 2",

@@ -1,7 +1,8 @@
 import { describe, expect, test } from "vitest";
-import type { Plan, ResourceValues, Step } from "../../provider/engine/index.ts";
+import type { ResourceValues, Step } from "../../provider/engine/index.ts";
 import { onService, stepsOf } from "../../provider/plan/steps.ts";
 import { missingPermissions } from "../../provider/review/guards/planProblems.ts";
+import { planOf } from "./support/steps.ts";
 
 const HERE = "https://here.example.org";
 const THERE = "https://there.example.org";
@@ -21,8 +22,9 @@ function step(op: Step["op"], name: string, before?: ResourceValues, after?: Res
   return { op, urn, type, name, id: `id of ${name}`, fields: [], ...values };
 }
 
+const onThis = (...steps: Step[]) => onService(planOf(...steps), HERE);
 const seen = (...steps: Step[]) => {
-  const { plan, notEvaluated, unknown } = onService({ steps } as unknown as Plan, HERE);
+  const { plan, notEvaluated, unknown } = onThis(...steps);
   return { left: plan.steps.map(({ op, name, id }) => [op, name, id]), notEvaluated, unknown };
 };
 
@@ -71,8 +73,10 @@ describe("a plan limited to one service", () => {
     (tenant) => {
       const values = { inputs: {}, outputs: {}, provider: { url: HERE, tenant } };
       const before = { inputs: {}, outputs: { tenant: HOME } };
-      const steps = [step("create", "ana", undefined, values), step("update", "bob", before, values)];
-      const { plan } = onService({ steps } as unknown as Plan, HERE);
+      const { plan } = onThis(
+        step("create", "ana", undefined, values),
+        step("update", "bob", before, values),
+      );
       const found = stepsOf(plan, HOME, HOME);
       const kept = tenant === "[secret]" ? ["bob"] : [];
       expect(found.steps.map(({ step }) => step.name)).toEqual(kept);
@@ -91,15 +95,13 @@ describe("a plan limited to one service", () => {
     const values = { inputs: {}, outputs: {}, provider: { url: HERE, apiKey: "[secret]" } };
     const named = { ...values, inputs: { tenant: HOME } };
     const steps = [step("create", "ana", undefined, values), step("create", "bob", undefined, named)];
-    const { plan } = onService({ steps } as unknown as Plan, HERE);
-    const found = stepsOf(plan, HOME, HOME);
+    const found = stepsOf(onThis(...steps).plan, HOME, HOME);
     expect(found.steps.map(({ title }) => title)).toEqual(['PublicKey "bob"']);
     expect(found.notEvaluated).toEqual([expect.stringContaining('PublicKey "ana": its namespace is secret')]);
     // The review does not know the permissions of the instance's own credential, so it reports none as missing.
     const missingFor = (...of: readonly Step[]) => {
-      const { plan: seen } = onService({ steps: of } as unknown as Plan, HERE);
       const actor = { kind: "user", role: "observer" } as const;
-      return missingPermissions(actor, stepsOf(seen, HOME, HOME).steps, []);
+      return missingPermissions(actor, stepsOf(onThis(...of).plan, HOME, HOME).steps, []);
     };
     expect(missingFor(...steps)).toEqual([]);
     const usual = { ...named, provider: { url: HERE } };
@@ -108,10 +110,7 @@ describe("a plan limited to one service", () => {
 
   test("assigns resources without a namespace to the namespace of their instance", () => {
     const values = { inputs: {}, outputs: {}, provider: { url: HERE, tenant: OTHER } };
-    const { plan } = onService(
-      { steps: [step("create", "ana", undefined, values)] } as unknown as Plan,
-      HERE,
-    );
+    const { plan } = onThis(step("create", "ana", undefined, values));
     expect([stepsOf(plan, HOME, HOME).steps, stepsOf(plan, OTHER, HOME).steps]).toMatchObject([[], [{}]]);
   });
 

@@ -1,12 +1,11 @@
 import { beforeEach, expect, test } from "vitest";
 import { planProblems } from "../../provider/review/guards/planProblems.ts";
-import { Connection } from "../../provider/service/connection.ts";
+import type { Connection } from "../../provider/service/connection.ts";
 import { FIREWALL_PATTERNS_MAX } from "../../sdk/contract/index.ts";
-import { createClient, passwordCredential } from "../../sdk/index.ts";
 import { patternCost } from "../../sdk/policy/index.ts";
 import { withAppAndUser } from "../server/http/appOfTest.ts";
-import { PASSWORD } from "../server/http/testApp.ts";
-import { planOf, step } from "./support/planned.ts";
+import { connectionOf } from "./support/connectionOf.ts";
+import { creation, planOf } from "./support/steps.ts";
 
 const { app, ana } = withAppAndUser();
 
@@ -25,14 +24,13 @@ const rule = (username: string) => ({
 
 let connection: Connection;
 beforeEach(() => {
-  const credential = passwordCredential({ username: ana.username, password: PASSWORD });
-  connection = new Connection(createClient({ url: app.url, credential }), { defaultTenant: ana.tenant });
+  connection = connectionOf(app.url, ana);
   return () => connection.client.close();
 });
 
 const problemsOf = (usernames: readonly string[]) => {
   const steps = usernames.map((username, number) =>
-    step("create", "FirewallRule", `rule-${number}`, { after: rule(username) }),
+    creation("FirewallRule", `rule-${number}`, rule(username)),
   );
   return planProblems(connection, planOf(...steps), { tenant: ana.tenant, unsettled: undefined });
 };

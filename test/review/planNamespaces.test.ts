@@ -7,7 +7,8 @@ import {
   unplacedNotes,
 } from "../../provider/plan/steps.ts";
 import type { Connection } from "../../provider/service/connection.ts";
-import { keyInputs, OTHER, planOf, step, TENANT } from "./support/planned.ts";
+import { keyInputs } from "./support/planned.ts";
+import { creation, OTHER, planOf, step, TENANT } from "./support/steps.ts";
 
 /** A connection whose settings select the namespace {@link TENANT}. */
 const connection = {
@@ -23,14 +24,8 @@ const secret = {
 
 describe("a plan changes a namespace", () => {
   test.each<[string, Step]>([
-    [
-      "that a new resource sets",
-      step("create", "PublicKey", "a", { after: { ...keyInputs, tenant: OTHER } }),
-    ],
-    [
-      "whose object a resource adopts",
-      step("create", "FirewallRule", "a", { after: { adopt: true, tenant: OTHER } }),
-    ],
+    ["that a new resource sets", creation("PublicKey", "a", { ...keyInputs, tenant: OTHER })],
+    ["whose object a resource adopts", creation("FirewallRule", "a", { adopt: true, tenant: OTHER })],
     [
       "that contains an imported object",
       step("import", "PublicKey", "a", { ...inOther, after: { tenant: OTHER } }),
@@ -63,21 +58,21 @@ describe("a plan changes a namespace", () => {
 
   test("only if a step is not the same", () => {
     const same = step("same", "PublicKey", "a", { ...inOther, after: { tenant: OTHER } });
-    const other = step("create", "PublicKey", "b", { after: { ...keyInputs, tenant: TENANT } });
+    const other = creation("PublicKey", "b", { ...keyInputs, tenant: TENANT });
     expect(changesNamespace(planOf(same, other), OTHER, TENANT)).toBe(false);
     expect(changesNamespace(planOf(same, other), TENANT, TENANT)).toBe(true);
   });
 });
 
 test("a new resource with a secret namespace is reported, since it may be in any namespace", () => {
-  const hidden = step("create", "PublicKey", "a", { after: { ...keyInputs, tenant: "[secret]" } });
+  const hidden = creation("PublicKey", "a", { ...keyInputs, tenant: "[secret]" });
   expect(unplacedNotes(planOf(hidden))).toEqual([
     expect.stringMatching(/^PublicKey "a": its namespace is secret or unknown before the apply/),
   ]);
 });
 
 test("the names of new namespaces are known unless they are secret or unknown", () => {
-  const named = (name: string) => step("create", "Namespace", name, { after: { name } });
+  const named = (name: string) => creation("Namespace", name, { name });
   const adopted = step("create", "Namespace", "old", { after: { name: "old", adopt: true }, id: OTHER });
   const plan = planOf(named("trials"), named("[unknown]"), named("[secret]"), adopted);
   expect(createdNamespaces(plan)).toEqual(["trials", undefined, undefined]);

@@ -6,35 +6,20 @@ import type { Connection } from "../../provider/service/connection.ts";
 import { parseSshPublicKey, sha256Fingerprint } from "../../sdk/contract/index.ts";
 import type { AccessPolicy } from "../../sdk/policy/index.ts";
 import { sshKeyLine } from "../provider/support/programs.ts";
-import { namespaceAfter } from "./support/namespace.ts";
-import { estate, lineC, planOf, step, TENANT, urnOf } from "./support/planned.ts";
+import { identityFixture, namespaceAfter } from "./support/namespace.ts";
+import { estate, lineC } from "./support/planned.ts";
+import { accessPolicy, serviceAccount, sshKey } from "./support/policyObjects.ts";
+import { creation, planOf, step, TENANT, urnOf } from "./support/steps.ts";
 
-const policy: AccessPolicy = {
+const policy = accessPolicy("Owner access", {
   id: "p1",
-  name: "Owner access",
   subject: { type: "user", value: "user-owner" },
   filter: { tags: [] },
   logins: ["*"],
-  sourceIps: [],
-  action: "allow",
-  requireReauth: false,
-  reauthPeriod: null,
-};
+});
 const fingerprint = sha256Fingerprint(parseSshPublicKey(lineC));
-const account = {
-  id: "s1",
-  name: "deploy",
-  kind: "service account" as const,
-  role: "service",
-  keys: [{ fingerprint, expiresAt: null, consumedAt: null, lastReauthAt: null }],
-};
-const identity = {
-  decides: true,
-  policies: [policy],
-  serviceAccounts: [account],
-  userKeys: new Map(),
-  notEvaluated: [] as string[],
-};
+const account = serviceAccount("deploy", { id: "s1", keys: [sshKey("", { fingerprint })] });
+const identity = identityFixture({ policies: [policy], serviceAccounts: [account] });
 const inputs = { name: "Owner access", filter: { hostname: ".*" }, logins: ["*"] };
 const owner = { ...inputs, subject: { user: "user-owner" } };
 
@@ -44,9 +29,7 @@ const planned = (...steps: Steps) =>
 
 /** Returns the creation of a policy whose subject is unknown. @param referenced the resources in the subject */
 function withUnknownUser(...referenced: string[]) {
-  const created = step("create", "AccessPolicy", "it", {
-    after: { ...inputs, subject: { user: "[unknown]" } },
-  });
+  const created = creation("AccessPolicy", "it", { ...inputs, subject: { user: "[unknown]" } });
   const { after } = created;
   if (!after) throw new Error("the step creates no policy");
   return { ...created, after: { ...after, references: { subject: referenced } } };
@@ -54,9 +37,7 @@ function withUnknownUser(...referenced: string[]) {
 
 describe("AccessPolicy", () => {
   test("the adoption of an equal policy creates no policy, and manages the policy", () => {
-    const { policy, managed } = planned(
-      step("create", "AccessPolicy", "owner", { after: { ...owner, adopt: true } }),
-    );
+    const { policy, managed } = planned(creation("AccessPolicy", "owner", { ...owner, adopt: true }));
     expect(policy.identity?.policies.map(({ id }) => id)).toEqual(["p1"]);
     expect(managed).toEqual([{ kind: "AccessPolicy", id: "p1", urn: urnOf("AccessPolicy", "owner") }]);
   });
@@ -65,13 +46,11 @@ describe("AccessPolicy", () => {
     ["without adopt", owner],
     ["of a different policy", { ...owner, logins: ["root"], adopt: true }],
   ])("a create %s adds a policy", (_, after) => {
-    const { policy } = planned(step("create", "AccessPolicy", "owner", { after }));
+    const { policy } = planned(creation("AccessPolicy", "owner", after));
     expect(policy.identity?.policies.map(({ id }) => id)).toEqual(["p1", "owner (new)"]);
   });
 
-  const newAccount = step("create", "ServiceAccount", "ci", {
-    after: { name: "ci", data: sshKeyLine("ci"), validDays: 30 },
-  });
+  const newAccount = creation("ServiceAccount", "ci", { name: "ci", data: sshKeyLine("ci"), validDays: 30 });
   const urn = urnOf("ServiceAccount", "ci");
 
   test("an unknown subject is the new account to which alone it refers", () => {
@@ -98,7 +77,7 @@ describe("AccessPolicy", () => {
     ["allMembers", { allMembers: "[unknown]" }],
     ["a secret user", { user: "[secret]" }],
   ])("%s, if unknown or secret, is not evaluated", (_, subject) => {
-    const created = step("create", "AccessPolicy", "it", { after: { ...inputs, subject } });
+    const created = creation("AccessPolicy", "it", { ...inputs, subject });
     const references = { subject: [urn] };
     const referring = { ...created, ...(created.after && { after: { ...created.after, references } }) };
     for (const one of [created, ...(subject === "[unknown]" ? [referring] : [])]) {
@@ -131,7 +110,7 @@ describe("a change to identity mode", () => {
       before: { inputs: { name: "fleet" }, outputs: { name: "fleet", tenant: TENANT } },
     });
   const toIdentity = change({ sshAccessMode: "identity" });
-  const created = step("create", "AccessPolicy", "root", { after: { ...owner, logins: ["root"] } });
+  const created = creation("AccessPolicy", "root", { ...owner, logins: ["root"] });
   const policiesAfter = (...steps: Steps) =>
     namespaceAfter({ ...estate, identity: legacyState }, planOf(...steps)).policy.identity?.policies.map(
       ({ name, logins }) => [name, logins],
@@ -182,16 +161,14 @@ describe("a change to identity mode", () => {
 
 test("the adoption of a ServiceAccount manages the account with the same key", () => {
   const after = { name: "deploy", data: lineC, validDays: -1, adopt: true };
-  const { policy, managed } = planned(step("create", "ServiceAccount", "deploy", { after }));
+  const { policy, managed } = planned(creation("ServiceAccount", "deploy", after));
   expect(policy.identity?.principals.filter(({ kind }) => kind === "service account")).toEqual([account]);
   expect(managed).toMatchObject([{ kind: "ServiceAccount", id: "s1" }]);
 });
 
 describe("the adoption of a Namespace", () => {
   const adopting = (sshAccessMode: string) =>
-    step("create", "Namespace", "fleet", {
-      after: { name: "fleet", settings: { sshAccessMode }, adopt: "overwrite" },
-    });
+    creation("Namespace", "fleet", { name: "fleet", settings: { sshAccessMode }, adopt: "overwrite" });
   /** A connection to a service with the namespace of these tests. */
   const connection = {
     client: {
@@ -210,9 +187,7 @@ describe("the adoption of a Namespace", () => {
   });
 
   test("evaluates the resources in the namespace", async () => {
-    const created = step("create", "AccessPolicy", "root", {
-      after: { ...owner, logins: ["root"], tenant: "[unknown]" },
-    });
+    const created = creation("AccessPolicy", "root", { ...owner, logins: ["root"], tenant: "[unknown]" });
     const references = { tenant: [urnOf("Namespace", "fleet")] };
     const inside = { ...created, ...(created.after && { after: { ...created.after, references } }) };
     const plan = await withAdoptedNamespaces(connection, planOf(adopting("identity"), inside));

@@ -1,39 +1,27 @@
 import { describe, expect, test } from "vitest";
 import type { Step } from "../../provider/engine/index.ts";
-import {
-  fingerprintOf,
-  keyInputs,
-  keyState,
-  lineC,
-  OTHER,
-  plan,
-  ruleInputs,
-  step,
-  TENANT,
-  uidOf,
-} from "./support/planned.ts";
+import { fingerprintOf, keyInputs, keyState, lineC, plan, ruleInputs, uidOf } from "./support/planned.ts";
+import { creation, managing, OTHER, step, TENANT } from "./support/steps.ts";
 
 describe("duplicate declarations", () => {
   const duplicates = (...steps: Step[]) =>
     plan(...steps).duplicates.map(({ urns }) => urns.map((urn) => urn.split("::").at(-1)));
   const tagged = (name: string, selector: string) =>
-    step("create", "DeviceTags", name, { after: { device: selector, tags: ["prod"] } });
+    creation("DeviceTags", name, { device: selector, tags: ["prod"] });
   const attached = (name: string, selector: string, tag: string) =>
-    step("create", "DeviceTagAttachment", name, { after: { device: selector, tag } });
+    creation("DeviceTagAttachment", name, { device: selector, tag });
 
   test("are two keys with one fingerprint, two members with one address, and two API keys with one name", () => {
     const keys = ["x", "y"].map((name, at) =>
-      step("create", "PublicKey", name, { after: { ...keyInputs, data: `${lineC} ${at}` } }),
+      creation("PublicKey", name, { ...keyInputs, data: `${lineC} ${at}` }),
     );
     expect(duplicates(...keys)).toEqual([["x", "y"]]);
     expect(plan(...keys).duplicates[0]?.object).toBe(`key ${fingerprintOf(lineC)}`);
     const members = ["Bob@example.com", "bob@example.com"].map((email) =>
-      step("create", "Member", email, { after: { email, role: "operator" } }),
+      creation("Member", email, { email, role: "operator" }),
     );
     expect(duplicates(...members)).toEqual([["Bob@example.com", "bob@example.com"]]);
-    const ends = ["x", "y"].map((name) =>
-      step("create", "ApiKey", name, { after: { name: "deploy", validDays: 30 } }),
-    );
+    const ends = ["x", "y"].map((name) => creation("ApiKey", name, { name: "deploy", validDays: 30 }));
     expect(duplicates(...ends)).toEqual([["x", "y"]]);
   });
 
@@ -42,14 +30,9 @@ describe("duplicate declarations", () => {
     expect(plan(tagged("x", "web-01"), tagged("y", uidOf("web-01"))).duplicates[0]?.object).toBe(
       "tags of the device web-01",
     );
-    const state = {
-      before: { outputs: { uid: uidOf("web-01"), name: "web-01" } },
-      id: `${TENANT}/${uidOf("web-01")}`,
-    };
+    const state = managing("Device", uidOf("web-01"), { name: "web-01" });
     const known = step("same", "Device", "x", { ...state, after: { device: "web-01" } });
-    expect(duplicates(known, step("create", "Device", "y", { after: { device: uidOf("web-01") } }))).toEqual([
-      ["x", "y"],
-    ]);
+    expect(duplicates(known, creation("Device", "y", { device: uidOf("web-01") }))).toEqual([["x", "y"]]);
   });
 
   test("are DeviceTags and a DeviceTagAttachment of one device, but not two attachments of different tags", () => {
@@ -64,9 +47,9 @@ describe("duplicate declarations", () => {
     const imported = (name: string) =>
       step("import", "FirewallRule", name, { id: `${TENANT}/1`, after: ruleInputs });
     expect(duplicates(imported("x"), imported("y"))).toEqual([["x", "y"]]);
-    const heir = step("create", "PublicKey", "heir", { after: { ...keyInputs, adopt: true } });
+    const heir = creation("PublicKey", "heir", { ...keyInputs, adopt: true });
     expect(duplicates(step("delete", "PublicKey", "a", keyState), heir)).toEqual([]);
-    const theirs = step("create", "PublicKey", "k", { after: { ...keyInputs, tenant: OTHER } });
+    const theirs = creation("PublicKey", "k", { ...keyInputs, tenant: OTHER });
     expect(duplicates(theirs, heir)).toEqual([]);
   });
 });

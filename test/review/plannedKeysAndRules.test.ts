@@ -12,16 +12,12 @@ import {
   rule,
   ruleInputs,
   ruleState,
-  step,
-  TENANT,
-  urnOf,
 } from "./support/planned.ts";
+import { creation, managing, step, urnOf } from "./support/steps.ts";
 
 describe("PublicKey", () => {
   test("a create adds the key at the end, with the fingerprint of the key's data", () => {
-    const { policy } = plan(
-      step("create", "PublicKey", "c", { after: { ...keyInputs, data: `${lineC} comment` } }),
-    );
+    const { policy } = plan(creation("PublicKey", "c", { ...keyInputs, data: `${lineC} comment` }));
     expect(policy.keys).toEqual([
       keyA,
       keyB,
@@ -46,7 +42,7 @@ describe("PublicKey", () => {
   test("a delete keeps a key that another resource adopts", () => {
     const deletion = step("delete", "PublicKey", "a", keyState);
     expect(plan(deletion).policy.keys).toEqual([keyB]);
-    const adopting = step("create", "PublicKey", "heir", { after: { ...keyInputs, adopt: "overwrite" } });
+    const adopting = creation("PublicKey", "heir", { ...keyInputs, adopt: "overwrite" });
     expect(plan(deletion, adopting).policy.keys).toMatchObject([
       { fingerprint: keyA.fingerprint, username: "^ana$" },
       keyB,
@@ -89,18 +85,13 @@ describe("PublicKey", () => {
   });
 
   test("plans a key whose name is not yet known", () => {
-    const planned = plan(
-      step("create", "PublicKey", "c", { after: { ...keyInputs, data: lineC, name: "[unknown]" } }),
-    );
+    const planned = plan(creation("PublicKey", "c", { ...keyInputs, data: lineC, name: "[unknown]" }));
     expect(planned.policy.keys.at(-1)).toMatchObject({ name: "c", fingerprint: fingerprintOf(lineC) });
     expect(planned.notEvaluated).toEqual([]);
   });
 
   test("reports an update of a key that no longer exists", () => {
-    const state = {
-      before: { outputs: { fingerprint: fingerprintOf(lineC) } },
-      id: `${TENANT}/${fingerprintOf(lineC)}`,
-    };
+    const state = managing("PublicKey", fingerprintOf(lineC));
     const planned = plan(step("update", "PublicKey", "c", { ...state, after: keyInputs }));
     expect(planned.policy).toEqual(estate.policy);
     expect(planned.notEvaluated.join()).toContain('PublicKey "c": its object no longer exists');
@@ -111,9 +102,9 @@ describe("PublicKey", () => {
 describe("FirewallRule", () => {
   test("a create adds rules at the end, in the order of the plan, with the name of the resource", () => {
     const { policy } = plan(
-      step("create", "FirewallRule", "x", { after: ruleInputs }),
-      step("create", "FirewallRule", "y", { after: { ...ruleInputs, priority: 8 } }),
-      { ...step("create", "FirewallRule", "x", { after: ruleInputs }), urn: "urn of another x" },
+      creation("FirewallRule", "x", ruleInputs),
+      creation("FirewallRule", "y", { ...ruleInputs, priority: 8 }),
+      { ...creation("FirewallRule", "x", ruleInputs), urn: "urn of another x" },
     );
     expect(policy.rules.map(({ id }) => id)).toEqual(["1", "2", "x (new)", "y (new)", "x (new, 2)"]);
     expect(policy.rules[2]).toEqual({ ...rule("x (new)"), ...ruleInputs });
@@ -135,17 +126,17 @@ describe("FirewallRule", () => {
   test("the adoption of an equal rule creates no rule", () => {
     const { id: _id, ...equal } = rule("1");
     const after = { ...equal, filter: { tags: ["prod"] } };
-    const adopted = plan(step("create", "FirewallRule", "x", { after: { ...after, adopt: true } }));
+    const adopted = plan(creation("FirewallRule", "x", { ...after, adopt: true }));
     expect(adopted.policy).toEqual(estate.policy);
     expect(adopted.managed).toEqual([{ kind: "FirewallRule", id: "1", urn: urnOf("FirewallRule", "x") }]);
-    expect(plan(step("create", "FirewallRule", "x", { after })).policy.rules).toHaveLength(3);
+    expect(plan(creation("FirewallRule", "x", after)).policy.rules).toHaveLength(3);
   });
 
   test("reports that the order of two new rules is unknown", () => {
     const planned = plan(
-      step("create", "FirewallRule", "x", { after: ruleInputs }),
-      step("create", "FirewallRule", "y", { after: { ...ruleInputs, action: "deny" } }),
-      step("create", "FirewallRule", "z", { after: { ...ruleInputs, priority: 8 } }),
+      creation("FirewallRule", "x", ruleInputs),
+      creation("FirewallRule", "y", { ...ruleInputs, action: "deny" }),
+      creation("FirewallRule", "z", { ...ruleInputs, priority: 8 }),
     );
     expect(planned.notEvaluated).toHaveLength(1);
     expect(planned.notEvaluated[0]).toMatch(

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { EngineError, type Shown, type Step } from "../../provider/engine/index.ts";
-import { keyId, keyInputs, keyState, plan, step, TENANT } from "./support/planned.ts";
+import { keyId, keyInputs, keyState, plan } from "./support/planned.ts";
+import { creation, step, TENANT } from "./support/steps.ts";
 
 const anywhere = { hostname: ".*" };
 
@@ -70,7 +71,7 @@ describe("a plan with an invalid value has a finding that contains the resource 
     const changed =
       kind === "Namespace"
         ? step("update", kind, "x", { before: { outputs: { tenant: TENANT } }, id: TENANT, after })
-        : step("create", kind, "x", { after });
+        : creation(kind, "x", after);
     for (const one of [changed, step("same", kind, "x", { before: { outputs: {} }, id, after })])
       expect(() => plan(one)).not.toThrow();
     expect(plan(changed).notEvaluated).toEqual([

@@ -1,51 +1,40 @@
 import { describe, expect, test } from "vitest";
-import { type NamespaceFixture, namespaceAfter } from "./support/namespace.ts";
-import { apiKey, CREATOR, estate, plan, planOf, step, TENANT, urnOf, workload } from "./support/planned.ts";
+import { namespaceAfter } from "./support/namespace.ts";
+import { apiKey, CREATOR, estate, plan, workload } from "./support/planned.ts";
+import { creation, managing, planOf, step, TENANT, urnOf } from "./support/steps.ts";
 
 const PAST = "2026-01-01T00:00:00.000Z";
 
 describe("Member", () => {
-  const state = { before: { outputs: { userId: "user-bob" } }, id: `${TENANT}/user-bob` };
+  const state = managing("Member", "user-bob");
   const seats = (planned: ReturnType<typeof plan>) =>
     planned.members?.map(({ email, role, status }) => `${email.split("@")[0]} ${role} ${status}`);
 
   test("is planned for create, update, replace and delete", () => {
     const owner = "owner owner accepted";
     const ana = { email: "ana@example.com", role: "operator" };
-    expect(seats(plan(step("create", "Member", "ana", { after: ana })))).toEqual([
-      owner,
-      "bob observer accepted",
-      "ana operator pending",
-    ]);
     const promoted = { email: "bob@example.com", role: "administrator" };
-    expect(seats(plan(step("update", "Member", "bob", { ...state, after: promoted })))).toEqual([
-      owner,
-      "bob administrator accepted",
-    ]);
-    expect(seats(plan(step("replace", "Member", "bob", { ...state, after: ana })))).toEqual([
-      owner,
-      "ana operator pending",
-    ]);
-    expect(seats(plan(step("delete", "Member", "bob", state)))).toEqual([owner]);
-    expect(
-      seats(
-        plan(step("delete", "Member", "bob", state), step("create", "Member", "heir", { after: promoted })),
-      ),
-    ).toEqual([owner, "bob administrator accepted"]);
+    const created = creation("Member", "ana", ana);
+    const updated = step("update", "Member", "bob", { ...state, after: promoted });
+    const replaced = step("replace", "Member", "bob", { ...state, after: ana });
+    const deleted = step("delete", "Member", "bob", state);
+    const heir = creation("Member", "heir", promoted);
+    expect(seats(plan(created))).toEqual([owner, "bob observer accepted", "ana operator pending"]);
+    expect(seats(plan(updated))).toEqual([owner, "bob administrator accepted"]);
+    expect(seats(plan(replaced))).toEqual([owner, "ana operator pending"]);
+    expect(seats(plan(deleted))).toEqual([owner]);
+    expect(seats(plan(deleted, heir))).toEqual([owner, "bob administrator accepted"]);
   });
 
   test("reports a member with an unknown address", () => {
-    const planned = plan(step("create", "Member", "x", { after: { email: "[secret]", role: "operator" } }));
+    const planned = plan(creation("Member", "x", { email: "[secret]", role: "operator" }));
     expect(planned.members).toHaveLength(2);
     expect(planned.notEvaluated[0]).toMatch(/^Member "x": its email is secret or unknown/);
   });
 });
 
 describe("ApiKey", () => {
-  const state = {
-    before: { outputs: { name: "ci", role: "observer", createdAt: "created ci", createdBy: CREATOR } },
-    id: `${TENANT}/ci`,
-  };
+  const state = managing("ApiKey", "ci", { role: "observer", createdAt: "created ci", createdBy: CREATOR });
   const ends = (planned: ReturnType<typeof plan>) =>
     planned.apiKeys?.map(({ name, role, createdAt, createdBy }) => [
       name,
@@ -54,17 +43,17 @@ describe("ApiKey", () => {
     ]);
 
   test("is planned for create, update, replace and delete", () => {
-    expect(ends(plan(step("create", "ApiKey", "x", { after: { validDays: 30 } })))).toEqual([
+    expect(ends(plan(creation("ApiKey", "x", { validDays: 30 })))).toEqual([
       ["ci", "observer", "ci"],
       ["x (new)", "administrator", undefined],
     ]);
     const after = { name: "deploy", role: "operator", validDays: 30, overlap: 0 };
-    expect(ends(plan(step("update", "ApiKey", "ci", { ...state, after })))).toEqual([
-      ["deploy", "operator", "ci"],
-    ]);
-    expect(ends(plan(step("replace", "ApiKey", "ci", { ...state, after })))).toEqual([
-      ["deploy", "operator", undefined],
-    ]);
+    const [updated, replaced] = [
+      plan(step("update", "ApiKey", "ci", { ...state, after })),
+      plan(step("replace", "ApiKey", "ci", { ...state, after })),
+    ];
+    expect(ends(updated)).toEqual([["deploy", "operator", "ci"]]);
+    expect(ends(replaced)).toEqual([["deploy", "operator", undefined]]);
     expect(ends(plan(step("delete", "ApiKey", "ci", state)))).toEqual([]);
   });
 
@@ -98,27 +87,22 @@ describe("ApiKey", () => {
   });
 
   test("is managed under its current name", () => {
-    const renamed = {
-      ...estate,
-      apiKeys: [{ ...apiKey("ci", "observer"), name: "by-hand" }],
-    } as NamespaceFixture;
-    const planned = namespaceAfter(
-      renamed,
-      planOf(step("same", "ApiKey", "ci", { ...state, after: { validDays: 30 } })),
-    );
+    const renamed = { ...estate, apiKeys: [{ ...apiKey("ci", "observer"), name: "by-hand" }] };
+    const same = step("same", "ApiKey", "ci", { ...state, after: { validDays: 30 } });
+    const planned = namespaceAfter(renamed, planOf(same));
     expect(planned.managed).toEqual([{ kind: "ApiKey", id: "by-hand", urn: urnOf("ApiKey", "ci") }]);
   });
 });
 
 describe("TrustedWorkload", () => {
   const { id, name: _name, ...settings } = workload;
-  const state = { before: { outputs: { workloadId: id } }, id: `${TENANT}/${id}` };
+  const state = managing("TrustedWorkload", id);
   const trusted = (planned: ReturnType<typeof plan>) =>
     planned.trustedWorkloads?.map((one) => `${one.id} ${one.name} ${one.role} ${one.claims.ref}`);
 
   test("is planned for create, update and delete", () => {
     const after = { ...settings, name: "review", role: "observer" };
-    expect(trusted(plan(step("create", "TrustedWorkload", "x", { after })))).toEqual([
+    expect(trusted(plan(creation("TrustedWorkload", "x", after)))).toEqual([
       `${id} deploy operator refs/heads/main`,
       "x (new) review observer refs/heads/main",
     ]);
@@ -131,7 +115,7 @@ describe("TrustedWorkload", () => {
 
   test("with the name of a live workload adopts the workload, and is managed then", () => {
     const after = { ...settings, name: "deploy", role: "administrator", adopt: true };
-    const planned = plan(step("create", "TrustedWorkload", "x", { after }));
+    const planned = plan(creation("TrustedWorkload", "x", after));
     expect(trusted(planned)).toEqual([`${id} deploy administrator refs/heads/main`]);
     expect(planned.managed).toMatchObject([{ kind: "TrustedWorkload", id }]);
   });

@@ -1,19 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { namespaceAfter } from "./support/namespace.ts";
-import {
-  estate,
-  keyB,
-  keyId,
-  keyInputs,
-  keyState,
-  lineC,
-  OTHER,
-  plan,
-  planOf,
-  step,
-  TENANT,
-  urnOf,
-} from "./support/planned.ts";
+import { estate, keyB, keyId, keyInputs, keyState, lineC, plan } from "./support/planned.ts";
+import { creation, OTHER, planOf, step, TENANT, urnOf } from "./support/steps.ts";
 
 test("a plan without changes keeps the live namespace", () => {
   const same = step("same", "PublicKey", "a", {
@@ -48,8 +36,8 @@ describe("namespaces", () => {
 
   test("do not include a new namespace and the resources in the new namespace", () => {
     const planned = plan(
-      step("create", "Namespace", "n", { after: { name: "trials" } }),
-      step("create", "PublicKey", "k", { after: { ...keyInputs, data: lineC, tenant: "[unknown]" } }),
+      creation("Namespace", "n", { name: "trials" }),
+      creation("PublicKey", "k", { ...keyInputs, data: lineC, tenant: "[unknown]" }),
     );
     expect(planned.policy).toEqual(estate.policy);
     expect(planned.notes).toHaveLength(2);
@@ -60,9 +48,9 @@ describe("namespaces", () => {
   });
 
   test("do not include resources of other namespaces, even if the provider's default sets the namespace", () => {
-    const theirs = step("create", "PublicKey", "k", { after: { ...keyInputs, data: lineC, tenant: OTHER } });
+    const theirs = creation("PublicKey", "k", { ...keyInputs, data: lineC, tenant: OTHER });
     expect(plan(theirs)).toMatchObject({ policy: estate.policy, unknown: [], notes: [] });
-    const unnamed = planOf(step("create", "PublicKey", "k", { after: { ...keyInputs, data: lineC } }));
+    const unnamed = planOf(creation("PublicKey", "k", { ...keyInputs, data: lineC }));
     expect(namespaceAfter(estate, unnamed, { home: OTHER }).policy).toEqual(estate.policy);
     expect(namespaceAfter(estate, unnamed).policy.keys).toHaveLength(3);
     // A resource belongs to the namespace in the state, even if the program sets no namespace.

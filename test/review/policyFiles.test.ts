@@ -172,7 +172,7 @@ console.log(JSON.stringify({ loaded, messages }));`;
   });
   const { loaded, messages }: Record<"loaded" | "messages", string[]> = JSON.parse(output);
   expect(loaded.length).toBeGreaterThan(1);
-  const others = loaded.filter((url) => !/^node:|\/provider\/dist\/policyTests\/written\//.test(url));
+  const others = loaded.filter((url) => !/^node:|\/provider\/dist\/policyTests\/api\//.test(url));
   expect(others).toEqual([]);
   expect(messages).toEqual([
     expect.stringContaining("gatehouse did not load this file"),

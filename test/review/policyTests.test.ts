@@ -1,13 +1,10 @@
 import { describe, expect, test } from "vitest";
 import type { NamespacePolicy } from "../../sdk/policy/index.ts";
 import {
-  apiKey,
   bodyOf,
-  daysLater,
   expectHolding,
   factsOf,
   IMPORT,
-  member,
   runBodies,
   runBody,
   runFiles,
@@ -179,31 +176,12 @@ describe("onlyFrom", () => {
 });
 
 describe("members and API keys", () => {
-  test("exactlyOneOwner counts owners", async () => {
-    await expectHolding(["members).exactlyOneOwner()"]);
-    const two = [member("ana@example.org", "owner"), member("eve@example.org", "owner")];
-    const reports = await runFiles(
-      { "a.policy.ts": `${IMPORT}\npolicyTest("one", ({ members }) => expect(members).exactlyOneOwner());` },
-      factsOf(smallPolicy, { members: two }),
-      factsOf(smallPolicy, { members: [] }),
-    );
-    expect(reports.flatMap(({ tests }) => tests.flatMap(({ failures }) => failures))).toMatchObject([
-      { message: "2 owners: ana@example.org, eve@example.org", line: 2 },
-      { message: "there is no owner", line: 2 },
+  test("pass or fail with their negation", async () => {
+    await expectHolding([
+      "members).exactlyOneOwner()",
+      "apiKeys).everyKeyExpires()",
+      "apiKeys).everyKeyExpires({ withinDays: 90 })",
     ]);
-  });
-
-  test("everyKeyExpires finds keys that never expire, and keys that expire too late", async () => {
-    await expectHolding(["apiKeys).everyKeyExpires()", "apiKeys).everyKeyExpires({ withinDays: 90 })"]);
-    const apiKeys = [apiKey("ci", daysLater(90)), apiKey("old", -1)];
-    const body = bodyOf(["apiKeys).everyKeyExpires()", "apiKeys).everyKeyExpires({ withinDays: 30 })"]);
-    const { failures } = await runBody(body, factsOf(smallPolicy, { apiKeys }));
-    expect(failures.map(({ message }) => message)).toEqual([
-      "1 API key without an expiry date: old",
-      "1 API key without an expiry date: old; 1 API key valid for more than 30 days: ci",
-    ]);
-    const none = await runBody("expect(apiKeys).everyKeyExpires();", factsOf(smallPolicy, { apiKeys: [] }));
-    expect(none).toMatchObject({ ok: true, warnings: [{ message: "there is no API key" }] });
   });
 
   test("that could not be read fail only the tests that use them", async () => {
@@ -247,21 +225,16 @@ expect([]).toAllSatisfy(() => false);`);
     expect(warnings).toMatchObject([{ message: "there is no element", line: 6 }]);
   });
 
-  test("must not return a promise, since a promise would always count as true", async () => {
+  test("must not return a promise, which would always count as true, and fail if they throw an error", async () => {
     const { failures } = await runBody(
       bodyOf([
         "policy).toSatisfy(async () => false)",
-        "policy.keys).toAllSatisfy(async () => false)",
-        "access).toAllow({ where: async () => false })",
         'policy).toSatisfy(() => { throw new RangeError("mine"); })',
       ]),
     );
-    const promise = expect.stringContaining("must return true or false synchronously");
     expect(failures).toMatchObject([
-      { message: promise, line: 3 },
-      { message: promise, line: 4 },
-      { message: promise, line: 5 },
-      { message: "RangeError: mine", line: 6 },
+      { message: expect.stringContaining("must return true or false synchronously"), line: 3 },
+      { message: "RangeError: mine", line: 4 },
     ]);
   });
 });

@@ -3,28 +3,11 @@ import { describe, expect, test } from "vitest";
 import { policyTestsText } from "../../provider/cli/policyTests.ts";
 import type { AccessPolicy, NamespacePolicy, Principal } from "../../sdk/policy/index.ts";
 import { bodyOf, expectHolding, factsOf, runBodies, runBody, smallPolicy } from "./support/policyFiles.ts";
+import { accessPolicy, serviceAccount, user } from "./support/policyObjects.ts";
 
-const KEY = { expiresAt: null, consumedAt: null, lastReauthAt: null };
-const user = (name: string, role: string, keys: readonly string[] | undefined): Principal => ({
-  id: `id-${name}`,
-  name: `${name}@example.com`,
-  kind: "user",
-  role,
-  keys: keys?.map((fingerprint) => ({ fingerprint, ...KEY })),
-});
-const ci: Principal = { ...user("ci", "service", ["SHA256:ci"]), name: "ci", kind: "service account" };
-const allow = (name: string, more: Partial<AccessPolicy>): AccessPolicy => ({
-  id: `id-${name}`,
-  name,
-  subject: { type: "all-members", value: "" },
-  filter: {},
-  logins: ["*"],
-  sourceIps: [],
-  action: "allow",
-  requireReauth: false,
-  reauthPeriod: null,
-  ...more,
-});
+const ci = serviceAccount("ci");
+const allow = (name: string, more: Partial<AccessPolicy>): AccessPolicy =>
+  accessPolicy(name, { id: `id-${name}`, logins: ["*"], ...more });
 
 /** Root on production needs a re-authentication; ci may deploy. Mia has no SSH key; eve is denied. */
 const policies = [
@@ -38,9 +21,9 @@ const identityPolicy = (...principals: readonly Principal[]): NamespacePolicy =>
   identity: { policies, principals },
 });
 const [ana, mia, eve] = [
-  user("ana", "owner", ["SHA256:ana"]),
-  user("mia", "operator", []),
-  user("eve", "observer", ["SHA256:eve"]),
+  user("ana", { role: "owner" }),
+  user("mia", { keys: [] }),
+  user("eve", { role: "observer" }),
 ];
 const facts = factsOf(identityPolicy(ana, mia, eve, ci));
 
@@ -112,7 +95,7 @@ describe("in identity mode", () => {
   });
 
   test("toAllow, toRequireApproval and their negations fail if it is not known whether a user has a key", async () => {
-    const unread = factsOf(identityPolicy(user("ana", "owner", undefined)));
+    const unread = factsOf(identityPolicy(user("ana", { keys: undefined })));
     const query = '{ device: { tag: "edge" }, from: "10.0.0.0/8" }';
     const results = await runBodies(
       [`expect(access).toRequireApproval(${query});`, `expect(access).not.toRequireApproval(${query});`],
@@ -142,9 +125,7 @@ describe("in identity mode", () => {
   test("examples of refused logins contain the policy that denies, or the cause", async () => {
     const { failures } = await runBody(
       'expect(access).toAllow({ login: "nobody" , device: { tag: "prod" } });',
-      {
-        ...factsOf(identityPolicy(ana, eve, user("ivy", "observer", []))),
-      },
+      factsOf(identityPolicy(ana, eve, user("ivy", { role: "observer", keys: [] }))),
     );
     expect(failures[0]?.counterexamples).toMatchObject([
       { principal: { name: ana.name }, deniedBy: "default" },

@@ -1,7 +1,9 @@
 import { describe, expect, test } from "vitest";
 import type { InstallKeyFixture, NamespaceFixture } from "./support/namespace.ts";
 import { reviewed, reviewedBy } from "./support/namespaceReview.ts";
-import { apiKey, estate, lineC, member, step, TENANT, workload } from "./support/planned.ts";
+import { apiKey, estate, lineC, member, ruleState, SETTINGS, workload } from "./support/planned.ts";
+import { accessKey, accessRule } from "./support/policyObjects.ts";
+import { creation, managing, step, TENANT } from "./support/steps.ts";
 
 /** A namespace whose server ends access, with one key of `ana`, who is not a member. */
 const orphaned = (more: Partial<NamespaceFixture> = {}): NamespaceFixture => ({
@@ -10,13 +12,13 @@ const orphaned = (more: Partial<NamespaceFixture> = {}): NamespaceFixture => ({
   policy: {
     ...estate.policy,
     rules: [],
-    keys: [{ fingerprint: "aa", name: "ana-laptop", username: "", filter: {}, owner: "user-ana" }],
+    keys: [accessKey("ana-laptop", { fingerprint: "aa", owner: "user-ana" })],
     members: [{ id: "user-owner", email: "owner@example.com", isAccepted: true }],
   },
   ...more,
 });
 
-const anaReturns = step("create", "Member", "ana", { after: { email: "Ana@example.com", role: "observer" } });
+const anaReturns = creation("Member", "ana", { email: "Ana@example.com", role: "observer" });
 
 describe("a user who becomes a member again", () => {
   test("regains the access of the owned keys, if the service returns the owner's address", async () => {
@@ -67,9 +69,8 @@ describe("a user who becomes a member again", () => {
   test("keeps the access of the owned keys if the membership is replaced", async () => {
     const members = [member("owner", "owner"), { ...member("ana", "operator"), id: "user-ana" }];
     const live = orphaned({ members });
-    const before = { outputs: { userId: "user-ana" } };
     const after = { email: "ana@example.com", role: "operator" };
-    const state = { before, id: `${TENANT}/user-ana`, after };
+    const state = { ...managing("Member", "user-ana"), after };
     const { policy } = live;
     const withAna = {
       ...policy,
@@ -80,16 +81,21 @@ describe("a user who becomes a member again", () => {
   });
 });
 
+/** Returns an API key that the owner created, and the sides of a step whose resource manages this key. */
+const ownersKey = (name: string, role: string) => ({ ...apiKey(name, role), createdBy: "user-owner" });
+const managingKey = (name: string, role: string) =>
+  managing("ApiKey", name, { role, createdAt: `created ${name}`, createdBy: "user-owner" });
+
 describe("a role above observer", () => {
   const role = "administrator";
 
   test("of a trusted workload is in the title, also if only the accepted tokens change", async () => {
     const { id, ...settings } = workload;
-    const added = step("create", "TrustedWorkload", "ci", { after: { ...settings, name: "ci", role } });
+    const added = creation("TrustedWorkload", "ci", { ...settings, name: "ci", role });
     expect((await reviewed(estate, added)).title).toContain(
       "gained privileges: role administrator: workload ci",
     );
-    const state = { before: { outputs: { workloadId: id } }, id: `${TENANT}/${id}` };
+    const state = managing("TrustedWorkload", id);
     const claims = { ...settings.claims, ref: "refs/heads/other" };
     const changed = step("update", "TrustedWorkload", "d", { ...state, after: { ...settings, claims } });
     expect((await reviewed(estate, changed)).title).toContain(
@@ -98,8 +104,7 @@ describe("a role above observer", () => {
   });
 
   test("of an API key is in the title, and an administrator's key without an end blocks", async () => {
-    const key = (validDays: number) =>
-      step("create", "ApiKey", "deploy", { after: { name: "deploy", role, validDays } });
+    const key = (validDays: number) => creation("ApiKey", "deploy", { name: "deploy", role, validDays });
     const ending = await reviewed(estate, key(30));
     expect(ending.title).toMatch(
       /^## OK: .*\(1 API key change; gained privileges: role administrator: API key deploy\)/,
@@ -111,12 +116,9 @@ describe("a role above observer", () => {
   });
 
   test("of an API key that gets a higher role is in the title", async () => {
-    const before = {
-      outputs: { name: "ci", role: "observer", createdAt: "created ci", createdBy: "user-owner" },
-    };
-    const live = { ...estate, apiKeys: [{ ...apiKey("ci", "observer"), createdBy: "user-owner" }] };
+    const live = { ...estate, apiKeys: [ownersKey("ci", "observer")] };
     const after = { name: "ci", role: "operator", validDays: 30 };
-    const raised = step("update", "ApiKey", "ci", { before, id: `${TENANT}/ci`, after });
+    const raised = step("update", "ApiKey", "ci", { ...managingKey("ci", "observer"), after });
     const { title, review } = await reviewed(live, raised);
     expect(review.apiKeys).toEqual([{ change: "role", name: "ci", from: "observer", to: "operator" }]);
     expect(title).toContain("gained privileges: role operator: API key ci");
@@ -127,12 +129,12 @@ describe("a role above observer", () => {
     const now = Math.floor(Date.now() / 1000);
     const createdAt = new Date((now - 29 * day) * 1000).toISOString();
     const identity = { createdAt, createdBy: "user-owner" };
-    const before = { outputs: { name: "ci", role: "operator", ...identity } };
+    const state = managing("ApiKey", "ci", { role: "operator", ...identity });
     const key = { ...apiKey("ci", "operator"), ...identity, expiresIn: now + day };
     const live = { ...estate, apiKeys: [key] };
     const rotated = (validDays: number) => {
       const after = { name: "ci", role: "operator", validDays, overlap: 1 };
-      return step("replace", "ApiKey", "ci", { before, id: `${TENANT}/ci`, after });
+      return step("replace", "ApiKey", "ci", { ...state, after });
     };
     const { title, review } = await reviewed(live, rotated(30));
     expect(review.apiKeys).toMatchObject([
@@ -145,7 +147,7 @@ describe("a role above observer", () => {
 
   test("of a member is in the title if it is new, higher or prolonged", async () => {
     const promoted = { email: "bob@example.com", role };
-    const state = { before: { outputs: { userId: "user-bob" } }, id: `${TENANT}/user-bob`, after: promoted };
+    const state = { ...managing("Member", "user-bob"), after: promoted };
     const update = step("update", "Member", "bob", state);
     const gained = "gained privileges: role administrator: member bob&#64;example.com";
     expect((await reviewed(estate, update)).title).toContain(gained);
@@ -160,7 +162,7 @@ describe("a role above observer", () => {
   });
 
   test("that an API key gets from an unknown creator blocks the review", async () => {
-    const created = step("create", "ApiKey", "deploy", { after: { name: "deploy", validDays: 30 } });
+    const created = creation("ApiKey", "deploy", { name: "deploy", validDays: 30 });
     const observed = await reviewedBy("observer", estate, created);
     expect(observed.blocking).toEqual([
       expect.stringContaining('API key "deploy" will have the role of its creator, which is unknown'),
@@ -169,28 +171,21 @@ describe("a role above observer", () => {
   });
 
   test("of a new API key with the name of a key that keeps working is a gain", async () => {
-    const before = {
-      outputs: { name: "ci", role: "administrator", createdAt: "created ci", createdBy: "user-owner" },
-    };
-    const live = { ...estate, apiKeys: [{ ...apiKey("ci", role), createdBy: "user-owner" }] };
+    const live = { ...estate, apiKeys: [ownersKey("ci", role)] };
     const renamed = step("update", "ApiKey", "old", {
-      before,
-      id: `${TENANT}/ci`,
+      ...managingKey("ci", role),
       after: { name: "ci2", role, validDays: 30 },
     });
-    const added = step("create", "ApiKey", "ci", { after: { name: "ci", role, validDays: 30 } });
+    const added = creation("ApiKey", "ci", { name: "ci", role, validDays: 30 });
     const { review, title } = await reviewed(live, renamed, added);
     expect(review.apiKeys).toMatchObject([{ change: "added", name: "ci", to: role }]);
     expect(title).toContain("role administrator: API key ci");
   });
 
   test("of an API key that has expired is no gain", async () => {
-    const before = {
-      outputs: { name: "ci", role: "observer", createdAt: "created ci", createdBy: "user-owner" },
-    };
-    const expired = { ...apiKey("ci", "observer"), createdBy: "user-owner", expiresIn: 1_600_000_000 };
+    const expired = { ...ownersKey("ci", "observer"), expiresIn: 1_600_000_000 };
     const after = { name: "ci", role, validDays: 30 };
-    const raised = step("update", "ApiKey", "ci", { before, id: `${TENANT}/ci`, after });
+    const raised = step("update", "ApiKey", "ci", { ...managingKey("ci", "observer"), after });
     const { review, title } = await reviewed({ ...estate, apiKeys: [expired] }, raised);
     expect(review.apiKeys).toEqual([]);
     expect(title).not.toContain("gained");
@@ -201,11 +196,7 @@ describe("a role above observer", () => {
     const live = { ...estate, enforcesExpiry: true, members: [member("owner", "owner"), ended] };
     const raisedUntil = (expiresAt: string) => {
       const after = { email: "bob@example.com", role, expiresAt };
-      return step("update", "Member", "bob", {
-        before: { outputs: { userId: "user-bob" } },
-        id: `${TENANT}/user-bob`,
-        after,
-      });
+      return step("update", "Member", "bob", { ...managing("Member", "user-bob"), after });
     };
     expect((await reviewed(live, raisedUntil("2020-01-01T00:00:00Z"))).review.members).toEqual([]);
     const { review, title } = await reviewed(live, raisedUntil("2031-01-01T00:00:00Z"));
@@ -231,25 +222,10 @@ describe("a role above observer", () => {
 });
 
 describe("the settings of a namespace", () => {
-  const settings: NonNullable<NamespaceFixture["settings"]> = {
-    sessionRecord: true,
-    connectionAnnouncement: "",
-    deviceProof: "required",
-    sessionMaxMinutes: 60,
-    sessionIdleMinutes: 10,
-    sessionRecordMode: "all",
-    sessionRecordMegabytes: 0,
-    sessionRecordFailure: "end",
-    sshForwarding: [],
-  };
-  const live: NamespaceFixture = { ...estate, settings };
+  const live: NamespaceFixture = { ...estate, settings: SETTINGS };
   const declaring = (changes: Readonly<Record<string, unknown>>) => {
-    const after = { name: "fleet", settings: { ...settings, ...changes } };
-    return step("update", "Namespace", "fleet", {
-      before: { outputs: {} },
-      id: TENANT,
-      after: after as never,
-    });
+    const after = { name: "fleet", settings: { ...SETTINGS, ...changes } } as never;
+    return step("update", "Namespace", "fleet", { before: { outputs: {} }, id: TENANT, after });
   };
 
   test.each([
@@ -263,7 +239,7 @@ describe("the settings of a namespace", () => {
     ["sessionRecordFailure", "continue"],
   ])("are shown before and after, and block if they weaken a protection: %s = %j", async (setting, to) => {
     const { review, title, blocking } = await reviewed(live, declaring({ [setting]: to }));
-    const from = settings[setting as keyof typeof settings];
+    const from = SETTINGS[setting as keyof typeof SETTINGS];
     expect(review.settings).toEqual([{ setting, from, to, effect: "weakens" }]);
     expect(title).toMatch(/^## Blocked: .*1 setting change/);
     expect(blocking).toEqual([
@@ -287,7 +263,7 @@ describe("the settings of a namespace", () => {
     const opened = await reviewed(live, declaring({ sshForwarding: [rule] }));
     expect(opened.review.settings).toMatchObject([{ setting: "sshForwarding", to: [rule], effect: "opens" }]);
     expect(opened.title).toContain("1 setting change; gained privileges: setting sshForwarding");
-    const open: NamespaceFixture = { ...estate, settings: { ...settings, sshForwarding: [rule] } };
+    const open: NamespaceFixture = { ...estate, settings: { ...SETTINGS, sshForwarding: [rule] } };
     expect((await reviewed(open, declaring({}))).title).not.toContain("gained");
   });
 
@@ -307,7 +283,7 @@ describe("an install key", () => {
   const key = { name: "floor", mode: "automatic", tags: ["prod"] };
 
   test("that a plan adds is a gained privilege", async () => {
-    const { review, title } = await reviewed(estate, step("create", "InstallKey", "floor", { after: key }));
+    const { review, title } = await reviewed(estate, creation("InstallKey", "floor", key));
     const privilege = "enrolls devices in the namespace (mode automatic, tags prod)";
     expect(review.privileges).toEqual([
       { change: "gained", kind: "InstallKey", resource: "floor", privilege },
@@ -317,14 +293,13 @@ describe("an install key", () => {
 
   test("that a plan revokes or keeps is no gain", async () => {
     const live = { ...estate, installKeys: [{ id: "k1", ...key }] };
-    const state = { before: { inputs: key, outputs: { installKeyId: "k1" } }, id: `${TENANT}/k1` };
+    const state = managing("InstallKey", "k1", {}, key);
     const deleted = await reviewed(live, step("delete", "InstallKey", "floor", state));
     expect(deleted.review.privileges).toMatchObject([{ change: "lost" }]);
     expect(deleted.title).not.toContain("gained");
     const webhook = { ...key, mode: "webhook", webhookUrl: "https://a.example.org" };
     const changed = step("update", "InstallKey", "floor", {
-      before: { inputs: webhook, outputs: { installKeyId: "k1" } },
-      id: state.id,
+      ...managing("InstallKey", "k1", {}, webhook),
       after: { ...webhook, webhookUrl: "https://b.example.org" },
     });
     const moved = { ...estate, installKeys: [{ id: "k1", ...webhook }] };
@@ -334,7 +309,7 @@ describe("an install key", () => {
   });
 
   test("of a mode that is unknown before the apply is not evaluated", async () => {
-    const hidden = step("create", "InstallKey", "floor", { after: { ...key, mode: "[unknown]" } });
+    const hidden = creation("InstallKey", "floor", { ...key, mode: "[unknown]" });
     const { review } = await reviewed(estate, hidden);
     expect(review.privileges).toEqual([]);
     expect(review.notEvaluated).toEqual([
@@ -364,8 +339,7 @@ describe("an install key with an end", () => {
   });
   const change = (before: object, after: object) =>
     step("update", "InstallKey", "floor", {
-      before: { inputs: { ...key, ...before }, outputs: { installKeyId: "k1" } },
-      id: `${TENANT}/k1`,
+      ...managing("InstallKey", "k1", {}, { ...key, ...before }),
       after: { ...key, ...after },
     });
 
@@ -404,13 +378,12 @@ describe("objects of kinds that could not be read", () => {
   test("an API key that a plan creates or changes is in the review and its title", async () => {
     const live = { ...estate, apiKeys: undefined };
     const values = { name: "deploy", role: "operator", validDays: 30 };
-    const created = await reviewed(live, step("create", "ApiKey", "deploy", { after: values }));
+    const created = await reviewed(live, creation("ApiKey", "deploy", values));
     expect(created.review.apiKeys).toMatchObject([{ change: "added", name: "deploy", to: "operator" }]);
     expect(created.title).toContain("role operator: API key deploy");
-    const outputs = { name: "deploy", role: "observer", createdAt: "2026-01-01T00:00:00Z", createdBy: "x" };
+    const outputs = { role: "observer", createdAt: "2026-01-01T00:00:00Z", createdBy: "x", expiresAt: "" };
     const raised = step("update", "ApiKey", "deploy", {
-      before: { inputs: { ...values, role: "observer" }, outputs: { ...outputs, expiresAt: "" } },
-      id: `${TENANT}/deploy`,
+      ...managing("ApiKey", "deploy", outputs, { ...values, role: "observer" }),
       after: { ...values, role: "administrator" },
     });
     const { review, title, blocking } = await reviewed(live, raised);
@@ -421,20 +394,17 @@ describe("objects of kinds that could not be read", () => {
 
   test("an install key that a plan creates is in the review and its title", async () => {
     const live = { ...estate, unreadKinds: ["InstallKey"] as const };
-    const floor = step("create", "InstallKey", "floor", { after: { name: "floor", mode: "automatic" } });
+    const floor = creation("InstallKey", "floor", { name: "floor", mode: "automatic" });
     const { review, title } = await reviewed(live, floor);
     expect(review.privileges).toMatchObject([{ change: "gained", resource: "floor" }]);
     expect(title).toContain("InstallKey floor enrolls devices in the namespace");
   });
 
   test("a member who gets a higher role is in the review and its title", async () => {
-    const before = { inputs: { email: "bob@example.com", role: "observer" } };
+    const inputs = { email: "bob@example.com", role: "observer" };
+    const outputs = { accountEmail: inputs.email, status: "accepted" };
     const raised = step("update", "Member", "bob", {
-      before: {
-        ...before,
-        outputs: { userId: "user-bob", accountEmail: "bob@example.com", status: "accepted" },
-      },
-      id: `${TENANT}/user-bob`,
+      ...managing("Member", "user-bob", outputs, inputs),
       after: { email: "bob@example.com", role: "administrator" },
     });
     const { title } = await reviewed({ ...estate, members: undefined }, raised);
@@ -449,7 +419,7 @@ test("the lint does not report the new invitation of a user who returns", async 
 });
 
 describe("a rule that denies until a time", () => {
-  const key = { fingerprint: "aa", name: "ana", username: "", filter: {} };
+  const key = accessKey("ana", { fingerprint: "aa" });
   const deny = { action: "deny", active: true, priority: 1, sourceIp: ".*", username: ".*" } as const;
   const rule = { ...deny, id: "1", filter: {} };
   const live: NamespaceFixture = {
@@ -460,11 +430,7 @@ describe("a rule that denies until a time", () => {
   const starts = "2031-01-01T00:00:00.000Z";
   const ending = (expiresAt: string) => {
     const after = { ...deny, filter: { hostname: ".*" }, expiresAt };
-    return step("update", "FirewallRule", "r", {
-      before: { outputs: { ruleId: "1" } },
-      id: `${TENANT}/1`,
-      after,
-    });
+    return step("update", "FirewallRule", "r", { ...ruleState, after });
   };
 
   test("gives access that starts later", async () => {
@@ -488,7 +454,7 @@ describe("a rule that denies until a time", () => {
   test("gives access again that another rule gave until an earlier time", async () => {
     const until = "2030-01-01T00:00:00.000Z";
     const allow = { ...deny, action: "allow", filter: { hostname: ".*" }, expiresAt: until, priority: 2 };
-    const allowing = step("create", "FirewallRule", "allow", { after: allow });
+    const allowing = creation("FirewallRule", "allow", allow);
     const { review } = await reviewed(live, ending(starts), allowing);
     expect(review.access).toMatchObject([
       { change: "gained", keys: [{ name: "ana" }], until },
@@ -504,24 +470,18 @@ describe("a rule that denies until a time", () => {
       policy: { ...policy, keys: [{ ...key, expiresAt: ends }], rules: [{ ...rule, expiresAt: starts }] },
     };
     const after = { name: "ana", data: lineC, username: ".*", filter: { hostname: ".*" } };
-    const prolonged = step("update", "PublicKey", "ana", {
-      before: { outputs: { fingerprint: "aa" } },
-      id: `${TENANT}/aa`,
-      after,
-    });
+    const prolonged = step("update", "PublicKey", "ana", { ...managing("PublicKey", "aa"), after });
     const { review, title } = await reviewed(denied, prolonged);
     expect(review.access).toMatchObject([{ change: "altered", starts, until: null, untilBefore: ends }]);
     expect(title).toContain("1 key gains access");
   });
 
   test("does not repeat access that the change gives at once", async () => {
-    const both = step("create", "PublicKey", "k", {
-      after: {
-        name: "new",
-        data: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIIQ2SBOT0OdwHNcrLwDP+IhVAgjmXGpVGHvDvp7vPBEx",
-        filter: { tags: ["lab"] },
-        username: "^root$",
-      },
+    const both = creation("PublicKey", "k", {
+      name: "new",
+      data: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIIQ2SBOT0OdwHNcrLwDP+IhVAgjmXGpVGHvDvp7vPBEx",
+      filter: { tags: ["lab"] },
+      username: "^root$",
     });
     const narrow: NamespaceFixture = {
       ...live,
@@ -534,18 +494,9 @@ describe("a rule that denies until a time", () => {
 });
 
 test("more ends of rules that deny than the limit are not evaluated", async () => {
-  const rules = Array.from({ length: 25 }, (_, at) => ({
-    ...({
-      id: `${at}`,
-      action: "deny",
-      active: true,
-      priority: at,
-      sourceIp: "",
-      username: "",
-      filter: {},
-    } as const),
-    expiresAt: `20${30 + at}-01-01T00:00:00.000Z`,
-  }));
+  const rules = Array.from({ length: 25 }, (_, at) =>
+    accessRule(`${at}`, { priority: at, expiresAt: `20${30 + at}-01-01T00:00:00.000Z` }),
+  );
   const live: NamespaceFixture = { ...estate, enforcesExpiry: true, policy: { ...estate.policy, rules } };
   const { review } = await reviewed(live);
   expect(review.notEvaluated).toContain(

@@ -11,9 +11,7 @@ import { namespacesOf, onService } from "../../provider/plan/steps.ts";
 import { readTerraformPlan } from "../../provider/plan/terraform/readTerraformPlan.ts";
 import { isGain } from "../../provider/privileges/accessLines.ts";
 import { gainsOf } from "../../provider/privileges/privileges.ts";
-import type { Review } from "../../provider/review/report/review.ts";
 import { objections } from "../../provider/review/report/sections.ts";
-import { reviewNamespace } from "../../provider/review/reviewNamespace.ts";
 import { Connection } from "../../provider/service/connection.ts";
 import type { Role } from "../../sdk/contract/index.ts";
 import { randomNumbers } from "../policy/largePolicy.ts";
@@ -22,13 +20,14 @@ import { startFleet } from "../support/fleet.ts";
 import { testFolder } from "../support/folder.ts";
 import { SEED } from "../support/seed.ts";
 import { RootModule, startProvider } from "../terraform/support/terraform.ts";
-import { fixtureOf, type NamespaceFixture, namespaceOf } from "./support/namespace.ts";
+import { fixtureOf, type NamespaceFixture } from "./support/namespace.ts";
+import { NOTHING_ALLOWED, namespaceReview, wholeReview } from "./support/namespaceReview.ts";
 
 /**
  * The number of edits in the default stage; the tagged test takes 2,000 edits. A failure prints the seed of each edit:
  * `GATEHOUSE_SEED=<seed> TEST_PLAN_EDITS=1` repeats one edit.
  */
-const EDITS = Number(process.env.TEST_PLAN_EDITS ?? "300");
+const EDITS = Number(process.env.TEST_PLAN_EDITS ?? "150");
 
 const RECORDED = join(import.meta.dirname, "recorded", "randomPlanEdits.json");
 const isRecording = Boolean(process.env.GATEHOUSE_RECORD);
@@ -79,36 +78,14 @@ async function blockingOf({ estate }: Recording, recorded: RecordedPlan, text: s
   const unreadable = tenants
     .filter((tenant) => tenant !== estate.tenant)
     .map((tenant) => `the namespace ${tenant} could not be read`);
-  const { review } = await reviewNamespace(namespaceOf(estate), plan, {
+  const review = await namespaceReview(estate, plan, {
     home: estate.tenant,
     runningId: recorded.userId,
-    protect: [],
     actor: { kind: "user", role: recorded.role },
   });
-  const whole: Review = {
-    version: 1,
-    project: "fleet",
-    stack: "default",
-    engine: "terraform",
-    service: SERVICE,
-    summary: plan.summary,
-    changes: [],
-    duplicateDeclarations: [],
-    preflightFailures: [],
-    unknown: [],
-    notEvaluated: [...read.notEvaluated, ...notEvaluated, ...unreadable],
-    newNamespaces: { namespaces: 0, resources: 0 },
-    namespaces: [review],
-  };
-  const allowed = {
-    allowLockout: false,
-    allowUnmanaged: false,
-    allowMissingPermissions: false,
-    allowFindings: false,
-    allowIncomplete: false,
-  };
+  const all = [...read.notEvaluated, ...notEvaluated, ...unreadable];
   return [
-    ...objections(whole, allowed),
+    ...objections({ ...wholeReview(review), notEvaluated: all }, NOTHING_ALLOWED),
     ...(review.access ?? []).filter(isGain).map(({ logins }) => `gains ${logins.join(", ")}`),
     ...gainsOf(review),
   ];

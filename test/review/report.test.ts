@@ -5,6 +5,7 @@ import { code, reviewMarkdown } from "../../provider/review/report/markdown.ts";
 import type { NamespaceReview, Review, ReviewedFinding } from "../../provider/review/report/review.ts";
 import { type Allowed, objections } from "../../provider/review/report/sections.ts";
 import { reviewText } from "../../provider/review/report/text.ts";
+import { NOTHING_ALLOWED, wholeReview } from "./support/namespaceReview.ts";
 
 const line = (name: string, more: Partial<ReviewedAccess> = {}): ReviewedAccess => ({
   change: "gained",
@@ -41,29 +42,8 @@ const namespace = (more: Partial<NamespaceReview> = {}): NamespaceReview => ({
   ...more,
 });
 
-const review = (...namespaces: readonly Partial<NamespaceReview>[]): Review => ({
-  version: 1,
-  project: "fleet",
-  stack: "prod",
-  engine: "embedded",
-  service: "https://gate.example.org",
-  summary: { create: 1, update: 2, replace: 0, delete: 0, import: 0, same: 3 },
-  changes: [],
-  duplicateDeclarations: [],
-  preflightFailures: [],
-  notEvaluated: [],
-  unknown: [],
-  newNamespaces: { namespaces: 0, resources: 0 },
-  namespaces: (namespaces.length === 0 ? [{}] : namespaces).map(namespace),
-});
-
-const NOTHING_ALLOWED = {
-  allowLockout: false,
-  allowUnmanaged: false,
-  allowMissingPermissions: false,
-  allowFindings: false,
-  allowIncomplete: false,
-};
+const review = (...namespaces: readonly Partial<NamespaceReview>[]): Review =>
+  wholeReview(...(namespaces.length === 0 ? [{}] : namespaces).map(namespace));
 
 const markdown = (some: Review, max?: number) =>
   reviewMarkdown(some, { ...NOTHING_ALLOWED, ...(max && { max }) });

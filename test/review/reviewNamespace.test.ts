@@ -1,28 +1,12 @@
 import { describe, expect, test } from "vitest";
-import type { Plan, Step } from "../../provider/engine/index.ts";
-import { type NamespaceReviewOptions, reviewNamespace } from "../../provider/review/reviewNamespace.ts";
-import { type NamespaceFixture, namespaceOf } from "./support/namespace.ts";
+import type { Step } from "../../provider/engine/index.ts";
+import type { NamespaceReviewOptions } from "../../provider/review/reviewNamespace.ts";
+import { emptyNamespace } from "./support/namespace.ts";
+import { namespaceReview } from "./support/namespaceReview.ts";
+import { planOf } from "./support/steps.ts";
 
 const HOME = "00000000-0000-4000-8000-000000000001";
 const OTHER = "00000000-0000-4000-8000-000000000002";
-
-const estateOf = (tenant: string): NamespaceFixture => ({
-  tenant,
-  name: `namespace ${tenant.at(-1)}`,
-  devices: [],
-  members: [],
-  apiKeys: [],
-  trustedWorkloads: [],
-  notEvaluated: [],
-  unknown: [],
-  accessUnknown: undefined,
-  identity: undefined,
-  settings: undefined,
-  formerOwners: new Map(),
-  enforcesExpiry: false,
-  policy: { devices: [], keys: [], rules: [] },
-  seen: { sessions: 0, logins: [], addresses: [] },
-});
 
 type Inputs = NonNullable<Step["after"]>["inputs"];
 
@@ -37,16 +21,8 @@ function created(
   return { op: "create", urn, type, name, fields: [], after: { inputs, outputs: inputs } };
 }
 
-const review = async (tenant: string, steps: Step[], more: Partial<NamespaceReviewOptions> = {}) => {
-  const options: NamespaceReviewOptions = {
-    home: HOME,
-    runningId: "me",
-    protect: [],
-    actor: { kind: "user", role: "administrator" },
-    ...more,
-  };
-  return (await reviewNamespace(namespaceOf(estateOf(tenant)), { steps } as unknown as Plan, options)).review;
-};
+const review = (tenant: string, steps: Step[], more: Partial<NamespaceReviewOptions> = {}) =>
+  namespaceReview(emptyNamespace(tenant), planOf(...steps), { home: HOME, ...more });
 
 describe.each([
   ["dynamic resources", "pulumi-nodejs:dynamic/gatehouse:"],
@@ -110,17 +86,16 @@ describe("a plan compared with a base plan", () => {
     created("Member", "mia", { email: "mia@example.org", role }),
     created("ApiKey", "ci", { name: "ci", role: "operator", validDays }),
   ];
-  const planOf = (some: Step[]) => ({ steps: some }) as unknown as Plan;
 
   test("reports no change and no new finding for content that is in both plans", async () => {
-    const base = planOf(steps(30));
+    const base = planOf(...steps(30));
     const { members, lint } = await review(HOME, steps(30), { base, expiresWithin: 45 });
     expect(members).toEqual([]);
     expect(lint).toMatchObject([{ rule: "expires-soon", isNew: false }]);
   });
 
   test("reports changes and new findings for content that differs between the plans", async () => {
-    const base = planOf(steps(60));
+    const base = planOf(...steps(60));
     const { members, lint } = await review(HOME, steps(30, "operator"), { base, expiresWithin: 45 });
     expect(members).toEqual([{ change: "role", email: "mia@example.org", from: "observer", to: "operator" }]);
     expect(lint).toMatchObject([{ rule: "expires-soon", isNew: true }]);
@@ -128,12 +103,12 @@ describe("a plan compared with a base plan", () => {
 
   test("reports values that are unknown only in the base plan as unknown in the base plan", async () => {
     const secret = created("Member", "mia", { email: "mia@example.org", role: "[secret]" });
-    const { unknown } = await review(HOME, steps(30), { base: planOf([secret]) });
+    const { unknown } = await review(HOME, steps(30), { base: planOf(secret) });
     expect(unknown).toEqual([
       expect.stringContaining("whether these addresses have an account: mia@example.org"),
       expect.stringMatching(/^at the base revision: Member "mia": its role is secret/),
     ]);
-    expect((await review(HOME, [secret], { base: planOf([secret]) })).notEvaluated).toEqual([
+    expect((await review(HOME, [secret], { base: planOf(secret) })).notEvaluated).toEqual([
       expect.stringMatching(/^Member "mia": /),
     ]);
   });
@@ -150,18 +125,7 @@ describe("trusted workloads", () => {
     singleUse: true,
   });
   const main = { repository: "acme/fleet", ref: "refs/heads/main" };
-  const planOf = (...some: Step[]) => ({ steps: some }) as unknown as Plan;
   const live = { id: "65a1f0c2d3e4b5a697887766", maxSessionMinutes: 60 };
-  const withLive = (claims: Record<string, string>): NamespaceFixture => ({
-    ...estateOf(HOME),
-    trustedWorkloads: [{ ...live, ...inputs("operator", claims), role: "operator" }],
-  });
-  const options = {
-    home: HOME,
-    runningId: "me",
-    protect: [],
-    actor: { kind: "user", role: "administrator" } as const,
-  };
 
   test("that a plan adds or changes are part of the review", async () => {
     const added = created("TrustedWorkload", "deploy", inputs("operator", main));
@@ -194,7 +158,8 @@ describe("trusted workloads", () => {
   });
 
   test("that no program declares widen access", async () => {
-    const { review: found } = await reviewNamespace(namespaceOf(withLive(main)), planOf(), options);
+    const trustedWorkloads = [{ ...live, ...inputs("operator", main), role: "operator" as const }];
+    const found = await namespaceReview(emptyNamespace(HOME, { trustedWorkloads }), planOf());
     expect(found.workloads).toEqual([]);
     expect(found.coverage).toMatchObject({
       managed: 0,
@@ -207,9 +172,8 @@ describe("trusted workloads", () => {
   });
 
   test("that cannot be read block the review", async () => {
-    const unread: NamespaceFixture = { ...estateOf(HOME), trustedWorkloads: undefined };
-    const { review: found } = await reviewNamespace(namespaceOf(unread), planOf(), options);
-    expect(found.notEvaluated).toEqual([
+    const unread = emptyNamespace(HOME, { trustedWorkloads: undefined });
+    expect((await namespaceReview(unread, planOf())).notEvaluated).toEqual([
       "trusted workloads could not be read; unmanaged workloads cannot be detected",
     ]);
   });

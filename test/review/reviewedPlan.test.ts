@@ -9,7 +9,8 @@ import { capturePlan } from "../../provider/plan/saved/capturePlan.ts";
 import { OutdatedPlanError, planDifferences } from "../../provider/plan/saved/planDifferences.ts";
 import type { ReviewedContent, ReviewedObject, ReviewedStep } from "../../provider/plan/saved/planFile.ts";
 import { readPlan, savePlan } from "../../provider/plan/saved/planFile.ts";
-import { type NamespaceFixture, namespaceOf } from "./support/namespace.ts";
+import { emptyNamespace, type NamespaceFixture, namespaceOf } from "./support/namespace.ts";
+import { device } from "./support/planned.ts";
 
 const step = (more: Partial<ReviewedStep> = {}): ReviewedStep => ({
   op: "update",
@@ -140,31 +141,7 @@ describe("a plan compared with the reviewed plan", () => {
 });
 
 describe("a captured plan", () => {
-  const device = (uid: string, name: string, status: "accepted" | "pending") =>
-    ({
-      uid,
-      name,
-      status,
-      tags: [],
-      identity: { mac: "" },
-    }) as unknown as NamespaceFixture["devices"][number];
-  const estate = (devices: NamespaceFixture["devices"]): NamespaceFixture => ({
-    tenant: "1",
-    name: "fleet",
-    devices,
-    members: [],
-    apiKeys: [],
-    trustedWorkloads: [],
-    settings: undefined,
-    formerOwners: new Map(),
-    notEvaluated: [],
-    unknown: [],
-    accessUnknown: undefined,
-    identity: undefined,
-    enforcesExpiry: false,
-    policy: { devices: [], keys: [], rules: [] },
-    seen: { sessions: 0, logins: [], addresses: [] },
-  });
+  const inStatus = (uid: string, status: "accepted" | "pending") => device("db-1", [], { uid, status });
   const type = "pulumi-nodejs:dynamic/gatehouse:Device";
   const steps: Step[] = [
     {
@@ -181,14 +158,11 @@ describe("a captured plan", () => {
       service: "https://gate.example.org",
       home: "1",
       refresh: true,
-      live: [namespaceOf(estate(devices))],
+      live: [namespaceOf(emptyNamespace("1", { devices }))],
     });
 
   test("contains the device that a name selects, also if the device is pending", () => {
-    const [old, other] = [
-      device("a".repeat(64), "db-1", "pending"),
-      device("b".repeat(64), "db-1", "pending"),
-    ];
+    const [old, other] = [inStatus("a".repeat(64), "pending"), inStatus("b".repeat(64), "pending")];
     // If several pending devices have the name, the provider selects the first one. So a second pending device changes
     // nothing.
     expect(messages(of([old]), of([old, other]))).toEqual([]);

@@ -2,17 +2,14 @@ import { describe, expect, test } from "vitest";
 import { driftMeaning } from "../../provider/drift/driftMeaning.ts";
 import type { LiveObject } from "../../provider/model/object.ts";
 import { wideningOf } from "../../provider/privileges/effects.ts";
-import type { AccessKey, AccessPolicy, AccessRule, Principal } from "../../sdk/policy/index.ts";
-import { type NamespaceFixture, namespaceOf } from "./support/namespace.ts";
-import { device, estate, planOf, rule, TENANT } from "./support/planned.ts";
+import type { AccessKey, AccessPolicy, AccessRule } from "../../sdk/policy/index.ts";
+import { accessDevices, identityFixture, type NamespaceFixture, namespaceOf } from "./support/namespace.ts";
+import { device, estate, rule } from "./support/planned.ts";
+import { accessKey, accessPolicy, serviceAccount } from "./support/policyObjects.ts";
+import { planOf, TENANT } from "./support/steps.ts";
 
-const key = (name: string, tags: readonly string[], more: Partial<AccessKey> = {}): AccessKey => ({
-  fingerprint: `fingerprint-${name}`,
-  name,
-  username: "^root$",
-  filter: tags.length > 0 ? { tags } : { hostname: ".*" },
-  ...more,
-});
+const key = (name: string, tags: readonly string[], more: Partial<AccessKey> = {}): AccessKey =>
+  accessKey(name, { username: "^root$", filter: tags.length > 0 ? { tags } : { hostname: ".*" }, ...more });
 
 interface World {
   readonly devices: readonly ReturnType<typeof device>[];
@@ -23,39 +20,17 @@ interface World {
 const legacy = ({ devices, keys = [], rules = [] }: World): NamespaceFixture => ({
   ...estate,
   devices,
-  policy: { devices: devices.map(({ uid, name, tags }) => ({ uid, name, tags })), keys, rules },
+  policy: { devices: accessDevices(devices), keys, rules },
 });
 
-const backup: Principal = {
-  id: "sa-backup",
-  name: "backup",
-  kind: "service account",
-  role: "service",
-  keys: [{ fingerprint: "SHA256:b", expiresAt: null, consumedAt: null, lastReauthAt: null }],
-};
+const backup = serviceAccount("backup", { id: "sa-backup" });
 
-const policy = (id: string, more: Partial<AccessPolicy> = {}): AccessPolicy => ({
-  id,
-  name: id,
-  subject: { type: "user", value: backup.id },
-  filter: { hostname: ".*" },
-  logins: ["root"],
-  sourceIps: [],
-  action: "allow",
-  requireReauth: false,
-  reauthPeriod: null,
-  ...more,
-});
+const policy = (name: string): AccessPolicy =>
+  accessPolicy(name, { subject: { type: "user", value: backup.id }, filter: { hostname: ".*" } });
 
 const identity = (...policies: readonly AccessPolicy[]): NamespaceFixture => ({
   ...legacy({ devices: [device("web-01", [])] }),
-  identity: {
-    decides: true,
-    policies,
-    serviceAccounts: [backup],
-    userKeys: new Map(),
-    notEvaluated: [],
-  },
+  identity: identityFixture({ policies, serviceAccounts: [backup] }),
 });
 
 /** Returns the sentences about the unmanaged objects of a fixture, by name, and the sentences about the limits. */
@@ -140,7 +115,7 @@ describe("an exception", () => {
     const { of, notEvaluated } = widening(
       legacy({ devices, keys, rules: [deny] }),
       isOf("PublicKey", "FirewallRule"),
-      hasId(new Set(["fingerprint-ana"])),
+      hasId(new Set(["ana"])),
     );
     expect([of.get("bea"), of.get("deny at priority 5"), notEvaluated]).toEqual([[], [], []]);
   });

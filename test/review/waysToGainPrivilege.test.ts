@@ -4,7 +4,8 @@ import { type Drifted, driftMeaning } from "../../provider/drift/driftMeaning.ts
 import type { Step } from "../../provider/engine/index.ts";
 import type { ListName } from "../../provider/model/changes.ts";
 import { idWithin } from "../../provider/model/values.ts";
-import { type NamespaceFixture, namespaceAfter } from "./support/namespace.ts";
+import type { AccessKey } from "../../sdk/policy/index.ts";
+import { identityFixture, type NamespaceFixture, namespaceAfter } from "./support/namespace.ts";
 import { reviewed } from "./support/namespaceReview.ts";
 import {
   apiKey,
@@ -13,16 +14,19 @@ import {
   fingerprintOf,
   lineC,
   member,
-  planOf,
-  step,
-  TENANT,
+  ruleState,
+  SETTINGS,
   uidOf,
   workload,
 } from "./support/planned.ts";
+import { accessKey } from "./support/policyObjects.ts";
+import { creation, managing, planOf, step, TENANT } from "./support/steps.ts";
 
 const LATER = "2031-01-01T00:00:00.000Z";
 const rule = { id: "1", action: "deny", active: true, priority: 5, sourceIp: ".*", username: ".*" } as const;
 const everywhere = { hostname: ".*" };
+const rootKey = (fingerprint: string, name: string, more: Partial<AccessKey>): AccessKey =>
+  accessKey(name, { fingerprint, username: "^root$", filter: everywhere, ...more });
 
 /** A namespace whose server ends access. A rule denies every login, except on the device `open-01`. */
 const base: NamespaceFixture = {
@@ -35,32 +39,16 @@ const base: NamespaceFixture = {
   ],
   apiKeys: [apiKey("ci", "observer")],
   trustedWorkloads: [{ ...workload, role: "operator" }],
-  settings: {
-    sessionRecord: true,
-    connectionAnnouncement: "",
-    deviceProof: "required",
-    sessionMaxMinutes: 60,
-    sessionIdleMinutes: 10,
-    sessionRecordMode: "all",
-    sessionRecordMegabytes: 0,
-    sessionRecordFailure: "continue",
-    sshForwarding: [],
-  },
+  settings: SETTINGS,
   policy: {
     devices: [
       { uid: uidOf("web-01"), name: "web-01", tags: ["prod"] },
       { uid: uidOf("open-01"), name: "open-01", tags: [] },
     ],
     keys: [
-      { fingerprint: "aa", name: "ana", username: "^root$", filter: { tags: ["staff"] } },
-      {
-        fingerprint: "bb",
-        name: "bea",
-        username: "^root$",
-        filter: everywhere,
-        expiresAt: "2030-01-01T00:00:00.000Z",
-      },
-      { fingerprint: "cc", name: "carl", username: "^root$", filter: everywhere, owner: "user-carl" },
+      rootKey("aa", "ana", { filter: { tags: ["staff"] } }),
+      rootKey("bb", "bea", { expiresAt: "2030-01-01T00:00:00.000Z" }),
+      rootKey("cc", "carl", { owner: "user-carl" }),
     ],
     rules: [{ ...rule, filter: { hostname: "^web-01$" } }],
     members: [
@@ -78,11 +66,10 @@ interface Way {
   readonly way: string;
   /** The namespace before the change. @default {@link base} */
   readonly live?: NamespaceFixture;
-  readonly op: "create" | "update" | "delete";
-  readonly kind: string;
-  readonly sides: Sides;
+  /** The step of a plan that makes the change. */
+  readonly change: Step;
   /** The inputs that the program declares, if the change is an update or a deletion. */
-  readonly declared?: NonNullable<Sides["after"]>;
+  readonly declared?: NonNullable<Step["after"]>["inputs"];
   /** The id of the created object. */
   readonly created?: string;
   /** A part of the title of the review. */
@@ -101,19 +88,10 @@ const aKey = { name: "new", data: lineC, username: "^root$", filter: { hostname:
 const anaKey = { name: "ana", data: lineC, username: "^root$", filter: { tags: ["staff"] } };
 const denial = { ...rule, filter: { hostname: "^web-01$" } };
 const { id: _ruleId, ...declaredDenial } = denial;
-const keyState = (fingerprint: string) => ({
-  before: { outputs: { fingerprint } },
-  id: `${TENANT}/${fingerprint}`,
-});
-const ruleState = { before: { outputs: { ruleId: "1" } }, id: `${TENANT}/1` };
-const deviceState = (name: string) => ({
-  before: { outputs: { uid: uidOf(name) } },
-  id: `${TENANT}/${uidOf(name)}`,
-});
-const bob = { before: { outputs: { userId: "user-bob" } }, id: `${TENANT}/user-bob` };
+const bob = managing("Member", "user-bob");
 const bobDeclared = { email: "bob@example.com", role: "observer", expiresAt: "2030-01-01T00:00:00Z" };
 const { id: workloadId, ...workloadInputs } = { ...workload, role: "operator" as const };
-const workloadState = { before: { outputs: { workloadId } }, id: `${TENANT}/${workloadId}` };
+const workloadState = managing("TrustedWorkload", workloadId);
 const administrator: NamespaceFixture = {
   ...base,
   members: [
@@ -128,7 +106,7 @@ const settingsWith = (changes: object) => ({
 });
 const identity: NamespaceFixture = {
   ...base,
-  identity: { decides: true, policies: [], serviceAccounts: [], userKeys: new Map(), notEvaluated: [] },
+  identity: identityFixture(),
   policy: { ...base.policy, identity: { policies: [], principals: [] } },
 };
 const ownerPolicy = {
@@ -142,8 +120,12 @@ const ownerPolicy = {
   reauthPeriod: 0,
 };
 
-const KEY = "1 key gains access";
-const ACCESS = { section: "Access changes", drift: "access", policyTest: "access" } as const;
+const ACCESS = {
+  title: "1 key gains access",
+  section: "Access changes",
+  drift: "access",
+  policyTest: "access",
+} as const;
 const API_KEYS = { section: "API key changes", drift: "apiKeys", policyTest: "apiKeys" } as const;
 const MEMBERS = { section: "Member changes", drift: "members", policyTest: "members" } as const;
 const WORKLOADS = {
@@ -151,204 +133,164 @@ const WORKLOADS = {
   drift: "workloads",
   policyTest: "workloads",
 } as const;
-const SETTINGS = { section: "Setting changes", drift: "settings", policyTest: "settings" } as const;
+const SETTING_CHANGES = { section: "Setting changes", drift: "settings", policyTest: "settings" } as const;
+
+const update = (kind: string, state: Sides, after: Sides["after"] & {}) =>
+  step("update", kind, "x", { ...state, after });
 
 const ways: readonly Way[] = [
   {
     way: "a public key is added",
-    op: "create",
-    kind: "PublicKey",
-    title: KEY,
-    ...ACCESS,
-    sides: { after: aKey },
+    change: creation("PublicKey", "x", aKey),
     created: fingerprintOf(lineC),
+    ...ACCESS,
   },
   {
     way: "a key gets more logins or devices",
-    op: "update",
-    kind: "PublicKey",
-    title: KEY,
-    ...ACCESS,
-    sides: { ...keyState("aa"), after: { ...anaKey, filter: everywhere } },
+    change: update("PublicKey", managing("PublicKey", "aa"), { ...anaKey, filter: everywhere }),
     declared: anaKey,
+    ...ACCESS,
   },
   {
     way: "a key gets a later end",
-    op: "update",
-    kind: "PublicKey",
-    title: KEY,
-    ...ACCESS,
-    sides: { ...keyState("bb"), after: { ...anaKey, name: "bea", filter: everywhere } },
+    change: update("PublicKey", managing("PublicKey", "bb"), { ...anaKey, name: "bea", filter: everywhere }),
     declared: { ...anaKey, name: "bea", filter: everywhere, expiresAt: "2030-01-01T00:00:00Z" },
+    ...ACCESS,
   },
   {
     way: "the owner of keys becomes a member again",
-    op: "create",
-    kind: "Member",
-    title: KEY,
-    ...ACCESS,
-    sides: { after: { email: "carl@example.com", role: "observer" } },
+    change: creation("Member", "x", { email: "carl@example.com", role: "observer" }),
     created: "user-carl",
+    ...ACCESS,
   },
   {
     way: "a rule that denies is deleted or weakened",
-    op: "delete",
-    kind: "FirewallRule",
-    ...ACCESS,
-    title: "1 key gains access",
-    sides: ruleState,
+    change: step("delete", "FirewallRule", "x", ruleState),
     declared: declaredDenial,
+    ...ACCESS,
   },
   {
     way: "a rule that denies gets an end",
-    op: "update",
-    kind: "FirewallRule",
-    title: KEY,
-    ...ACCESS,
-    sides: { ...ruleState, after: { ...declaredDenial, expiresAt: "2029-01-01T00:00:00Z" } },
+    change: update("FirewallRule", ruleState, { ...declaredDenial, expiresAt: "2029-01-01T00:00:00Z" }),
     declared: declaredDenial,
+    ...ACCESS,
   },
   {
     way: "a device gets a tag",
-    op: "create",
-    kind: "DeviceTagAttachment",
-    title: KEY,
-    ...ACCESS,
-    sides: { after: { device: "open-01", tag: "staff" } },
+    change: creation("DeviceTagAttachment", "x", { device: "open-01", tag: "staff" }),
     created: `${uidOf("open-01")}/staff`,
+    ...ACCESS,
   },
   {
     way: "a device gets another name",
-    op: "update",
-    kind: "Device",
-    title: KEY,
-    ...ACCESS,
-    sides: { ...deviceState("web-01"), after: { device: "web-01", name: "free-01" } },
+    change: update("Device", managing("Device", uidOf("web-01")), { device: "web-01", name: "free-01" }),
     declared: { device: uidOf("web-01"), name: "web-01" },
+    ...ACCESS,
   },
   {
     way: "a pending device is accepted",
-    op: "update",
-    kind: "Device",
-    title: KEY,
-    ...ACCESS,
-    sides: { ...deviceState("new-04"), after: { device: "new-04", status: "accepted" } },
+    change: update("Device", managing("Device", uidOf("new-04")), { device: "new-04", status: "accepted" }),
     declared: { device: uidOf("new-04") },
+    ...ACCESS,
   },
   {
     way: "an access policy is added or widened",
-    op: "create",
-    kind: "AccessPolicy",
-    ...ACCESS,
     live: identity,
-    title: "1 user or service account gains access",
-    sides: { after: ownerPolicy },
+    change: creation("AccessPolicy", "x", ownerPolicy),
     created: "x (new)",
+    ...ACCESS,
+    title: "1 user or service account gains access",
   },
   {
     way: "a member gets a role above observer",
-    op: "update",
-    kind: "Member",
-    ...MEMBERS,
-    sides: { ...bob, after: { ...bobDeclared, role: "administrator" } },
+    change: update("Member", bob, { ...bobDeclared, role: "administrator" }),
     declared: bobDeclared,
+    ...MEMBERS,
     title: "role administrator: member bob&#64;example.com",
   },
   {
     way: "the membership of an administrator gets a later end",
-    op: "update",
-    kind: "Member",
-    ...MEMBERS,
     live: administrator,
-    title: "role administrator: member bob&#64;example.com",
-    sides: { ...bob, after: { ...bobDeclared, role: "administrator", expiresAt: LATER } },
+    change: update("Member", bob, { ...bobDeclared, role: "administrator", expiresAt: LATER }),
     declared: { ...bobDeclared, role: "administrator" },
+    ...MEMBERS,
+    title: "role administrator: member bob&#64;example.com",
   },
   {
     way: "an API key is added or gets a higher role",
-    op: "create",
-    kind: "ApiKey",
-    ...API_KEYS,
-    sides: { after: { name: "x", role: "operator", validDays: 30 } },
+    change: creation("ApiKey", "x", { name: "x", role: "operator", validDays: 30 }),
     created: "x",
+    ...API_KEYS,
     title: "role operator: API key x",
   },
   {
     way: "an API key of an administrator has no end",
-    op: "create",
-    kind: "ApiKey",
-    ...API_KEYS,
-    sides: { after: { name: "x", role: "administrator", validDays: -1 } },
+    change: creation("ApiKey", "x", { name: "x", role: "administrator", validDays: -1 }),
     created: "x",
+    ...API_KEYS,
     title: "role administrator: API key x",
     blocks: true,
   },
   {
     way: "a trusted workload is added or gets a higher role",
-    op: "update",
-    kind: "TrustedWorkload",
-    sides: { ...workloadState, after: { ...workloadInputs, role: "administrator" } },
-    ...WORKLOADS,
+    change: update("TrustedWorkload", workloadState, { ...workloadInputs, role: "administrator" }),
     declared: workloadInputs,
+    ...WORKLOADS,
     title: "role administrator: workload deploy",
   },
   {
     way: "a trusted workload accepts other tokens",
-    op: "update",
-    kind: "TrustedWorkload",
-    ...WORKLOADS,
-    sides: {
-      ...workloadState,
-      after: { ...workloadInputs, claims: { ...workload.claims, ref: "refs/heads/release" } },
-    },
+    change: update("TrustedWorkload", workloadState, {
+      ...workloadInputs,
+      claims: { ...workload.claims, ref: "refs/heads/release" },
+    }),
     declared: workloadInputs,
+    ...WORKLOADS,
     title: "role operator: workload deploy",
   },
   {
     way: "a trusted workload accepts tokens that the lint rejects",
-    op: "update",
-    kind: "TrustedWorkload",
-    sides: { ...workloadState, after: { ...workloadInputs, claims: { repository: "*/fleet" } } },
+    change: update("TrustedWorkload", workloadState, {
+      ...workloadInputs,
+      claims: { repository: "*/fleet" },
+    }),
     declared: workloadInputs,
+    ...WORKLOADS,
     title: "role operator: workload deploy",
     blocks: true,
-    ...WORKLOADS,
   },
   {
     way: "a forwarding rule is added",
-    op: "update",
-    kind: "Namespace",
-    title: "setting sshForwarding",
-    sides: { ...settingsState, after: settingsWith({ sshForwarding: [{ login: ".*", target: ".*" }] }) },
+    change: update(
+      "Namespace",
+      settingsState,
+      settingsWith({ sshForwarding: [{ login: ".*", target: ".*" }] }),
+    ),
     declared: settingsWith({}),
-    ...SETTINGS,
+    ...SETTING_CHANGES,
+    title: "setting sshForwarding",
   },
   {
     way: "a setting weakens a protection, such as the recording",
-    op: "update",
-    kind: "Namespace",
-    sides: { ...settingsState, after: settingsWith({ sessionRecord: false }) },
+    change: update("Namespace", settingsState, settingsWith({ sessionRecord: false })),
     declared: settingsWith({}),
+    ...SETTING_CHANGES,
     title: "1 setting change",
     blocks: true,
-    ...SETTINGS,
   },
   {
     way: "an install key is added or changed",
-    op: "create",
-    kind: "InstallKey",
+    change: creation("InstallKey", "x", { name: "x", mode: "automatic" }),
+    created: "x",
     section: "Other privileges",
     title: "InstallKey x enrolls devices in the namespace",
     drift: "privileges",
-    created: "x",
-    sides: { after: { name: "x", mode: "automatic" } },
   },
 ];
 
-const changeOf = ({ op, kind, sides }: Way): Step => step(op, kind, "x", sides);
-
 /** Evaluates the drift of a manual change of a declared object, or of an unmanaged object. */
-function driftOf({ live = base, op, kind, sides, declared, created }: Way, change: Step) {
+function driftOf({ live = base, change, declared, created }: Way) {
+  const kind = change.type.split(":").at(-1);
   // A manual change has the same effect as the step.
   const { state } = namespaceAfter(live, planOf(change));
   const unmanaged =
@@ -357,20 +299,23 @@ function driftOf({ live = base, op, kind, sides, declared, created }: Way, chang
       : state
           .watched()
           .filter((object) => object.definition.name === kind && idWithin(object).startsWith(created));
-  const reverting =
-    declared && step(op === "delete" ? "create" : op, kind, "x", { ...sides, after: declared });
+  const reverting = declared && {
+    ...change,
+    op: change.op === "delete" ? "create" : change.op,
+    after: { inputs: declared, outputs: declared },
+  };
   const fields =
     kind === "Device"
       ? [{ path: declared?.name ? "deviceName" : "deviceStatus", old: declared?.name ?? "pending" }]
       : [];
-  const drifted = reverting ? [{ ...reverting, op, fields } as Drifted] : [];
-  const plan = planOf(...(reverting ? [reverting] : []));
+  const drifted = reverting ? [{ ...reverting, op: change.op, fields } as Drifted] : [];
+  const plan = planOf(...(reverting ? [reverting as Step] : []));
   return driftMeaning({ live: state, plan, drifted, unmanaged, home: TENANT }).namespace;
 }
 
 describe.each(ways.map((way) => [way.way, way] as const))("%s", (_, way) => {
   test("in a pull request: the title, the section and the exit code of the review", async () => {
-    const { title, comment, blocking } = await reviewed(way.live ?? base, changeOf(way));
+    const { title, comment, blocking } = await reviewed(way.live ?? base, way.change);
     expect(title).toContain(way.title);
     expect(title).not.toContain("no access changes");
     expect(comment).toContain(`\n### ${way.section}\n`);
@@ -378,7 +323,7 @@ describe.each(ways.map((way) => [way.way, way] as const))("%s", (_, way) => {
   });
 
   test("as a manual change: the list in the drift report", () => {
-    expect(driftOf(way, changeOf(way))?.[way.drift]?.length).toBeGreaterThan(0);
+    expect(driftOf(way)?.[way.drift]?.length).toBeGreaterThan(0);
   });
 });
 

@@ -20,7 +20,7 @@ import {
 const ROOT = join(import.meta.dirname, "..", "..");
 
 /** The module in the installed package that policy tests import. */
-const WRITTEN = join(ROOT, "provider", "dist", "policyTests", "written", "index.js");
+const WRITTEN = join(ROOT, "provider", "dist", "policyTests", "api", "index.js");
 
 /** The condition of a `check` block on a data source. With a check block, every plan reads the data source again. */
 const ASSERTION = { condition: `\${length(data.gatehouse_devices.all.devices) > 0}`, error_message: "none" };

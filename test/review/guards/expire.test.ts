@@ -1,12 +1,11 @@
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { findExpired, removeExpired } from "../../../provider/drift/expire.ts";
 import { definitionNamed, type LiveObject } from "../../../provider/namespace/liveObjects.ts";
-import { Connection } from "../../../provider/service/connection.ts";
-import { createClient, passwordCredential } from "../../../sdk/index.ts";
+import type { Connection } from "../../../provider/service/connection.ts";
 import { sshKeyLine } from "../../provider/support/programs.ts";
 import { withAppAndUser } from "../../server/http/appOfTest.ts";
-import { PASSWORD } from "../../server/http/testApp.ts";
 import { startSparseService } from "../../support/sparseService.ts";
+import { connectionOf } from "../support/connectionOf.ts";
 
 const { app, ana } = withAppAndUser();
 const ENDED = new Date(Date.now() - 24 * 60 * 60_000).toISOString();
@@ -17,8 +16,7 @@ const DEFINITION = definitionNamed("PublicKey");
 let connection: Connection;
 beforeEach(async () => {
   const sparse = await startSparseService(app.url);
-  const credential = passwordCredential({ username: ana.username, password: PASSWORD });
-  connection = new Connection(createClient({ url: sparse.url, credential }), { defaultTenant: ana.tenant });
+  connection = connectionOf(sparse.url, ana);
   return async () => {
     await connection.client.close();
     await sparse.stop();
@@ -131,8 +129,7 @@ describe("an object that cannot be evaluated stays, and is reported", () => {
   test("if the credential may not read its namespace", async () => {
     const { resource } = await expiredKey("unreadable");
     await app.user("ben", "other");
-    const credential = passwordCredential({ username: "ben", password: PASSWORD });
-    const others = new Connection(createClient({ url: app.url, credential }), {});
+    const others = connectionOf(app.url, { username: "ben" });
     onTestFinished(() => others.client.close());
     const found = await findExpired({ connection: others, resources: [resource], others: [] });
     expect([found.objects, found.due]).toEqual([[], []]);
@@ -142,8 +139,7 @@ describe("an object that cannot be evaluated stays, and is reported", () => {
 
 test("an expired object whose access the service has ended is not due", async () => {
   const { fingerprint, resource } = await expiredKey("ended");
-  const credential = passwordCredential({ username: ana.username, password: PASSWORD });
-  const own = new Connection(createClient({ url: app.url, credential }), { defaultTenant: ana.tenant });
+  const own = connectionOf(app.url, ana);
   onTestFinished(() => own.client.close());
   const body = { ...fieldsOf("ended"), expires_at: ENDED };
   await ana.call("updatePublicKey", { params: { fingerprint }, body });

@@ -1,24 +1,19 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import type { Step } from "../../../provider/engine/index.ts";
 import { planProblems } from "../../../provider/review/guards/planProblems.ts";
-import { Connection } from "../../../provider/service/connection.ts";
-import { createClient, passwordCredential } from "../../../sdk/index.ts";
+import type { Connection } from "../../../provider/service/connection.ts";
 import { sshKeyLine } from "../../provider/support/programs.ts";
 import { withAppAndUser } from "../../server/http/appOfTest.ts";
-import { enroll, PASSWORD, type TestUser } from "../../server/http/testApp.ts";
-import { planOf, step } from "../support/planned.ts";
+import { enroll } from "../../server/http/testApp.ts";
+import { connectionOf } from "../support/connectionOf.ts";
+import { creation, planOf, step } from "../support/steps.ts";
 
 const { app, ana } = withAppAndUser();
 const ABSENT = "00000000-0000-4000-8000-000000000009";
 
-async function connectionOf(user: Pick<TestUser, "username" | "tenant">): Promise<Connection> {
-  const credential = passwordCredential({ username: user.username, password: PASSWORD });
-  return new Connection(createClient({ url: app.url, credential }), { defaultTenant: ana.tenant });
-}
-
 let connection: Connection;
-beforeEach(async () => {
-  connection = await connectionOf(ana);
+beforeEach(() => {
+  connection = connectionOf(app.url, ana);
   return () => connection.client.close();
 });
 
@@ -30,9 +25,7 @@ async function problemsOf(...steps: readonly Step[]) {
   return problems.map(({ about, text }) => `${about}: ${text}`);
 }
 
-const created = (kind: string, name: string, after: NonNullable<Step["after"]>["inputs"]) =>
-  step("create", kind, name, { after });
-const accepted = (device: string) => created("Device", device, { device, status: "accepted" });
+const accepted = (device: string) => creation("Device", device, { device, status: "accepted" });
 const pending = async (hostname: string, mac: string, more: object = {}) =>
   (await enroll(app, ana.tenant, mac, { hostname, ...more })).uid as string;
 const accept = (uid: string) => ana.call("acceptDevice", { params: { uid } });
@@ -57,11 +50,11 @@ describe("the quota of devices", () => {
   });
 
   test("counts no device that stays pending, and no machine that enrolled again", async () => {
-    expect(await problemsOf(accepted("web-2"), created("Device", "three", { device: "web-3" }))).toEqual([]);
+    expect(await problemsOf(accepted("web-2"), creation("Device", "three", { device: "web-3" }))).toEqual([]);
     await accept((await app.services.db.device.findFirstOrThrow({ where: { name: "web-2" } })).uid);
     const again = await pending("web-again", "02:00:00:00:00:02", { public_key: "a new key" });
     await connection.forget();
-    const plan = created("Device", "again", { device: again, status: "accepted" });
+    const plan = creation("Device", "again", { device: again, status: "accepted" });
     expect((await problemsOf(plan)).filter((text) => text.startsWith("quota"))).toEqual([]);
   });
 
@@ -75,7 +68,7 @@ describe("the quota of namespaces", () => {
   beforeEach(async () => {
     await app.services.db.user.update({ where: { id: ana.id }, data: { maxNamespaces: 2 } });
   });
-  const namespace = (name: string, more = {}) => created("Namespace", name, { name, ...more });
+  const namespace = (name: string, more = {}) => creation("Namespace", name, { name, ...more });
 
   test("allows a plan up to the quota, and the adoption of an own namespace", async () => {
     expect(await problemsOf(namespace("second"))).toEqual([]);
@@ -109,8 +102,8 @@ const keyInputs = (name: string, filter: object = { hostname: ".*" }) => ({
 describe("a plan with a missing object", () => {
   test("reports a missing device of a new resource, unless the plan gives a device this name", async () => {
     const uid = await pending("web-1", "02:00:00:00:00:01");
-    const named = created("Device", "x", { device: uid, name: "db-1" });
-    const tags = created("DeviceTags", "x", { device: "db-1", tags: ["prod"] });
+    const named = creation("Device", "x", { device: uid, name: "db-1" });
+    const tags = creation("DeviceTags", "x", { device: "db-1", tags: ["prod"] });
     expect(await problemsOf(tags)).toEqual([
       `device: DeviceTags "x": the namespace ${ana.tenant} has no device "db-1"; enroll the device first, or set another uid, MAC address or name`,
     ]);
@@ -119,8 +112,8 @@ describe("a plan with a missing object", () => {
 
   test("reports a missing tag of a filter, unless a device gets the tag in the plan", async () => {
     await accept(await pending("web-1", "02:00:00:00:00:01"));
-    const key = created("PublicKey", "x", keyInputs("x", { tags: ["prod"] }));
-    const tags = created("DeviceTags", "x", { device: "web-1", tags: ["prod"] });
+    const key = creation("PublicKey", "x", keyInputs("x", { tags: ["prod"] }));
+    const tags = creation("DeviceTags", "x", { device: "web-1", tags: ["prod"] });
     expect(await problemsOf(key)).toEqual([
       `tag: PublicKey "x": the namespace ${ana.tenant} has no tag "prod"; add the tag to a device first, or correct its spelling`,
     ]);
@@ -135,7 +128,7 @@ describe("a plan with a missing object", () => {
 
   test("reports a missing namespace, and a namespace of other members", async () => {
     const { tenant: others } = await app.user("ben", "others");
-    const inTenant = (tenant: string) => created("PublicKey", "x", { ...keyInputs("x"), tenant });
+    const inTenant = (tenant: string) => creation("PublicKey", "x", { ...keyInputs("x"), tenant });
     expect(await problemsOf(inTenant(ABSENT))).toEqual([
       `namespace: PublicKey "x": the namespace ${ABSENT} does not exist; check the input tenant or GATEHOUSE_TENANT`,
     ]);
@@ -146,7 +139,7 @@ describe("a plan with a missing object", () => {
 
   test("reports resources without a namespace", async () => {
     const home = { tenant: undefined, unsettled: new Error("set GATEHOUSE_TENANT") };
-    const plan = planOf(created("PublicKey", "x", keyInputs("x")));
+    const plan = planOf(creation("PublicKey", "x", keyInputs("x")));
     expect(await planProblems(connection, plan, home)).toEqual([
       { about: "namespace", text: 'PublicKey "x": set GATEHOUSE_TENANT' },
     ]);
@@ -164,10 +157,10 @@ describe("a plan that meets objects of other actors", () => {
   test("reports an existing object that the plan creates without adopt", async () => {
     await keyOnService("x");
     await keyOnService("a");
-    expect(await problemsOf(created("PublicKey", "x", keyInputs("x")))).toEqual([
+    expect(await problemsOf(creation("PublicKey", "x", keyInputs("x")))).toEqual([
       expect.stringMatching(/^existing: PublicKey "x": .* already exists .* and equals the declaration/),
     ]);
-    expect(await problemsOf(created("PublicKey", "x", { ...keyInputs("x"), adopt: true }))).toEqual([]);
+    expect(await problemsOf(creation("PublicKey", "x", { ...keyInputs("x"), adopt: true }))).toEqual([]);
   });
 
   test("reports no existing object that an earlier run created for the same resource", async () => {
@@ -179,7 +172,7 @@ describe("a plan that meets objects of other actors", () => {
           declaredBy: JSON.stringify({ project: "fleet", stack, resource, at: "2026-11-01T00:00:00Z" }),
         },
       });
-    const plan = created("PublicKey", "x", keyInputs("x"));
+    const plan = creation("PublicKey", "x", keyInputs("x"));
     for (const [resource, stack, problems] of [
       ["x", "prod", 0],
       ["y", "prod", 1],
@@ -194,7 +187,7 @@ describe("a plan that meets objects of other actors", () => {
   test("reports an existing object also among many new objects", async () => {
     await keyOnService("x");
     const names = ["a", "b", "c", "d", "e", "f", "x"];
-    const plan = names.map((name) => created("PublicKey", name, keyInputs(name)));
+    const plan = names.map((name) => creation("PublicKey", name, keyInputs(name)));
     expect(await problemsOf(...plan)).toEqual([expect.stringMatching(/^existing: PublicKey "x": /)]);
   });
 
@@ -229,8 +222,8 @@ describe("a plan that meets objects of other actors", () => {
     await accept(await pending("web-1", "02:00:00:00:00:01"));
     const body = { action: "deny", priority: 7, active: true, source_ip: ".*", username: ".*" };
     await ana.call("createFirewallRule", { body: { ...body, filter: { hostname: ".*" } } });
-    expect(await problemsOf(created("FirewallRule", "x", rule("allow", 8)))).toEqual([]);
-    expect(await problemsOf(created("FirewallRule", "x", rule("allow", 7)))).toEqual([
+    expect(await problemsOf(creation("FirewallRule", "x", rule("allow", 8)))).toEqual([]);
+    expect(await problemsOf(creation("FirewallRule", "x", rule("allow", 7)))).toEqual([
       expect.stringMatching(/^order: .*priority 7/),
     ]);
   });
@@ -242,9 +235,9 @@ test("a plan of an operator reports missing permissions with the titles of the r
     params: { tenant: ana.tenant },
     body: { email: ben.email, role: "operator" },
   });
-  const own = await connectionOf({ username: "ben", tenant: ana.tenant });
+  const own = connectionOf(app.url, { username: "ben", tenant: ana.tenant });
   const home = { tenant: ana.tenant, unsettled: undefined };
-  const plan = planOf(created("PublicKey", "x", keyInputs("x")));
+  const plan = planOf(creation("PublicKey", "x", keyInputs("x")));
   try {
     expect(await planProblems(own, plan, home)).toEqual([
       {

@@ -3,9 +3,8 @@ import { expect as assert } from "../../../provider/policyTests/api/index.ts";
 import type { DeclaredTest } from "../../../provider/policyTests/api/running.ts";
 import type { PolicySubjects } from "../../../provider/policyTests/api/types.ts";
 import { type PolicyTestFacts, runPolicyTests } from "../../../provider/policyTests/runPolicyTests.ts";
-import { testCoverage } from "../../../provider/policyTests/testCoverage.ts";
 import { type NamespaceFixture, namespaceOf } from "../support/namespace.ts";
-import { apiKey, estate, rule } from "../support/planned.ts";
+import { apiKey, estate, member, rule } from "../support/planned.ts";
 
 const evaluated = { logins: ["root"], addresses: ["10.0.0.1"] };
 const FACTS: PolicyTestFacts = { state: namespaceOf(estate), evaluated };
@@ -161,59 +160,42 @@ describe("a policy test warns", () => {
   });
 });
 
-describe("the expiry of API keys", () => {
+describe("the members and API keys", () => {
   const [now, day] = ["2026-11-01T00:00:00Z", 86_400];
-  const key = (days: number) => ({
-    ...apiKey("ci", "observer"),
+  const key = (days: number, name = "ci") => ({
+    ...apiKey(name, "observer"),
     createdAt: now,
     expiresIn: days < 0 ? -1 : Date.parse(now) / 1000 + days * day,
   });
-  const holds = async (keys: ReturnType<typeof key>[], withinDays?: number) => {
-    const body = ({ apiKeys }: PolicySubjects) =>
-      assert(apiKeys).everyKeyExpires(withinDays === undefined ? undefined : { withinDays });
-    return (await resultOf(body, { apiKeys: keys })).ok;
-  };
+  const expiryOf = (keys: ReturnType<typeof key>[], withinDays?: number) =>
+    resultOf(
+      ({ apiKeys }) => assert(apiKeys).everyKeyExpires(withinDays === undefined ? undefined : { withinDays }),
+      { apiKeys: keys },
+    );
 
-  test("is required of every key, within the days", async () => {
-    expect(await holds([key(30)])).toBe(true);
-    expect(await holds([key(30), key(-1)])).toBe(false);
-    expect(await holds([key(30)], 30)).toBe(true);
-    expect(await holds([key(31)], 30)).toBe(false);
-    expect(await holds([{ ...key(30), createdAt: "unknown" }], 30)).toBe(false);
-  });
-});
-
-describe("the coverage of policy tests", () => {
-  const main = { tenant: "00000000-0000-4000-8000-000000000001", name: "main" };
-  const other = { tenant: "00000000-0000-4000-8000-000000000002", name: "other" };
-  const coverageOf = (tests: readonly DeclaredTest[], more: { main?: string; untested?: string } = {}) => {
-    const [file] = suiteOf(tests).files;
-    const untested = more.untested ? [{ namespace: more.untested, reason: "empty", stack: "" }] : [];
-    const suite = { files: file ? [{ ...file, untested }] : [] };
-    const required = [main, other].map((one) => ({ ...one, reason: "which the plan changes" }));
-    const run = { main: "main" in more ? more.main : main.tenant, evaluated: [main, other], required };
-    return testCoverage(suite, { ...run, created: [] }, async () => "there is no such namespace");
-  };
-  const inAll = declared(() => {}, { namespaces: ["*"] });
-
-  test("blocks a changed namespace that no test checks", async () => {
-    const { notEvaluated } = await coverageOf([declared(() => {})]);
-    expect(notEvaluated).toEqual([expect.stringMatching(/^no policy test checks the namespace other /)]);
-    expect((await coverageOf([inAll])).notEvaluated).toEqual([]);
+  test("everyKeyExpires requires an end of every key, within the days", async () => {
+    const passed = { ok: true, failures: [], warnings: [] };
+    expect(await expiryOf([key(30)])).toEqual(passed);
+    expect(await expiryOf([key(30)], 30)).toEqual(passed);
+    expect(await expiryOf([key(30), key(-1, "old")])).toEqual(
+      failsWith(/^1 API key without an expiry date: old$/),
+    );
+    expect(await expiryOf([key(31), key(-1, "old")], 30)).toEqual(
+      failsWith(/^1 API key without an expiry date: old; 1 API key valid for more than 30 days: ci$/),
+    );
+    expect(await expiryOf([{ ...key(30), createdAt: "unknown" }], 30)).toEqual(
+      failsWith("more than 30 days"),
+    );
+    expect(await expiryOf([])).toEqual({ ...passed, warnings: ["there is no API key"] });
   });
 
-  test("blocks tests without a namespace, and tests of a namespace that does not exist", async () => {
-    const withoutMain = await coverageOf([inAll, declared(() => {})], { main: undefined as never });
-    expect(withoutMain.notEvaluated).toEqual([expect.stringContaining("there is no main namespace")]);
-    const misspelled = await coverageOf([inAll, declared(() => {}, { namespaces: ["prodd"] })]);
-    expect(misspelled.notEvaluated).toEqual([expect.stringContaining('the namespace "prodd"')]);
-  });
-
-  test("reports a namespace that a file declares as untested, and the id of a namespace is never a name", async () => {
-    const reported = await coverageOf([declared(() => {})], { untested: "other" });
-    expect([reported.notEvaluated, reported.untested]).toEqual([[], [expect.stringContaining("empty")]]);
-    const test = declared(() => {}, { namespaces: [main.tenant] });
-    const coverage = await coverageOf([test]);
-    expect([coverage.isTested(main.tenant), coverage.isTested(other.tenant)]).toEqual([true, false]);
+  test.each<[string, string[], string]>([
+    ["no owner", [], "there is no owner"],
+    ["two owners", ["ana", "eve"], "2 owners: ana@example.com, eve@example.com"],
+  ])("exactlyOneOwner fails with %s", async (_, owners, message) => {
+    const members = owners.map((name) => member(name, "owner"));
+    expect(await resultOf(({ members: all }) => assert(all).exactlyOneOwner(), { members })).toEqual(
+      failsWith(message),
+    );
   });
 });

@@ -35,7 +35,11 @@ const of = (stack: string, project = "fleet") => ({ project, stack, resource: "a
 /** Returns the reason for each object that a repair keeps, and undefined for each object that it deletes. */
 function reasons(by: Repairer, ...objects: readonly LiveObject[]) {
   const { done, left } = removable(
-    objects.map((one) => ({ object: one, declaredBy: one.declaredBy })),
+    // The audit trail contains no declaration of a part.
+    objects.map((one) => ({
+      object: one,
+      declaredBy: one.definition.object?.isPart ? undefined : one.declaredBy,
+    })),
     by,
   );
   const kept = new Map(left.map(({ item, reason }) => [item, reason]));
@@ -60,17 +64,51 @@ describe("a repair with the credential of a workload", () => {
 });
 
 describe("a repair", () => {
-  test("keeps the running user, and with an API key every API key", () => {
-    const objects = [object("Member", SELF), object("Member", OTHER), object("ApiKey", "ci")];
-    expect(reasons(repairer({ identity: { kind: "password", userId: SELF } }), ...objects)).toEqual([
-      "this user runs the command",
-      undefined,
-      undefined,
-    ]);
-    expect(reasons(repairer({ identity: { kind: "apiKey" } }), ...objects)).toEqual([
+  const members = [object("Member", SELF), object("Member", OTHER), object("ApiKey", "ci")];
+
+  test.each(["password", "token"] as const)("keeps the membership of the running user with a %s", (kind) => {
+    const running = repairer({ identity: { kind, userId: SELF } });
+    expect(reasons(running, ...members)).toEqual(["this user runs the command", undefined, undefined]);
+  });
+
+  test("keeps every API key with an API key, since the service does not report which one the run uses", () => {
+    expect(reasons(repairer({ identity: { kind: "apiKey" } }), ...members)).toEqual([
       undefined,
       undefined,
       expect.stringMatching(/^this run may use this API key/),
+    ]);
+  });
+
+  test("keeps the running user and the API key of the run even if it deletes forgotten objects", () => {
+    const own = [
+      object("Member", SELF, { declaredBy: of("prod") }),
+      object("ApiKey", "ci", { declaredBy: of("prod") }),
+    ];
+    const isKept = (identity: Repairer["identity"]) =>
+      reasons(repairer({ identity, deletesForgotten: true }), ...own).map((reason) => reason !== undefined);
+    expect(isKept({ kind: "token", userId: SELF })).toEqual([true, false]);
+    expect(isKept({ kind: "apiKey" })).toEqual([false, true]);
+  });
+
+  test("keeps a manual tag that a resource may have claimed: one that the state lacks, or one of another stack", () => {
+    const tag = (id: string, stack: string, resource: string) =>
+      object("DeviceTagAttachment", id, { declaredBy: { project: "fleet", stack, resource } });
+    const tags = [
+      tag("1/a", "prod", "attachment"),
+      tag("2/b", "prod", "lost"),
+      tag("3/c", "lab", "attachment"),
+    ];
+    const resources = new Set(["attachment"]);
+    const foreign = expect.stringMatching(/^attachment of fleet\/lab declared this object last/);
+    expect(reasons(repairer({ resources }), ...tags)).toEqual([
+      undefined,
+      expect.stringMatching(/^this stack declared the object earlier/),
+      foreign,
+    ]);
+    expect(reasons(repairer({ resources, deletesForgotten: true }), ...tags)).toEqual([
+      undefined,
+      undefined,
+      foreign,
     ]);
   });
 

@@ -5,7 +5,7 @@ import { byKey, type NamespaceState } from "../../../provider/namespace/namespac
 import { capturePlan } from "../../../provider/plan/saved/capturePlan.ts";
 import { planDifferences } from "../../../provider/plan/saved/planDifferences.ts";
 import { definitionsByName } from "../../../provider/resources/index.ts";
-import { type NamespaceFixture, namespaceOf } from "../support/namespace.ts";
+import { identityFixture, type NamespaceFixture, namespaceOf } from "../support/namespace.ts";
 import {
   apiKey,
   device,
@@ -14,12 +14,11 @@ import {
   keyInputs,
   keyState,
   member,
-  planOf,
   rule,
-  step,
-  TENANT,
   workload,
 } from "../support/planned.ts";
+import { serviceAccount, sshKey } from "../support/policyObjects.ts";
+import { creation, planOf, step, TENANT } from "../support/steps.ts";
 
 const STEPS = [step("update", "PublicKey", "a", { ...keyState, after: keyInputs })];
 
@@ -138,17 +137,9 @@ describe("a change of values that neither an input nor a lasting output contains
   });
 
   test("the role and a further SSH key of a service account, but no login", () => {
-    const identityOf = (fingerprint: string) => ({
-      fingerprint,
-      expiresAt: null,
-      consumedAt: null,
-      lastReauthAt: null as string | null,
-    });
-    const [one, two] = [identityOf("SHA256:a"), identityOf("SHA256:b")];
-    const account = { id: "s1", name: "deploy", kind: "service account" as const, role: "service" };
-    const serviceAccounts = [{ ...account, keys: [one] }];
-    const identity = { decides: true, policies: [], serviceAccounts, userKeys: new Map(), notEvaluated: [] };
-    const state = namespaceOf({ ...estate, identity });
+    const [one, two] = [sshKey("a"), sshKey("b")];
+    const serviceAccounts = [serviceAccount("deploy", { keys: [one] })];
+    const state = namespaceOf({ ...estate, identity: identityFixture({ serviceAccounts }) });
     const changedFacts = (facts: object) =>
       changed("ServiceAccount", state, (object) => ({ ...object, facts: { ...object.facts, ...facts } }));
     expect(changedFacts({ role: "operator" })).toEqual(['ServiceAccount "deploy" role']);
@@ -219,7 +210,7 @@ describe("a change of the program or the state is a difference:", () => {
   });
 
   test("an added step, a removed step and another operation", () => {
-    const added = step("create", "PublicKey", "x", { after: keyInputs });
+    const added = creation("PublicKey", "x", keyInputs);
     expect(differences({}, [...STEPS, added])).toEqual(['program PublicKey "x"']);
     expect(differences({}, [])).toEqual(['program PublicKey "a"']);
     const replaced = step("replace", "PublicKey", "a", { ...keyState, after: keyInputs });

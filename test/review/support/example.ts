@@ -5,12 +5,12 @@ import {
   type Access,
   type AccessDevice,
   type AccessKey,
-  type AccessRule,
   type EvaluationOptions,
   evaluateAccess,
   loginsToEvaluate,
   type NamespacePolicy,
 } from "../../../sdk/policy/index.ts";
+import { accessKey, accessRule } from "./policyObjects.ts";
 
 /** Two policies before and after a change, both evaluated for the same logins, addresses and device uids. */
 export function accessesOf(
@@ -56,23 +56,8 @@ export const meta: AccessMapMeta = {
   ],
 };
 
-const key = (fingerprint: string, name: string, username: string, tags: readonly string[]): AccessKey => ({
-  fingerprint,
-  name,
-  username,
-  filter: tags.length > 0 ? { tags } : {},
-});
-
-const rule = (id: string, facts: Partial<AccessRule>): AccessRule => ({
-  id,
-  action: "deny",
-  active: true,
-  priority: 1,
-  sourceIp: "",
-  username: "",
-  filter: {},
-  ...facts,
-});
+const key = (fingerprint: string, name: string, username: string, tags: readonly string[]): AccessKey =>
+  accessKey(name, { fingerprint, username, filter: { tags } });
 
 function fleet(): AccessDevice[] {
   const named = (prefix: string, count: number, tags: readonly string[]) =>
@@ -102,7 +87,7 @@ const BEFORE: NamespacePolicy = {
     key("SHA256:t6FhJ0sIr9MgBv", "northwind-2024", "^(root|deploy)$", ["core", "db", "pilot"]),
     key("SHA256:c4NzA7vYq5SxOe", "ci-runner", "^deploy$", ["web", "ci"]),
   ],
-  rules: [rule("12", { priority: 10, username: "^root$", filter: { tags: ["lab"] } })],
+  rules: [accessRule("12", { priority: 10, username: "^root$", filter: { tags: ["lab"] } })],
 };
 
 const AFTER: NamespacePolicy = {
@@ -114,7 +99,7 @@ const AFTER: NamespacePolicy = {
     key("SHA256:w2RjC9bUf8QkZi", "oncall-phone", "^root$", ["lab", "core"]),
   ],
   rules: [
-    rule("oncall-office", {
+    accessRule("oncall-office", {
       priority: 20,
       action: "allow",
       username: "^root$",
@@ -122,7 +107,7 @@ const AFTER: NamespacePolicy = {
       filter: { tags: ["lab"] },
     }),
     ...BEFORE.rules,
-    rule("no-root-on-pilots", { priority: 30, username: "^root$", filter: { tags: ["pilot"] } }),
+    accessRule("no-root-on-pilots", { priority: 30, username: "^root$", filter: { tags: ["pilot"] } }),
   ],
 };
 
@@ -146,8 +131,8 @@ export function largeEstate(devices: number, keys: number): { before: Access; af
     devices: fleet,
     keys: Array.from({ length: keys }, (_, index) => keyAt(index, moved && index % 33 === 0)),
     rules: [
-      rule("1", { priority: 5, username: "^root$", filter: { tags: ["pilot"] } }),
-      rule("2", { priority: 6, sourceIp: "^203\\.0\\.113\\.", filter: { tags: ["camera"] } }),
+      accessRule("1", { priority: 5, username: "^root$", filter: { tags: ["pilot"] } }),
+      accessRule("2", { priority: 6, sourceIp: "^203\\.0\\.113\\.", filter: { tags: ["camera"] } }),
     ],
   });
   return accessesOf(policy(false), policy(true));

@@ -45,6 +45,16 @@ export interface InstallKeyFixture {
   readonly usedTimes?: number;
 }
 
+/** Returns what the access policies of a namespace contain, which decide about its logins. */
+export const identityFixture = (more: Partial<IdentityFixture> = {}): IdentityFixture => ({
+  decides: true,
+  policies: [],
+  serviceAccounts: [],
+  userKeys: new Map(),
+  notEvaluated: [],
+  ...more,
+});
+
 /** The objects of a namespace in a short form, for tests. A list that is undefined could not be read. */
 export interface NamespaceFixture {
   readonly tenant: string;
@@ -68,6 +78,30 @@ export interface NamespaceFixture {
   /** The reason why invitations could not be read. */
   readonly unreadInvitations?: string;
 }
+
+/** Returns a namespace without objects. */
+export const emptyNamespace = (tenant: string, more: Partial<NamespaceFixture> = {}): NamespaceFixture => ({
+  tenant,
+  name: "fleet",
+  devices: [],
+  policy: { devices: [], keys: [], rules: [] },
+  members: [],
+  apiKeys: [],
+  trustedWorkloads: [],
+  settings: undefined,
+  identity: undefined,
+  formerOwners: new Map(),
+  enforcesExpiry: false,
+  seen: { sessions: 0, logins: [], addresses: [] },
+  accessUnknown: undefined,
+  notEvaluated: [],
+  unknown: [],
+  ...more,
+});
+
+/** Returns the devices in the form in which access is evaluated. */
+export const accessDevices = (devices: NamespaceFixture["devices"]) =>
+  devices.map(({ uid, name, tags }) => ({ uid, name, tags }));
 
 /** The data of public keys whose fingerprint tests compute, by fingerprint. */
 export const lines = new Map<string, string>();

@@ -1,16 +1,18 @@
 import { expect } from "vitest";
-import type { Plan, Shown, Step, StepOp } from "../../../provider/engine/index.ts";
+import type { Step } from "../../../provider/engine/index.ts";
+import type { NamespaceSettings } from "../../../provider/resources/namespace/resource.ts";
+import type { Workload } from "../../../provider/resources/trustedWorkload.ts";
+import type { ApiKey } from "../../../provider/service/listings.ts";
+import type { Member } from "../../../provider/service/newerListings.ts";
 import { parseSshPublicKey } from "../../../sdk/contract/index.ts";
 import type { AccessKey, AccessRule } from "../../../sdk/policy/index.ts";
 import { sshKeyLine } from "../../provider/support/programs.ts";
-import { lines, type NamespaceFixture, namespaceAfter } from "./namespace.ts";
+import { accessDevices, emptyNamespace, lines, type NamespaceFixture, namespaceAfter } from "./namespace.ts";
+import { accessRule } from "./policyObjects.ts";
+import { byPlugin, managing, planOf, TENANT } from "./steps.ts";
 
-type Values = Record<string, Shown>;
 type Device = NamespaceFixture["devices"][number];
 
-/** The id of the plan's namespace, and the id of another namespace. */
-export const TENANT = "11111111-2222-4333-8444-555555555555";
-export const OTHER = "99999999-2222-4333-8444-555555555555";
 /** Id of the user who created all API keys. */
 export const CREATOR = "65f1a0000000000000000001";
 
@@ -47,29 +49,17 @@ export const keyB: AccessKey = {
 };
 lines.set(keyA.fingerprint, lineA).set(keyB.fingerprint, lineB);
 /** Returns a firewall rule. By default the rule denies every login on devices with the tag `prod`. */
-export const rule = (id: string, more: Partial<AccessRule> = {}): AccessRule => ({
-  id,
-  action: "deny",
-  active: true,
-  priority: 5,
-  sourceIp: ".*",
-  username: ".*",
-  filter: { tags: ["prod"] },
-  ...more,
-});
+export const rule = (id: string, more: Partial<AccessRule> = {}): AccessRule =>
+  accessRule(id, { priority: 5, sourceIp: ".*", username: ".*", filter: { tags: ["prod"] }, ...more });
 /** Returns an accepted member. */
 export const member = (name: string, role: string) =>
-  ({ id: `user-${name}`, email: `${name}@example.com`, role, status: "accepted" }) as NonNullable<
-    NamespaceFixture["members"]
-  >[number];
+  ({ id: `user-${name}`, email: `${name}@example.com`, role, status: "accepted" }) as Member;
 /** Returns an API key in the form in which the service lists it. */
 export const apiKey = (name: string, role: string) =>
-  ({ name, role, createdAt: `created ${name}`, createdBy: CREATOR, expiresIn: -1 }) as NonNullable<
-    NamespaceFixture["apiKeys"]
-  >[number];
+  ({ name, role, createdAt: `created ${name}`, createdBy: CREATOR, expiresIn: -1 }) as ApiKey;
 
 /** The trusted workload of the namespace. */
-export const workload: NonNullable<NamespaceFixture["trustedWorkloads"]>[number] = {
+export const workload: Workload = {
   id: "65a1f0c2d3e4b5a697887766",
   name: "deploy",
   role: "operator",
@@ -80,6 +70,19 @@ export const workload: NonNullable<NamespaceFixture["trustedWorkloads"]>[number]
   singleUse: true,
 };
 
+/** Settings that protect the sessions of a namespace. */
+export const SETTINGS: NamespaceSettings = {
+  sessionRecord: true,
+  connectionAnnouncement: "",
+  deviceProof: "required",
+  sessionMaxMinutes: 60,
+  sessionIdleMinutes: 10,
+  sessionRecordMode: "all",
+  sessionRecordMegabytes: 0,
+  sessionRecordFailure: "end",
+  sshForwarding: [],
+};
+
 /** The devices of the namespace: three accepted devices and a pending one. */
 export const devices = [
   device("web-01", ["prod"]),
@@ -88,69 +91,18 @@ export const devices = [
   device("new-04", [], { status: "pending" }),
 ];
 /** The namespace before the plan, as it exists on the service. */
-export const estate: NamespaceFixture = {
-  tenant: TENANT,
-  name: "fleet",
+export const estate = emptyNamespace(TENANT, {
   devices,
   policy: {
-    devices: devices
-      .filter(({ status }) => status === "accepted")
-      .map(({ uid, name, tags }) => ({ uid, name, tags })),
+    devices: accessDevices(devices.filter(({ status }) => status === "accepted")),
     keys: [keyA, keyB],
     rules: [rule("1"), rule("2", { priority: 9, action: "allow" })],
   },
   members: [member("owner", "owner"), member("bob", "observer")],
   apiKeys: [apiKey("ci", "observer")],
   trustedWorkloads: [workload],
-  seen: { sessions: 0, logins: [], addresses: [] },
-  notEvaluated: [],
-  unknown: [],
-  accessUnknown: undefined,
-  identity: undefined,
-  settings: undefined,
-  formerOwners: new Map(),
-  enforcesExpiry: false,
-};
+});
 
-interface Sides {
-  readonly before?: { inputs?: Values; outputs: Values };
-  readonly after?: Values;
-  readonly id?: string;
-}
-
-/** Returns the URN of a dynamic resource. */
-export const urnOf = (kind: string, name: string) =>
-  `urn:pulumi:test::project::pulumi-nodejs:dynamic/gatehouse:${kind}::${name}`;
-
-/** Returns a step of a plan, with the values of its resource. */
-export function step(op: StepOp, kind: string, name: string, { before, after, id }: Sides): Step {
-  const was = before && { inputs: before.inputs ?? {}, outputs: { tenant: TENANT, ...before.outputs } };
-  return {
-    op,
-    urn: urnOf(kind, name),
-    type: `pulumi-nodejs:dynamic/gatehouse:${kind}`,
-    name,
-    fields: [],
-    ...(id !== undefined && { id }),
-    ...(was && { before: was }),
-    // In a preview, only an unchanged or imported resource has outputs. For other resources, this function uses the
-    // inputs as outputs.
-    ...(after && {
-      after: {
-        inputs: after,
-        outputs: op === "same" || op === "import" ? (was?.outputs ?? { tenant: TENANT, ...after }) : after,
-      },
-    }),
-  };
-}
-
-/** Returns a plan with these steps. */
-export const planOf = (...steps: Step[]) => ({ steps }) as unknown as Plan;
-/** Converts a step of a dynamic resource to the same step of a plugin resource. */
-export const byPlugin = (one: Step): Step => {
-  const type = one.type.replace("pulumi-nodejs:dynamic/gatehouse:", "gatehouse:index:");
-  return { ...one, type, urn: one.urn.replace(one.type, type) };
-};
 const appliedSteps = (steps: readonly Step[], now: Date) =>
   namespaceAfter(estate, planOf(...steps), { creatorRole: "administrator", now });
 /**
@@ -178,7 +130,7 @@ export const tagsOf = (planned: ReturnType<typeof plan>, name: string) =>
  * inputs that change the key.
  */
 export const keyId = `${TENANT}/${keyA.fingerprint}`;
-export const keyState = { before: { outputs: { fingerprint: keyA.fingerprint, name: "a" } }, id: keyId };
+export const keyState = managing("PublicKey", keyA.fingerprint, { name: "a" });
 export const keyInputs = { name: "a", data: lineA, username: "^ana$", filter: { hostname: ".*" } };
 /** Inputs of a FirewallRule, and the state of a FirewallRule before the plan. */
 export const ruleInputs = {
@@ -189,6 +141,6 @@ export const ruleInputs = {
   username: ".*",
   filter: { hostname: ".*" },
 };
-export const ruleState = { before: { outputs: { ruleId: "1" } }, id: `${TENANT}/1` };
+export const ruleState = managing("FirewallRule", "1");
 /** Returns the outputs in the state of a resource that belongs to a device. */
 export const on = (name: string) => ({ uid: uidOf(name), deviceName: name });

@@ -1,13 +1,18 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { expect } from "vitest";
 import type { PolicyTestReport, PolicyTestResult } from "../../../provider/policyTests/results.ts";
+import type { ApiKey } from "../../../provider/service/listings.ts";
+import type { Member } from "../../../provider/service/newerListings.ts";
 import type { EvaluatedLogins, NamespacePolicy, SshIdentity } from "../../../sdk/policy/index.ts";
 import { loginsToEvaluate } from "../../../sdk/policy/index.ts";
-import { runCommand } from "../../support/command.ts";
 import { testFolder } from "../../support/folder.ts";
-import type { NamespaceFixture } from "./namespace.ts";
+import { emptyNamespace, type NamespaceFixture } from "./namespace.ts";
+import { accessRule } from "./policyObjects.ts";
 
 const SCRIPT = fileURLToPath(new URL("./runPolicyTests.ts", import.meta.url));
 /** The line with which every policy file of these tests begins. */
@@ -15,15 +20,12 @@ export const IMPORT = 'import { expect, policyTest } from "@gatehouse-access/pro
 
 const CREATED = "2026-01-01T00:00:00.000Z";
 /** Returns a Unix time, in seconds: this number of days after the creation of the API keys. */
-export const daysLater = (days: number) => Date.parse(CREATED) / 1000 + days * 86_400;
+const daysLater = (days: number) => Date.parse(CREATED) / 1000 + days * 86_400;
 
-export const apiKey = (name: string, expiresIn: number) =>
-  ({ name, role: "observer", expiresIn, createdAt: CREATED }) as NonNullable<
-    NamespaceFixture["apiKeys"]
-  >[number];
+const apiKey = (name: string, expiresIn: number) =>
+  ({ name, role: "observer", expiresIn, createdAt: CREATED }) as ApiKey;
 
-export const member = (email: string, role: string) =>
-  ({ id: email, email, role, status: "accepted" }) as NonNullable<NamespaceFixture["members"]>[number];
+const member = (email: string, role: string) => ({ id: email, email, role, status: "accepted" }) as Member;
 
 /** A policy with three devices and three keys. Production devices can be reached only from 10.0.0.0/8. */
 export const smallPolicy: NamespacePolicy = {
@@ -38,24 +40,8 @@ export const smallPolicy: NamespacePolicy = {
     { fingerprint: "dd:03", name: "deploy", username: "", filter: { hostname: "^web-" } },
   ],
   rules: [
-    {
-      id: "1",
-      action: "allow",
-      active: true,
-      priority: 10,
-      sourceIp: "^10\\.",
-      username: "",
-      filter: { tags: ["prod"] },
-    },
-    {
-      id: "2",
-      action: "deny",
-      active: true,
-      priority: 1,
-      sourceIp: "",
-      username: "",
-      filter: { tags: ["prod"] },
-    },
+    accessRule("1", { action: "allow", priority: 10, sourceIp: "^10\\.", filter: { tags: ["prod"] } }),
+    accessRule("2", { filter: { tags: ["prod"] } }),
   ],
 };
 
@@ -77,12 +63,12 @@ export function factsOf(
 ): PolicyTestInput {
   const { identity, ...legacy } = policy;
   const users = identity?.principals.filter(({ kind }) => kind === "user");
+  const { formerOwners: _formerOwners, identity: _identity, ...fixture } = emptyNamespace("tenant");
   const isKnown = users?.every(({ keys }) => keys !== undefined);
   return {
     evaluated: loginsToEvaluate([policy]),
     fixture: {
-      tenant: "tenant",
-      name: "fleet",
+      ...fixture,
       policy: legacy,
       enforcesExpiry: policy.members !== undefined,
       devices: policy.devices.map((one) => ({
@@ -98,12 +84,6 @@ export function factsOf(
           ...(expiresAt !== undefined && { accessExpiresAt: expiresAt }),
         })) ?? [member("ana@example.org", "owner"), member("bob@example.org", "operator")],
       apiKeys: [apiKey("ci", daysLater(90))],
-      trustedWorkloads: [],
-      notEvaluated: [],
-      unknown: [],
-      accessUnknown: undefined,
-      settings: undefined,
-      seen: { sessions: 0, logins: [], addresses: [] },
       ...(identity && {
         identity: {
           decides: true,
@@ -131,12 +111,42 @@ export async function runFiles(
     mkdirSync(dirname(join(folder, name)), { recursive: true });
     writeFileSync(join(folder, name), source);
   }
-  const stdin = JSON.stringify({ folder, facts: facts.length === 0 ? [factsOf(smallPolicy)] : facts });
-  const { stdout, stderr } = await runCommand([SCRIPT], { stdin });
-  // Node.js prints warnings to stderr, for example about modules without a type.
-  if (stderr !== "") throw new Error(stderr);
-  return JSON.parse(stdout) as PolicyTestReport[];
+  runner ??= new Runner();
+  return runner.run({ folder, facts: facts.length === 0 ? [factsOf(smallPolicy)] : facts });
 }
+
+/**
+ * A process that runs policy tests. Its start takes longer than most tests, so the tests of a Vitest worker share it.
+ * It ends with the worker, which closes its stdin.
+ */
+class Runner {
+  readonly #child = spawn(process.execPath, [SCRIPT]);
+  readonly #ended = once(this.#child, "close");
+  #stderr = "";
+
+  constructor() {
+    this.#child.stderr.setEncoding("utf8").on("data", (text) => {
+      this.#stderr += text;
+    });
+  }
+
+  /** @throws Error if the process ends, or if it prints to stderr, such as a warning about a module without a type */
+  async run(input: { readonly folder: string; readonly facts: readonly PolicyTestInput[] }) {
+    const { stdin, stdout } = this.#child;
+    const lines = createInterface({ input: stdout });
+    stdin.write(`${JSON.stringify(input)}\n`);
+    const line = await Promise.race([
+      once(lines, "line").then(([text]) => text as string),
+      this.#ended.then(() => undefined),
+    ]);
+    lines.close();
+    if (this.#stderr !== "" || line === undefined)
+      throw new Error(`The process that runs policy tests failed: ${this.#stderr}`);
+    return JSON.parse(line) as PolicyTestReport[];
+  }
+}
+
+let runner: Runner | undefined;
 
 const HEAD = "({ access, policy, members, apiKeys, evaluated }) => {";
 

@@ -1,7 +1,7 @@
 // Runs policy tests like gatehouse, in a separate process and with the built code. Vitest cannot run them: it would
-// load the policy files differently, and they cannot import a package that is written in TypeScript. This program reads
-// `{ folder, facts }` as JSON from stdin, and prints one report for each element of `facts`.
-import { text } from "node:stream/consumers";
+// load the policy files differently, and they cannot import a package that is written in TypeScript. For each line
+// `{ folder, facts }` of stdin, this program prints a line with one report for each element of `facts`.
+import { createInterface } from "node:readline";
 import { namespaceOf } from "./namespace.ts";
 import type { PolicyTestInput } from "./policyFiles.ts";
 
@@ -14,16 +14,19 @@ const { loadPolicySuite }: typeof import("../../../provider/policyTests/policySu
   built("policySuite")
 );
 
-const { folder, facts }: { folder: string; facts: PolicyTestInput[] } = JSON.parse(await text(process.stdin));
-const suite = await loadPolicySuite(folder);
-const reports = [];
-for (const { fixture, evaluated } of facts) {
-  const { identity } = fixture;
-  const state = namespaceOf({
-    ...fixture,
-    formerOwners: new Map(),
-    identity: identity && { ...identity, userKeys: identity.userKeys && new Map(identity.userKeys) },
-  });
-  reports.push(await runPolicyTests(suite, { state, evaluated }));
+for await (const line of createInterface({ input: process.stdin })) {
+  const { folder, facts }: { folder: string; facts: PolicyTestInput[] } = JSON.parse(line);
+  const suite = await loadPolicySuite(folder);
+  const reports = [];
+  for (const { fixture, evaluated } of facts) {
+    const { identity } = fixture;
+    const state = namespaceOf({
+      ...fixture,
+      formerOwners: new Map(),
+      identity: identity && { ...identity, userKeys: identity.userKeys && new Map(identity.userKeys) },
+    });
+    reports.push(await runPolicyTests(suite, { state, evaluated }));
+  }
+  console.log(JSON.stringify(reports));
 }
-process.stdout.write(`${JSON.stringify(reports)}\n`, () => process.exit());
+process.exit();

@@ -8,6 +8,19 @@ const page = { query: { perPage: 100 } } as const;
 /** Names of the keys that an administrator creates. Programs declare only the last two of them, and may adopt them. */
 const EXTRA_KEYS = ["extra-a", "extra-b", "key-a", "key-b"];
 
+/** The relative frequency of each kind of change. */
+const WEIGHTS = {
+  key: 5,
+  rule: 4,
+  member: 5,
+  apiKey: 2,
+  workload: 2,
+  tags: 2,
+  tag: 1,
+  device: 1,
+  settings: 2,
+};
+
 /** Changes of an administrator, outside of programs. */
 export class ManualChanges {
   readonly #truth: TruthService;
@@ -33,44 +46,23 @@ export class ManualChanges {
     this.#managed = managed;
     const count = 1 + Math.floor(this.#choices.next() * 3);
     for (let index = 0; index < count; index += 1) {
-      const kind = this.#choices.weighted({
-        key: 5,
-        rule: 4,
-        member: 5,
-        apiKey: 2,
-        workload: 2,
-        tags: 2,
-        tag: 1,
-        device: 1,
-        settings: 2,
-      });
-      const done = await this.#make(kind);
+      const done = await this.#changes[this.#choices.weighted(WEIGHTS)]();
       if (done !== undefined) this.log.push(done);
     }
   }
 
-  #make(kind: "key" | "rule" | "member" | "apiKey" | "workload" | "tags" | "tag" | "device" | "settings") {
-    switch (kind) {
-      case "key":
-        return this.#key();
-      case "rule":
-        return this.#rule();
-      case "member":
-        return this.#member();
-      case "apiKey":
-        return this.#apiKey();
-      case "workload":
-        return this.#workload();
-      case "tags":
-        return this.#tags();
-      case "tag":
-        return this.#renameTag();
-      case "device":
-        return this.#device();
-      case "settings":
-        return this.#settings();
-    }
-  }
+  /** Each function makes a random change. It returns undefined if the namespace allows no such change at present. */
+  readonly #changes: Readonly<Record<keyof typeof WEIGHTS, () => Promise<string | undefined>>> = {
+    key: () => this.#key(),
+    rule: () => this.#rule(),
+    member: () => this.#member(),
+    apiKey: () => this.#apiKey(),
+    workload: () => this.#workload(),
+    tags: () => this.#tags(),
+    tag: () => this.#renameTag(),
+    device: () => this.#device(),
+    settings: () => this.#settings(),
+  };
 
   #random<T>(random: (choices: Choices) => T): T {
     const text = JSON.stringify(random(this.#choices));
@@ -109,7 +101,7 @@ export class ManualChanges {
         data: Buffer.from(keyData(name)).toString("base64"),
         username: this.#random(RANDOM.username),
         filter: await this.#filter(),
-        expiresAt: this.#random(RANDOM.end),
+        expiresAt: this.#random(RANDOM.expiresAt),
         owner,
       };
       await boss.createPublicKey({ body });
@@ -129,7 +121,7 @@ export class ManualChanges {
       ...choices.of([
         { username: this.#random(RANDOM.username) },
         { filter: await this.#filter() },
-        { expiresAt: this.#random(RANDOM.end) ?? null },
+        { expiresAt: this.#random(RANDOM.expiresAt) ?? null },
         { owner: owner ?? null },
       ]),
     };
@@ -148,7 +140,7 @@ export class ManualChanges {
       username: this.#random(RANDOM.username),
       filter: await this.#filter(),
       active: true,
-      expiresAt: this.#random(RANDOM.end),
+      expiresAt: this.#random(RANDOM.expiresAt),
     };
     if (rules.length === 0 || choices.chance(0.3)) {
       const { id } = await boss.createFirewallRule({ body: fresh });
@@ -192,7 +184,7 @@ export class ManualChanges {
     const user = choices.of(USERS);
     const member = (await this.#members()).find(({ email }) => email === emailOf(user));
     const role = this.#random(RANDOM.role) as "observer";
-    const accessExpiresAt = this.#random(RANDOM.end);
+    const accessExpiresAt = this.#random(RANDOM.expiresAt);
     if (!member || (member.accessExpiresAt && Date.parse(member.accessExpiresAt) <= Date.now())) {
       await boss.inviteMember({ params: { tenant }, body: { email: emailOf(user), role, accessExpiresAt } });
       return `add member ${user} as ${role} until ${accessExpiresAt}`;

@@ -51,7 +51,7 @@ const ROLES = ["observer", "operator", "administrator"];
 export const RANDOM = {
   username: from(...USERNAMES),
   filter: from(...FILTERS),
-  end: randomEnd,
+  expiresAt: randomEnd,
   owner: (choices: Choices) => (choices.chance(0.4) ? undefined : emailOf(choices.of(USERS))),
   action: from("allow", "deny"),
   priority: from(1, 2, 2, 3),
@@ -71,8 +71,8 @@ export const RANDOM = {
     { repository: "octo-org/*", environment: "prod" },
     { repository: "octo-org/octo-repo" },
   ),
-  minutes: from(60, 240),
-  single: from(false, true),
+  maxSessionMinutes: from(60, 240),
+  singleUse: from(false, true),
   adopt: from<unknown>(undefined, true, "overwrite"),
   settings: (choices: Choices): Args => ({
     sessionRecord: choices.chance(0.5),
@@ -87,18 +87,16 @@ export const RANDOM = {
   }),
 };
 
+/** Returns the functions of {@link RANDOM} for these inputs. */
+const pick = (...inputs: (keyof typeof RANDOM)[]): Slot["random"] =>
+  Object.fromEntries(inputs.map((input) => [input, RANDOM[input]]));
+
 const keySlot = (name: string): Slot => ({
   name,
   type: "PublicKey",
   rank: 4,
   fixed: { name, data: keyData(name) },
-  random: {
-    username: RANDOM.username,
-    filter: RANDOM.filter,
-    owner: RANDOM.owner,
-    expiresAt: RANDOM.end,
-    adopt: RANDOM.adopt,
-  },
+  random: pick("username", "filter", "owner", "expiresAt", "adopt"),
 });
 
 const ruleSlot = (name: string): Slot => ({
@@ -107,13 +105,7 @@ const ruleSlot = (name: string): Slot => ({
   rank: 4,
   fixed: {},
   random: {
-    action: RANDOM.action,
-    priority: RANDOM.priority,
-    sourceIp: RANDOM.sourceIp,
-    username: RANDOM.username,
-    filter: RANDOM.filter,
-    active: RANDOM.active,
-    expiresAt: RANDOM.end,
+    ...pick("action", "priority", "sourceIp", "username", "filter", "active", "expiresAt"),
     adopt: from(undefined, true),
   },
 });
@@ -123,7 +115,7 @@ const memberSlot = (user: string): Slot => ({
   type: "Member",
   rank: 3,
   fixed: { email: emailOf(user) },
-  random: { role: RANDOM.role, expiresAt: RANDOM.end, adopt: RANDOM.adopt },
+  random: pick("role", "expiresAt", "adopt"),
 });
 
 const apiKeySlot = (name: string): Slot => ({
@@ -139,18 +131,20 @@ const apiKeySlot = (name: string): Slot => ({
   },
 });
 
-const workloadSlot = (name: string): Slot => ({
+const workloadSlot = (name: string, issuer: string): Slot => ({
   name,
   type: "TrustedWorkload",
   rank: 4,
-  fixed: { name, audience: AUDIENCE },
-  random: {
-    role: RANDOM.role,
-    claims: RANDOM.claims,
-    maxSessionMinutes: RANDOM.minutes,
-    singleUse: RANDOM.single,
-    adopt: RANDOM.adopt,
-  },
+  fixed: { name, audience: AUDIENCE, issuer },
+  random: pick("role", "claims", "maxSessionMinutes", "singleUse", "adopt"),
+});
+
+const tagsSlot = (name: string, device: string | undefined): Slot => ({
+  name: `tags-${name}`,
+  type: "DeviceTags",
+  rank: 2,
+  fixed: { device, adopt: "overwrite" },
+  random: pick("tags"),
 });
 
 /** The facts of the truth that programs contain. */
@@ -167,7 +161,7 @@ export const slotsOf = ({ uids, issuer, namespace }: ProgramFacts): readonly Slo
     type: "Namespace",
     rank: 0,
     fixed: { name: namespace, adopt: "overwrite" },
-    random: { settings: RANDOM.settings },
+    random: pick("settings"),
   },
   { name: "zone", type: "Tag", rank: 1, fixed: {}, random: { name: () => "ZONE" } },
   {
@@ -184,20 +178,8 @@ export const slotsOf = ({ uids, issuer, namespace }: ProgramFacts): readonly Slo
     fixed: { device: macOf(9), status: "accepted" },
     random: { name: from("fresh-01", "edge-09") },
   },
-  {
-    name: "tags-edge-01",
-    type: "DeviceTags",
-    rank: 2,
-    fixed: { device: uids[0], adopt: "overwrite" },
-    random: { tags: RANDOM.tags },
-  },
-  {
-    name: "tags-db-01",
-    type: "DeviceTags",
-    rank: 2,
-    fixed: { device: uids[2], adopt: "overwrite" },
-    random: { tags: RANDOM.tags },
-  },
+  tagsSlot("edge-01", uids[0]),
+  tagsSlot("db-01", uids[2]),
   {
     name: "tag-edge-02",
     type: "DeviceTagAttachment",
@@ -209,10 +191,7 @@ export const slotsOf = ({ uids, issuer, namespace }: ProgramFacts): readonly Slo
   ...["key-a", "key-b", "key-c"].map(keySlot),
   ...["rule-a", "rule-b", "rule-c", "rule-d"].map(ruleSlot),
   ...["api-a", "api-b"].map(apiKeySlot),
-  ...["job-a", "job-b"].map((name) => {
-    const slot = workloadSlot(name);
-    return { ...slot, fixed: { ...slot.fixed, issuer } };
-  }),
+  ...["job-a", "job-b"].map((name) => workloadSlot(name, issuer)),
 ];
 
 interface DeclaredSlot {
