@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { forgetAccounts } from "../../../server/features/users/account/registerUser.ts";
+import { expectError, statusesOf } from "../http/answers.ts";
 import { withSharedApp } from "../http/appOfTest.ts";
 import { PASSWORD, PUBLIC_URL, valuesOf } from "../http/testApp.ts";
 
@@ -61,8 +62,7 @@ describe("registration", () => {
     await app.user("taken");
     expect((await register("TAKEN")).body).toEqual(["username", "email"]);
     expect((await register("other", { email: "Taken@example.org" })).body).toEqual(["email"]);
-    const answers = await Promise.all([register("once"), register("once"), register("once")]);
-    expect(answers.map(({ status }) => status).toSorted()).toEqual([200, 409, 409]);
+    expect(await statusesOf([register("once"), register("once"), register("once")])).toEqual([200, 409, 409]);
   });
 
   test("rejects a sig without an invitation with 401, and stores nothing", async () => {
@@ -207,8 +207,7 @@ describe("the older forms of updateUser", () => {
       [PASSWORD, PASSWORD, "new_password: must differ from current_password"],
       [PASSWORD, "abc", "new_password: must have at least 5 characters"],
     ] as const) {
-      const { status, body } = await change(current, password);
-      expect([status, body]).toEqual([400, { message }]);
+      expectError(await change(current, password), 400, message);
     }
     expect((await change(PASSWORD, "another-horse")).status).toBe(200);
     expect((await user.call("getUserInfo")).status).toBe(401);

@@ -9,7 +9,8 @@ import {
 } from "../../../server/features/sessions/addEntries.ts";
 import { beginSession } from "../../../server/features/sessions/entry.ts";
 import { withSharedApp } from "../http/appOfTest.ts";
-import { enroll, type TestUser } from "../http/testApp.ts";
+import { acceptedDevice, replacing } from "../http/fixtures.ts";
+import type { TestUser } from "../http/testApp.ts";
 
 const app = withSharedApp();
 const log = () => pino({ level: "silent" });
@@ -19,10 +20,8 @@ let deviceUid: string;
 
 beforeAll(async () => {
   ana = await app.user("ana", "lab");
-  deviceUid = (await enroll(app, ana.tenant, "00:00:00:00:00:01")).uid;
-  await ana.call("acceptDevice", { params: { uid: deviceUid } });
-  const record = { token: ana.token, params: { tenant: ana.tenant }, body: { session_record: true } };
-  await app.call("setSessionRecord", record);
+  deviceUid = (await acceptedDevice(app, ana, "edge-1")).uid;
+  await ana.call("setSessionRecord", { body: { session_record: true } });
 });
 
 async function newSession(): Promise<string> {
@@ -152,8 +151,7 @@ test("skips a session that no longer exists, and stores the others of the batch"
 
 test("stores events of a session whose namespace records nothing", async () => {
   const uid = await newSession();
-  const record = (on: boolean) =>
-    ana.call("setSessionRecord", { params: { tenant: ana.tenant }, body: { session_record: on } });
+  const record = (on: boolean) => ana.call("setSessionRecord", { body: { session_record: on } });
   await record(false);
   expect(await add(uid, [event("exec")])).toBe("stored");
   expect(await add(uid, [output("x"), event("exec")])).toBe("silenced");
@@ -226,13 +224,10 @@ test("shows a gap as an event and as a line in the recording", async () => {
 });
 
 describe("an addition that fails", () => {
-  const failing = (error: Error) => {
-    const db = new Proxy(app.services.db, {
-      get: (target, name) =>
-        name === "$transaction" ? () => Promise.reject(error) : Reflect.get(target, name, target),
-    });
-    return { ...app.services, db };
-  };
+  const failing = (error: Error) => ({
+    ...app.services,
+    db: replacing(app.services.db, { $transaction: () => Promise.reject(error) }),
+  });
   const adapterError = (cause: object) => new DriverAdapterError(cause as DriverAdapterError["cause"]);
   const postgres = (originalCode: string) => adapterError({ kind: "postgres", originalCode });
 

@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import { confirmAddress, signOut } from "../../../server/admin/changeUser.ts";
 import { isCurrentPassword } from "../../../server/features/users/proveOwner.ts";
 import { enableMfa, testApp, withAppAndUser } from "../http/appOfTest.ts";
+import { replacing } from "../http/fixtures.ts";
 import { PASSWORD } from "../http/testApp.ts";
 
 const NEW = "ana@new.example.org";
@@ -86,12 +87,8 @@ describe("a token without the password", () => {
       await services.db.loginFailure.upsert({ where: args.where, create: lock, update: {} });
       return row;
     };
-    const failures = new Proxy(services.db.loginFailure, {
-      get: (target, name) => (name === "findUnique" ? meanwhile : Reflect.get(target, name)),
-    });
-    const db = new Proxy(services.db, {
-      get: (target, name) => (name === "loginFailure" ? failures : Reflect.get(target, name)),
-    });
+    const loginFailure = replacing(services.db.loginFailure, { findUnique: meanwhile });
+    const db = replacing(services.db, { loginFailure });
     const { signal } = new AbortController();
     const guess = isCurrentPassword({ ...services, db }, await stored(), PASSWORD, signal);
     await expect(guess).rejects.toThrow("too many failed logins");

@@ -1,6 +1,7 @@
 import { beforeEach, expect, test } from "vitest";
 import { withAppAndUser } from "../http/appOfTest.ts";
-import { ED25519, enroll } from "../http/testApp.ts";
+import { addMember, trailOf, WORKLOAD } from "../http/fixtures.ts";
+import { DENY_RULE, enroll, PUBLIC_KEY } from "../http/testApp.ts";
 
 const { app, ana } = withAppAndUser();
 let uid: string;
@@ -11,48 +12,22 @@ beforeEach(async () => {
 const CLAIM = { project: "fleet", stack: "eu", resource: "laptop" };
 const now = () => app.services.now().toISOString();
 
-const claim = (kind: string, id: string, body: object = CLAIM, token = ana.token) =>
-  app.call("claimObject", { token, params: { tenant: ana.tenant, kind, id }, body });
+const claim = (kind: string, id: string, body: object = CLAIM, by = ana) =>
+  by.call("claimObject", { params: { tenant: ana.tenant, kind, id }, body });
 
-const data = Buffer.from(`${ED25519}\n`).toString("base64");
-const KEY = { name: "key", username: "root", filter: { hostname: ".*" }, data };
-const createKey = async () =>
-  (
-    await app.call("createPublicKey", {
-      token: ana.token,
-      body: KEY,
-      headers: { "gatehouse-declared-by": "fleet/prod/laptop" },
-    })
-  ).body;
-const trail = async () =>
-  (await app.call("getAuditTrail", { token: ana.token, params: { tenant: ana.tenant } })).body;
+const declared = { headers: { "gatehouse-declared-by": "fleet/prod/laptop" } };
+const createKey = async () => (await ana.call("createPublicKey", { body: PUBLIC_KEY, ...declared })).body;
 
 test("stores the declaration of each kind of object, and changes nothing else", async () => {
   app.stopClock();
-  const token = ana.token;
-  const params = { tenant: ana.tenant };
   const key = await createKey();
-  const filter = { hostname: ".*" };
-  const rule = await app.call("createFirewallRule", {
-    token,
-    body: { action: "deny", active: true, priority: 1, source_ip: ".*", username: ".*", filter },
-  });
-  await app.call("createApiKey", { token, body: { name: "de/ploy", expires_at: 30 } });
-  const bob = await app.user("bob");
-  await app.call("inviteMember", { token, params, body: { email: bob.email, role: "observer" } });
-  await app.call("acceptDevice", { token, params: { uid } });
-  await app.call("createDeviceTag", { token, params: { uid }, body: { tag: "edge" } });
-  const workload = await app.call("createTrustedWorkload", {
-    token,
-    body: {
-      name: "ci",
-      issuer: "https://issuer.example.org",
-      audience: "gatehouse",
-      claims: { sub: "repo" },
-      role: "observer",
-    },
-  });
-  const entries = await trail();
+  const rule = await ana.call("createFirewallRule", { body: DENY_RULE });
+  await ana.call("createApiKey", { body: { name: "de/ploy", expires_at: 30 } });
+  const bob = await addMember(app, ana, "bob", "observer");
+  await ana.call("acceptDevice", { params: { uid } });
+  await ana.call("createDeviceTag", { params: { uid }, body: { tag: "edge" } });
+  const workload = await ana.call("createTrustedWorkload", { body: WORKLOAD });
+  const entries = await trailOf(ana);
   app.pass(60);
   const claimed = { declared_by: { ...CLAIM, at: now() } };
   const objects = [
@@ -69,44 +44,34 @@ test("stores the declaration of each kind of object, and changes nothing else", 
     const { status, body } = await claim(kind, id);
     expect({ kind, status, body }).toEqual({ kind, status: 200, body: claimed });
   }
-  const namespace = await app.call("getNamespace", { token, params });
+  const namespace = await ana.call("getNamespace");
   expect(namespace.body).toMatchObject(claimed);
   expect(namespace.body.members).toContainEqual(expect.objectContaining({ id: bob.id, ...claimed }));
-  expect((await app.call("getDevice", { token, params: { uid } })).body).toMatchObject({
+  expect((await ana.call("getDevice", { params: { uid } })).body).toMatchObject({
     ...claimed,
     tags: ["edge"],
     tags_declared_by: claimed.declared_by,
   });
-  expect((await app.call("getPublicKeys", { token })).body).toEqual([{ ...key, ...claimed }]);
-  expect((await app.call("getFirewallRules", { token })).body).toEqual([{ ...rule.body, ...claimed }]);
-  expect((await app.call("listApiKeys", { token })).body[0]).toMatchObject(claimed);
-  expect((await app.call("listTrustedWorkloads", { token })).body[0]).toMatchObject({
+  expect((await ana.call("getPublicKeys")).body).toEqual([{ ...key, ...claimed }]);
+  expect((await ana.call("getFirewallRules")).body).toEqual([{ ...rule.body, ...claimed }]);
+  expect((await ana.call("listApiKeys")).body[0]).toMatchObject(claimed);
+  expect((await ana.call("listTrustedWorkloads")).body[0]).toMatchObject({
     ...claimed,
     revision: workload.body.revision,
   });
-  expect(await trail()).toEqual(entries);
+  expect(await trailOf(ana)).toEqual(entries);
 });
 
 test("requires the permission to change the object", async () => {
   const key = await createKey();
-  await app.call("acceptDevice", { token: ana.token, params: { uid } });
-  const bob = await app.user("bob");
-  const body = { email: bob.email, role: "operator" };
-  await app.call("inviteMember", { token: ana.token, params: { tenant: ana.tenant }, body });
-  const token = await app.tokenOf({ ...bob, tenant: ana.tenant });
-  expect((await claim("publicKey", key.fingerprint, CLAIM, token)).status).toBe(403);
-  expect((await claim("device", uid, CLAIM, token)).status).toBe(200);
-  const secret = await app.call("createApiKey", {
-    token: ana.token,
-    body: { name: "deploy", expires_at: 30, role: "administrator" },
-  });
+  await ana.call("acceptDevice", { params: { uid } });
+  const bob = await addMember(app, ana, "bob", "operator");
+  expect((await claim("publicKey", key.fingerprint, CLAIM, bob)).status).toBe(403);
+  expect((await claim("device", uid, CLAIM, bob)).status).toBe(200);
+  const body = { name: "deploy", expires_at: 30, role: "administrator" };
+  const { id: apiKey } = (await ana.call("createApiKey", { body })).body;
   const byKey = (kind: string, id: string) =>
-    app.call("claimObject", {
-      token: undefined,
-      apiKey: secret.body.id,
-      params: { tenant: ana.tenant, kind, id },
-      body: CLAIM,
-    });
+    app.call("claimObject", { apiKey, params: { tenant: ana.tenant, kind, id }, body: CLAIM });
   expect((await byKey("publicKey", key.fingerprint)).status).toBe(200);
   expect((await byKey("member", bob.id)).status).toBe(403);
 });
@@ -115,11 +80,7 @@ test("rejects unknown objects, objects of other namespaces, unknown kinds and un
   const key = await createKey();
   const eve = await app.user("eve", "elsewhere");
   const foreign = (tenant: string) =>
-    app.call("claimObject", {
-      token: eve.token,
-      params: { tenant, kind: "publicKey", id: key.fingerprint },
-      body: CLAIM,
-    });
+    eve.call("claimObject", { params: { tenant, kind: "publicKey", id: key.fingerprint }, body: CLAIM });
   expect((await foreign(ana.tenant)).status).toBe(403);
   expect((await foreign(eve.tenant)).status).toBe(404);
   expect((await claim("publicKey", "00:00")).status).toBe(404);
@@ -128,6 +89,6 @@ test("rejects unknown objects, objects of other namespaces, unknown kinds and un
   for (const part of ["", "line\nbreak", "x".repeat(1100)]) {
     expect((await claim("publicKey", key.fingerprint, { ...CLAIM, resource: part })).status).toBe(400);
   }
-  const [stored] = (await app.call("getPublicKeys", { token: ana.token })).body;
+  const [stored] = (await ana.call("getPublicKeys")).body;
   expect(stored.declared_by).toMatchObject({ stack: "prod", resource: "laptop" });
 });

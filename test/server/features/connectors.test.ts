@@ -4,10 +4,11 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeEach, describe, expect, test } from "vitest";
 import { testFolder } from "../../support/folder.ts";
+import { expectError } from "../http/answers.ts";
 import { withAppAndUser } from "../http/appOfTest.ts";
-import { startApp, valuesOf } from "../http/testApp.ts";
+import { valuesOf } from "../http/testApp.ts";
 
-let { app, ana } = withAppAndUser({ edition: "cloud" });
+const { app, ana } = withAppAndUser({ edition: "cloud" });
 
 const ENGINE = { address: "engine.example.org", port: 2376 };
 const create = (body: object) => ana.call("connectorCreate", { body });
@@ -37,8 +38,11 @@ test("stores a connector: enabled, not secure and not connected", async () => {
 
 test("answers 500 to the engine's details without a connection to the engine", async () => {
   const { uid } = await created();
-  const { status, body } = await ana.call("connectorInfo", { params: { uid } });
-  expect([status, body]).toEqual([500, { message: "the connector is not connected to its engine" }]);
+  expectError(
+    await ana.call("connectorInfo", { params: { uid } }),
+    500,
+    "the connector is not connected to its engine",
+  );
 });
 
 test("lists the latest first, in pages, and by `enable`", async () => {
@@ -150,8 +154,7 @@ describe.skipIf(!openssl)("TLS material", () => {
     expect((await stored(uid)).sealedTls).not.toBeNull();
     await update(uid, { secure: false });
     expect(await stored(uid)).toMatchObject({ sealedTls: null, tlsDigest: null });
-    const refused = await update(uid, { secure: true });
-    expect([refused.status, refused.body.message]).toEqual([400, "tls: is required for a secure connector"]);
+    expectError(await update(uid, { secure: true }), 400, "tls: is required for a secure connector");
     await update(uid, { secure: true, tls, port: ENGINE.port });
     expect((await get(uid)).revision).toBe(revision);
   });
@@ -168,35 +171,5 @@ describe.skipIf(!openssl)("TLS material", () => {
   test("is discarded if the connector is not secure", async () => {
     const { uid } = await created({ ...secure, secure: false });
     expect((await stored(uid)).sealedTls).toBeNull();
-  });
-});
-
-describe("the limit of connectors", () => {
-  const limited = async (maximumConnectors: number) => {
-    await app.stop();
-    app = await startApp({ edition: "cloud", maximumConnectors });
-    ana = await app.user("ana", "lab");
-  };
-
-  test("is configurable, and deleting a connector allows another one", async () => {
-    await limited(2);
-    const { uid } = await created();
-    expect((await create(ENGINE)).status).toBe(200);
-    const refused = await create(ENGINE);
-    expect([refused.status, refused.body.message]).toEqual([
-      403,
-      "the namespace has the maximum of 2 connectors: delete one",
-    ]);
-    const eve = await app.user("eve", "eves");
-    expect((await eve.call("connectorCreate", { body: ENGINE })).status).toBe(200);
-    expect((await ana.call("connectorDelete", { params: { uid } })).status).toBe(200);
-    expect((await create(ENGINE)).status).toBe(200);
-  });
-
-  test("holds for concurrent creations", async () => {
-    await limited(3);
-    const answers = await Promise.all(Array.from({ length: 8 }, () => create(ENGINE)));
-    expect(answers.map(({ status }) => status).sort()).toEqual([200, 200, 200, 403, 403, 403, 403, 403]);
-    expect(await list()).toHaveLength(3);
   });
 });

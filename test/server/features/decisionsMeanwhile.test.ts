@@ -1,5 +1,6 @@
 import { beforeEach, expect, test } from "vitest";
 import { withAppAndUser, withInternalApp } from "../http/appOfTest.ts";
+import { acceptedDevice } from "../http/fixtures.ts";
 import { DENY_RULE, enroll, PUBLIC_KEY } from "../http/testApp.ts";
 
 let uid: string;
@@ -7,8 +8,7 @@ let uid: string;
 const { app, ana } = withAppAndUser();
 const internal = withInternalApp(app);
 beforeEach(async () => {
-  ({ uid } = await enroll(app, ana.tenant, "00:00:00:00:00:01", { hostname: "web-1" }));
-  await ana.call("acceptDevice", { params: { uid } });
+  ({ uid } = await acceptedDevice(app, ana, "web-1"));
 });
 
 const ROUNDS = 60;

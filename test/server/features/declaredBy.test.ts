@@ -1,14 +1,12 @@
 import { type Operation, operations, takesDeclaredBy } from "@gatehouse-access/sdk/contract";
 import { beforeEach, describe, expect, test } from "vitest";
+import { expectError } from "../http/answers.ts";
 import { withAppAndUser } from "../http/appOfTest.ts";
-import { type CallOptions, ED25519, enroll, valuesOf } from "../http/testApp.ts";
+import { type CallOptions, DENY_RULE, enroll, PUBLIC_KEY, valuesOf } from "../http/testApp.ts";
 
 type Id = keyof typeof operations;
 
-const data = Buffer.from(`${ED25519}\n`).toString("base64");
-const filter = { hostname: ".*" };
-const KEY = { name: "key", username: "root", filter };
-const RULE = { action: "deny", active: true, priority: 1, source_ip: ".*", username: ".*", filter };
+const { data, ...KEY } = PUBLIC_KEY;
 const ORIGIN = { project: "fleet", stack: "prod" };
 
 const { app, ana } = withAppAndUser();
@@ -18,7 +16,7 @@ beforeEach(async () => {
   ({ uid } = await enroll(app, ana.tenant, "00:00:00:00:00:01"));
 });
 
-const call = (id: Id, options: CallOptions = {}) => app.call(id, { token: ana.token, ...options });
+const call = (id: Id, options: CallOptions = {}) => ana.call(id, options);
 
 /** Sends a write that must succeed. `by` is the value of the header that names the declaring resource. */
 async function write(id: Id, by: string | undefined, options: CallOptions = {}) {
@@ -32,23 +30,22 @@ async function write(id: Id, by: string | undefined, options: CallOptions = {}) 
 const now = () => app.services.now().toISOString();
 const by = (resource: string, at = now()) => ({ ...ORIGIN, resource, at });
 
-const namespace = async () => (await call("getNamespace", { params: { tenant: ana.tenant } })).body;
+const namespace = async () => (await call("getNamespace")).body;
 const members = async () => (await namespace()).members as { id: string; declared_by?: object }[];
 const keys = async () => (await call("getPublicKeys")).body;
 const apiKeys = async () => (await call("listApiKeys")).body;
 const device = async () => (await call("getDevice", { params: { uid } })).body;
 
 test("returns the last declaration of each kind of object in the write's answer, alone and in lists", async () => {
-  const tenant = { tenant: ana.tenant };
   const created = await write("createPublicKey", "laptop", { body: { ...KEY, data } });
   expect(created.declared_by).toEqual(by("laptop"));
-  const rule = await write("createFirewallRule", "deny", { body: RULE });
+  const rule = await write("createFirewallRule", "deny", { body: DENY_RULE });
   const secret = await write("createApiKey", "deploy", { body: { name: "deploy", expires_at: 30 } });
   expect([rule.declared_by, secret.declared_by]).toEqual([by("deny"), by("deploy")]);
   const bob = await app.user("bob");
   const body = { email: bob.email, role: "observer" };
-  const invited = await write("inviteMember", "bob", { params: tenant, body });
-  await write("editNamespace", "lab", { params: tenant, body: { settings: { session_record: false } } });
+  const invited = await write("inviteMember", "bob", { body });
+  await write("editNamespace", "lab", { body: { settings: { session_record: false } } });
   await write("acceptDevice", "edge-01", { params: { uid } });
   await write("createDeviceTag", "edge-tags", { params: { uid }, body: { tag: "edge" } });
   const other = (await write("createNamespace", "staging", { body: { name: "staging" } })).declared_by;
@@ -102,12 +99,11 @@ describe("is deleted with the object:", () => {
     expect(await write("createPublicKey", undefined, { body: { ...KEY, data } })).not.toHaveProperty(
       "declared_by",
     );
-    const tenant = { tenant: ana.tenant };
     const bob = await app.user("bob");
     const body = { email: bob.email, role: "observer" };
-    await write("inviteMember", "bob", { params: tenant, body });
-    await write("removeMember", undefined, { params: { ...tenant, uid: bob.id } });
-    await write("inviteMember", undefined, { params: tenant, body });
+    await write("inviteMember", "bob", { body });
+    await write("removeMember", undefined, { params: { uid: bob.id } });
+    await write("inviteMember", undefined, { body });
     expect((await members()).filter((member) => "declared_by" in member)).toEqual([]);
   });
 
@@ -157,7 +153,7 @@ test("records the declaration of each request in the audit trail, also for delet
   await write("deletePublicKey", "laptop", { params: { fingerprint } });
   await write("createDeviceTag", undefined, { params: { uid }, body: { tag: "edge" } });
   await write("renameTag", "tag", { params: { tag: "edge" }, body: { tag: "core" } });
-  const { body } = await call("getAuditTrail", { params: { tenant: ana.tenant }, query: { per_page: 5 } });
+  const { body } = await call("getAuditTrail", { query: { per_page: 5 } });
   expect(body.map((entry: Record<string, unknown>) => [entry.operation, entry.declared_by])).toEqual([
     ["renameTag", { ...ORIGIN, resource: "tag" }],
     ["createDeviceTag", undefined],
@@ -218,11 +214,12 @@ describe("the header", () => {
       "too long": `a/b/${"c".repeat(1021)}`,
     };
     for (const [what, value] of Object.entries(refused)) {
-      const { status, body } = await rename(value);
-      expect([status, body.message], what).toEqual([
+      expectError(
+        await rename(value),
         400,
         "Gatehouse-Declared-By: must be project/stack/resource, each part percent-encoded UTF-8 without control characters and not empty; at most 1024 bytes in total",
-      ]);
+        what,
+      );
     }
     expect(await device()).toEqual(before);
   });

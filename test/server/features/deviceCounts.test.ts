@@ -51,7 +51,7 @@ async function runStep({ space, device, act }: Step, owners: readonly TestUser[]
       await owner.call("choiceDevices", { body: { choices: [uid] } });
       return;
     case "end":
-      await owner.call("deleteNamespace", { params: { tenant: owner.tenant } });
+      await owner.call("deleteNamespace");
       return;
     default:
       await owner.call("updateDeviceStatus", { params: { uid, status: act } });

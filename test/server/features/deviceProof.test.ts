@@ -1,15 +1,12 @@
 import { beforeEach, expect, test } from "vitest";
+import { expectError } from "../http/answers.ts";
 import { withAppAndUser } from "../http/appOfTest.ts";
 import { enroll, enrollProven } from "../http/testApp.ts";
 
 const MAC = "00:00:00:00:00:01";
 const { app, ana } = withAppAndUser();
 const setProof = (deviceProof: string) =>
-  app.call("editNamespace", {
-    token: ana.token,
-    params: { tenant: ana.tenant },
-    body: { settings: { device_proof: deviceProof } },
-  });
+  ana.call("editNamespace", { body: { settings: { device_proof: deviceProof } } });
 /** Returns the response status of a request that marks a device as offline. The request uses the device's token. */
 const statusOf = async ({ uid, token }: { readonly uid: string; readonly token: string }) =>
   (await app.call("offlineDevice", { token, params: { uid } })).status;
@@ -55,11 +52,7 @@ test("refuses devices without proofs and voids their tokens if the namespace req
   const info = { id: "", pretty_name: "", version: "", arch: "", platform: "" };
   for (const mac of ["00:00:00:00:00:02", "00:00:00:00:00:03"]) {
     const body = { info, identity: { mac }, public_key: "key", tenant_id: ana.tenant };
-    const refused = await app.call("authDevice", { body });
-    expect([refused.status, refused.body.message]).toEqual([
-      403,
-      expect.stringContaining("settings.device_proof"),
-    ]);
+    expectError(await app.call("authDevice", { body }), 403, /settings\.device_proof/);
   }
   await enrollProven(app, ana.tenant, MAC);
 });

@@ -1,8 +1,9 @@
 import { afterEach, expect, test } from "vitest";
 import type { DatabaseLocation } from "../../../server/db/Database.ts";
 import { openDatabase } from "../../../server/db/openDatabase.ts";
-import type { Services } from "../../../server/services.ts";
 import type { ServiceSettings } from "../../../server/settings/readConfig.ts";
+import { expectError } from "../http/answers.ts";
+import { replacing } from "../http/fixtures.ts";
 import { reportOf, startApp, type TestApp, type TestUser } from "../http/testApp.ts";
 
 let app: TestApp;
@@ -12,13 +13,11 @@ afterEach(() => app.stop());
 
 async function openCounting(location: DatabaseLocation) {
   const { client, close } = await openDatabase(location);
-  const counting = new Proxy(client, {
-    get(target, name) {
-      if (name === "$transaction") transactions += 1;
-      return Reflect.get(target, name, target);
-    },
-  });
-  return { client: counting as Services["db"], close };
+  const counted = (...given: unknown[]) => {
+    transactions += 1;
+    return Reflect.apply(client.$transaction, client, given);
+  };
+  return { client: replacing(client, { $transaction: counted }), close };
 }
 
 async function start(settings: Partial<ServiceSettings>) {
@@ -40,30 +39,29 @@ async function transactionsOf(work: () => Promise<unknown>): Promise<number> {
   return transactions - before;
 }
 
-test("refuses devices of a full namespace for some seconds without a transaction", async () => {
+test("limits pending devices, also of concurrent reports, for some seconds without a transaction", async () => {
   await start({ maximumPendingDevices: 3 });
-  const uids: string[] = [];
-  for (const name of ["one", "two", "three"]) uids.push((await report(name)).body.uid);
+  const answers = await Promise.all(Array.from({ length: 8 }, (_, n) => report(`host-${n}`)));
+  const pending = answers.filter(({ status }) => status === 200).map(({ body }) => body);
+  expect(pending).toHaveLength(3);
   const refuse = async (name: string) => {
-    const { status, body } = await report(name);
-    expect([status, body.message]).toEqual([403, expect.stringContaining("pending devices")]);
+    expectError(await report(name), 403, /^the namespace has the maximum of 3 pending devices/);
   };
-  expect(await transactionsOf(() => refuse("new-0"))).toBe(1);
   const flood = () => Promise.all(Array.from({ length: 30 }, (_, n) => refuse(`new-${n}`)));
   expect(await transactionsOf(flood)).toBe(0);
   // The full namespace still accepts reports from known devices. Other namespaces still accept new devices.
-  expect((await report("one", { version: "v2" })).status).toBe(200);
+  const [one, two, three] = pending;
+  expect((await report(one.name, { version: "v2" })).status).toBe(200);
   const bob = await app.user("bob", "home");
   expect((await report("one", { tenant: bob.tenant })).status).toBe(200);
   // The service remembers for a few seconds that the namespace is full. After this time, it checks the database again,
   // in a transaction.
   app.pass(6);
   expect(await transactionsOf(() => refuse("new-0"))).toBe(1);
-  const [one = "", two = "", three = ""] = uids;
   const decisions = [
-    () => eve.call("acceptDevice", { params: { uid: one } }),
-    () => eve.call("updateDeviceStatus", { params: { uid: two, status: "reject" } }),
-    () => eve.call("deleteDevice", { params: { uid: three } }),
+    () => eve.call("acceptDevice", { params: { uid: one.uid } }),
+    () => eve.call("updateDeviceStatus", { params: { uid: two.uid, status: "reject" } }),
+    () => eve.call("deleteDevice", { params: { uid: three.uid } }),
   ];
   for (const [index, decide] of decisions.entries()) {
     await refuse("new-0");

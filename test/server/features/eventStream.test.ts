@@ -1,15 +1,16 @@
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { request } from "node:http";
-import { connect } from "node:net";
 import { Writable } from "node:stream";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { WebSocket } from "ws";
-import type { Services } from "../../../server/services.ts";
 import { startAddingProxy } from "../../support/proxy.ts";
+import { expectError } from "../http/answers.ts";
 import { withAppAndUser, withInternalApp } from "../http/appOfTest.ts";
+import { acceptedDevice, replacing } from "../http/fixtures.ts";
 import { INTERNAL_TOKEN, startInternalApp } from "../http/internalTestApp.ts";
-import { enroll, valuesOf } from "../http/testApp.ts";
+import { openConnection } from "../http/rawConnection.ts";
+import { valuesOf } from "../http/testApp.ts";
 
 let device: string;
 let uid: string;
@@ -19,8 +20,7 @@ const { app, ana } = withAppAndUser();
 const internal = withInternalApp(app);
 beforeEach(async () => {
   app.stopClock();
-  ({ uid: device } = await enroll(app, ana.tenant, "00:00:00:00:00:01"));
-  await ana.call("acceptDevice", { params: { uid: device } });
+  ({ uid: device } = await acceptedDevice(app, ana, "edge-1"));
   uid = randomBytes(32).toString("hex");
 });
 afterEach(async () => {
@@ -174,23 +174,22 @@ describe("a WebSocket of events", () => {
     expect(await refusal(internal.url, TOKEN, "/internal/nowhere")).toBe(404);
     expect(await refusal(internal.url, TOKEN, "/internal/lookup")).toBe(400);
     expect(await refusal(app.url, TOKEN)).toBe(404);
-    const plain = await internal.call("streamSessionEvents", { params: { uid } });
-    expect([plain.status, plain.body.message]).toEqual([
+    expectError(
+      await internal.call("streamSessionEvents", { params: { uid } }),
       400,
       "the request is not for a WebSocket: send the header Upgrade: websocket",
-    ]);
+    );
   });
 
   test("ends the connection, and not the service, if it is requested during another request of the connection", async () => {
     const head = `Host: test\r\nX-Internal-Token: ${INTERNAL_TOKEN}\r\n`;
     const key = "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n";
-    const socket = connect(Number(new URL(internal.url).port), "127.0.0.1").resume();
-    socket.on("error", () => {});
+    const { socket, closed } = openConnection(internal.url);
     socket.write(
       `POST /internal/sessions/${uid}/finish HTTP/1.1\r\n${head}Content-Length: 0\r\n\r\n` +
         `GET /internal/sessions/${uid}/events HTTP/1.1\r\n${head}Connection: Upgrade\r\nUpgrade: websocket\r\n${key}\r\n`,
     );
-    await expect.poll(() => socket.closed).toBe(true);
+    await closed;
     await begin();
   });
 
@@ -268,7 +267,7 @@ describe("a WebSocket of events", () => {
   test("stores events but no output if recording is off", async () => {
     await begin();
     const off = { session_record: false };
-    await ana.call("setSessionRecord", { params: { tenant: ana.tenant }, body: off });
+    await ana.call("setSessionRecord", { body: off });
     const socket = await opened();
     socket.send(event("pty-output", { output: "private" }));
     socket.send(event("shell", null));
@@ -278,29 +277,21 @@ describe("a WebSocket of events", () => {
 
   test("is read no faster than its events are stored, one at a time", async () => {
     await begin();
-    let open: () => void = () => {};
-    const gate = new Promise<void>((resolve) => {
-      open = resolve;
-    });
+    const { promise, resolve: open } = Promise.withResolvers<void>();
     let pending = 0;
     let most = 0;
     let begun = 0;
-    const db = new Proxy(app.services.db, {
-      get(target, name) {
-        if (name !== "$transaction") return Reflect.get(target, name);
-        return async (...given: unknown[]) => {
-          begun += 1;
-          pending += 1;
-          most = Math.max(most, pending);
-          await gate;
-          try {
-            return await Reflect.apply(target.$transaction, target, given);
-          } finally {
-            pending -= 1;
-          }
-        };
-      },
-    }) as Services["db"];
+    const transaction = async (...given: unknown[]) => {
+      begun += 1;
+      pending += 1;
+      most = Math.max(most, pending);
+      await promise;
+      const { db } = app.services;
+      return Reflect.apply(db.$transaction, db, given).finally(() => {
+        pending -= 1;
+      });
+    };
+    const db = replacing(app.services.db, { $transaction: transaction });
     const slow = await startInternalApp({ ...app, services: { ...app.services, db } });
     const socket = await opened(slow.url);
     const many = 200;

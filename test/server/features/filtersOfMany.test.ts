@@ -1,6 +1,7 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { beforeAll, expect, test } from "vitest";
 import { insertDevices, uidOfMany } from "../db/manyDevices.ts";
-import { encodeFilter, operator, property, startApp, type TestApp, type TestUser } from "../http/testApp.ts";
+import { withSharedApp } from "../http/appOfTest.ts";
+import { encodeFilter, operator, property, type TestUser } from "../http/testApp.ts";
 
 /** Number of devices. It exceeds the maximum number of candidates that a query reads from an index. */
 const DEVICES = 6100;
@@ -19,7 +20,7 @@ interface Device {
   readonly tags: readonly string[];
 }
 
-let app: TestApp;
+const app = withSharedApp();
 let ana: TestUser;
 
 const deviceOf = (n: number): Device => ({
@@ -45,13 +46,11 @@ async function fill({ tenant }: TestUser, first: number, end: number): Promise<v
 }
 
 beforeAll(async () => {
-  app = await startApp();
   ana = await app.user("ana", "lab");
   await fill(ana, 0, DEVICES);
   // The devices of another namespace must not match.
   await fill(await app.user("eve", "eves"), DEVICES, DEVICES + 200);
 });
-afterAll(() => app.stop());
 
 const tagged =
   (...tags: string[]) =>

@@ -1,6 +1,7 @@
 import { createHmac } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import { sealerOf } from "../../../server/secrets/sealer.ts";
+import { expectError } from "../http/answers.ts";
 import { withAppAndUser } from "../http/appOfTest.ts";
 import { enroll, type TestUser } from "../http/testApp.ts";
 
@@ -53,9 +54,7 @@ describe("resolveDevice", () => {
   test.each<[Query]>([[{}], [{ uid: "", hostname: "" }], [{ uid: "abc" }], [{ hostname: "a.b" }]])(
     "rejects %j with 400",
     async (query) => {
-      const { status, body } = await resolve(query);
-      expect(status).toBe(400);
-      expect(body.message).toMatch(/^(uid|hostname)/);
+      expectError(await resolve(query), 400, /^(uid|hostname)/);
     },
   );
 
@@ -118,8 +117,7 @@ describe("getStats", () => {
 });
 
 describe("getNamespaceSupport", () => {
-  const identifierOf = async (user: TestUser) =>
-    (await user.call("getNamespaceSupport", { params: { tenant: user.tenant } })).body.identifier;
+  const identifierOf = async (user: TestUser) => (await user.call("getNamespaceSupport")).body.identifier;
 
   test("differs between namespaces, and is stable", async () => {
     const eve = await app.user("eve", "eves");

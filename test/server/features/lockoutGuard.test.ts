@@ -1,9 +1,9 @@
 import { randomBytes } from "node:crypto";
 import { LOCKOUTS, type LockoutName, operations, takesLockoutGuard } from "@gatehouse-access/sdk/contract";
 import { beforeEach, describe, expect, test } from "vitest";
-import { findRow } from "../../../server/db/sql/rows.ts";
-import { workloadSession } from "../../../server/features/trustedWorkloads/session.ts";
+import { expectError } from "../http/answers.ts";
 import { withAppAndUser } from "../http/appOfTest.ts";
+import { addMember, WORKLOAD, workloadCaller } from "../http/fixtures.ts";
 import type { CallOptions, TestUser } from "../http/testApp.ts";
 
 type Id = keyof typeof operations;
@@ -16,34 +16,23 @@ let bob: TestUser;
 let cy: TestUser;
 beforeEach(async () => {
   app.stopClock();
-  bob = await memberOf("bob", "administrator");
-  cy = await memberOf("cy", "administrator");
+  bob = await addMember(app, ana, "bob", "administrator");
+  cy = await addMember(app, ana, "cy", "administrator");
 });
-
-/** Adds a user with a role to ana's namespace. */
-async function memberOf(username: string, role: string): Promise<TestUser> {
-  const user = await app.user(username);
-  const body = { email: user.email, role };
-  expect((await ana.call("inviteMember", { params: { tenant: ana.tenant }, body })).status).toBe(200);
-  const { tenant } = ana;
-  return { ...user, tenant, token: await app.tokenOf({ ...user, tenant }) };
-}
 
 const inDays = (days: number) => new Date(app.services.now().getTime() + days * DAY * 1000).toISOString();
 const guarded = (by: TestUser, id: Id, options: CallOptions) =>
   by.call(id, { ...options, headers: { ...options.headers, ...ON } });
-const member = ({ id }: TestUser) => ({ tenant: ana.tenant, uid: id });
+const member = ({ id }: TestUser) => ({ uid: id });
 const update = (by: TestUser, of: TestUser, body: object) =>
   guarded(by, "updateMember", { params: member(of), body });
 const remove = (by: TestUser, of: TestUser) => guarded(by, "removeMember", { params: member(of) });
 
 /** Everything that a refused write could change: the members, the workloads, the API keys and the audit trail. */
-async function everything() {
-  const params = { tenant: ana.tenant };
-  const lists = ["listTrustedWorkloads", "listApiKeys", "getAuditTrail"] as const;
-  const answers = await Promise.all(lists.map((id) => ana.call(id)));
-  return [(await ana.call("getNamespace", { params })).body, ...answers.map(({ body }) => body)];
-}
+const everything = async () => {
+  const reads = ["getNamespace", "listTrustedWorkloads", "listApiKeys", "getAuditTrail"] as const;
+  return (await Promise.all(reads.map((id) => ana.call(id)))).map(({ status, body }) => [status, body]);
+};
 
 /** Expects that the guard refuses the write because of this lockout, and that the write changes nothing. */
 async function expectRefused(write: () => ReturnType<TestUser["call"]>, lockout: LockoutName) {
@@ -58,23 +47,7 @@ async function expectRefused(write: () => ReturnType<TestUser["call"]>, lockout:
   expect(await everything()).toEqual(before);
 }
 
-const settings = (name: string, more: object = {}) => ({
-  name,
-  issuer: "https://issuer.example.org",
-  audience: "gatehouse",
-  claims: { repository: "fleet" },
-  role: "administrator",
-  ...more,
-});
-
-/** Declares a workload, and returns a client with its session. */
-async function workload(name = "deploy") {
-  const { body } = await ana.call("createTrustedWorkload", { body: settings(name) });
-  const row = await findRow(app.services.db, "TrustedWorkload", { tenantId: ana.tenant, id: body.id });
-  if (row === null) throw new Error("the workload is not stored");
-  const { token } = await workloadSession(app.services, row, name, app.services.now());
-  return { ...ana, id: row.id, username: name, token };
-}
+const workload = (name = "deploy") => workloadCaller(app, ana, name);
 
 describe("refuses a write that locks out the calling user:", () => {
   test.each<[string, LockoutName, (by: TestUser) => ReturnType<TestUser["call"]>]>([
@@ -102,7 +75,7 @@ describe("refuses a write that locks out the calling workload:", () => {
     const by = await workload();
     const params = { id: by.id };
     const put = (more: object) =>
-      guarded(by, "updateTrustedWorkload", { params, body: settings("deploy", more) });
+      guarded(by, "updateTrustedWorkload", { params, body: { ...WORKLOAD, ...more } });
     const lockout = "caller-removed";
     await expectRefused(() => guarded(by, "deleteTrustedWorkload", { params }), lockout);
     await expectRefused(() => put({ role: "operator" }), lockout);
@@ -129,12 +102,7 @@ describe("refuses the loss of the administrators except the owner:", () => {
     await expectRefused(() => update(by, cy, { role: "observer" }), lockout);
     await expectRefused(() => update(by, cy, { access_expires_at: inDays(-1) }), lockout);
     // An administrator who cannot log in does not count.
-    const { id } = await app.user("dan");
-    const invited = {
-      params: { tenant: ana.tenant },
-      body: { email: "dan@example.org", role: "administrator" },
-    };
-    expect((await ana.call("inviteMember", invited)).status).toBe(200);
+    const { id } = await addMember(app, ana, "dan", "administrator");
     await app.services.db.user.update({ where: { id }, data: { status: "not-confirmed" } });
     await expectRefused(() => remove(by, cy), lockout);
     await app.services.db.user.update({ where: { id }, data: { status: "confirmed" } });
@@ -170,7 +138,7 @@ describe("refuses the loss of the administrators except the owner:", () => {
     const by = await workload();
     await remove(ana, bob);
     await remove(ana, cy);
-    const dan = await memberOf("dan", "operator");
+    const dan = await addMember(app, ana, "dan", "operator");
     expect((await remove(by, dan)).status).toBe(200);
   });
 });
@@ -197,8 +165,11 @@ describe("the header Gatehouse-Lockout-Guard", () => {
   test("accepts no other value", async () => {
     for (const value of ["off", "", "ON", "on, on"]) {
       const headers = { "gatehouse-lockout-guard": value };
-      const { status, body } = await bob.call("removeMember", { params: member(cy), headers });
-      expect([status, body.message]).toEqual([400, "Gatehouse-Lockout-Guard: must be on"]);
+      expectError(
+        await bob.call("removeMember", { params: member(cy), headers }),
+        400,
+        "Gatehouse-Lockout-Guard: must be on",
+      );
     }
   });
 

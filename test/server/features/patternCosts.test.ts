@@ -6,15 +6,16 @@ import { patternCost } from "../../../sdk/policy/index.ts";
 import { DecisionTurns } from "../../../server/DecisionTurns.ts";
 import { tooManyDecisions } from "../../../server/errors.ts";
 import { admit } from "../../../server/gateway/logins/admit.ts";
+import { statusesOf } from "../http/answers.ts";
 import { withAppAndUser, withInternalApp } from "../http/appOfTest.ts";
+import { acceptedDevice } from "../http/fixtures.ts";
 import { DENY_RULE, enroll } from "../http/testApp.ts";
 
 const { app, ana } = withAppAndUser();
 const internal = withInternalApp(app);
 let uid = "";
 beforeEach(async () => {
-  ({ uid } = await enroll(app, ana.tenant, "00:00:00:00:00:01", { hostname: "web-1" }));
-  await ana.call("acceptDevice", { params: { uid } });
+  ({ uid } = await acceptedDevice(app, ana, "web-1"));
 });
 
 /** A pattern that costs about a thousand instructions. Patterns of different numbers are different. */
@@ -57,16 +58,15 @@ test("a new rule is refused if the different patterns of the namespace would cos
   expect((await create(large(0), { source_ip: large(1) })).status).toBe(200);
   expect((await create("^(?:root|deploy)$", { source_ip: "^10\\.0\\.0\\.7$" })).status).toBe(200);
   const eve = await app.user("eve", "eves");
-  expect((await app.call("createFirewallRule", { token: eve.token, body: rule(large(999)) })).status).toBe(
-    200,
-  );
+  expect((await eve.call("createFirewallRule", { body: rule(large(999)) })).status).toBe(200);
 });
 
 test("concurrent creations do not exceed the maximum cost", async () => {
   const [first] = await fill();
   await ana.call("deleteFirewallRule", { params: { id: String(first?.id) } });
-  const answers = await Promise.all([901, 902, 903, 904].map((number) => create(large(number))));
-  expect(answers.map(({ status }) => status).sort()).toEqual([200, 403, 403, 403]);
+  expect(await statusesOf([901, 902, 903, 904].map((number) => create(large(number))))).toEqual([
+    200, 403, 403, 403,
+  ]);
 });
 
 test("a stored policy above the maximum can shrink but not grow", async () => {
@@ -121,7 +121,7 @@ test("a login is refused while too many decisions of its namespace wait, and oth
   await store(Array.from({ length: 50 }, (_, number) => storedOf(large(number))));
   const eve = await app.user("eve", "eves");
   const other = await enroll(app, eve.tenant, "00:00:00:00:00:02");
-  await app.call("acceptDevice", { token: eve.token, params: { uid: other.uid } });
+  await eve.call("acceptDevice", { params: { uid: other.uid } });
   const question = (device: string) =>
     ({
       device: { uid: device },
@@ -152,7 +152,6 @@ test("a login is refused while too many decisions of its namespace wait, and oth
 test("forwarding rules with too many large patterns are refused before a pattern is compiled", async () => {
   const edit = (login: string, count: number) =>
     ana.call("editNamespace", {
-      params: { tenant: ana.tenant },
       body: {
         settings: { ssh_forwarding: Array.from({ length: count }, () => ({ login, target: "db:5432" })) },
       },

@@ -1,5 +1,6 @@
 import { beforeEach, expect, test } from "vitest";
 import { DSA_FINGERPRINT, DSA_KEY } from "../../support/dsaKey.ts";
+import { expectError, statusesOf } from "../http/answers.ts";
 import { withAppAndUser } from "../http/appOfTest.ts";
 import { ED25519, enroll, PUBLIC_KEY, valuesOf } from "../http/testApp.ts";
 
@@ -47,16 +48,14 @@ test("rejects an invalid key without repeating it", async () => {
     ["two lines", `${ED25519}\n${ED25519}`],
     ["a private key", "-----BEGIN OPENSSH PRIVATE KEY-----"],
   ] as const) {
-    const { status, body } = await create({ data: base64(text) });
-    expect(status, what).toBe(400);
-    expect(body.message).toMatch(/^data: /);
+    expectError(await create({ data: base64(text) }), 400, /^data: /, what);
   }
 });
 
 test("rejects a new DSA key, with the types of keys with which clients can log in", async () => {
-  const { status, body } = await create({ data: base64(DSA_KEY) });
-  expect(status).toBe(400);
-  expect(body.message).toMatch(
+  expectError(
+    await create({ data: base64(DSA_KEY) }),
+    400,
     /^data: must be a key with which clients can log in, not ssh-dss: one of ssh-ed25519, ssh-rsa, /,
   );
   expect((await ana.call("getPublicKeys")).body).toEqual([]);
@@ -115,8 +114,7 @@ test("replaces name, pattern and filter in an update", async () => {
 });
 
 test("creates one of several concurrent equal keys", async () => {
-  const answers = await Promise.all([create(), create(), create()]);
-  expect(answers.map((answer) => answer.status).sort()).toEqual([200, 409, 409]);
+  expect(await statusesOf([create(), create(), create()])).toEqual([200, 409, 409]);
 });
 
 test("lists keys oldest first, and allows the same key in two namespaces", async () => {

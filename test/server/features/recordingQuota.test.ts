@@ -178,9 +178,9 @@ test("with the policy refuse, a full namespace refuses new sessions while it rec
     const stored = await internal.call("storeSessionRecord", { params: { uid, seat: "0" }, body });
     expect(stored.status).toBe(200);
     expect(await recorded()).toHaveLength(5);
-    await ana.call("setSessionRecord", { params: { tenant: ana.tenant }, body: { session_record: false } });
+    await ana.call("setSessionRecord", { body: { session_record: false } });
     expect(await begin(ana)).toBe(200);
-    await ana.call("setSessionRecord", { params: { tenant: ana.tenant }, body: { session_record: true } });
+    await ana.call("setSessionRecord", { body: { session_record: true } });
     for (const id of [0, 1]) {
       await ana.call("deleteSessionRecord", { params: { uid: uidOfSession(id), seat: "0" } });
     }

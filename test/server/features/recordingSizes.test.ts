@@ -83,7 +83,7 @@ test("the sizes follow the deletion of a recording, a device and a namespace", a
   const params = { uid: uidOfSession(0), seat: "0" };
   expect((await ana.call("deleteSessionRecord", { params })).status).toBe(200);
   await expectExactSizes();
-  expect((await eve.call("deleteNamespace", { params: { tenant: eve.tenant } })).status).toBe(200);
+  expect((await eve.call("deleteNamespace")).status).toBe(200);
   await expectExactSizes();
   await app.services.db.device.delete({ where: { uid: devices[0] ?? "" } });
   expect(await readRecordingSizes(app.services.db)).toEqual([]);

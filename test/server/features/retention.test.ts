@@ -4,6 +4,7 @@ import { SLICE } from "../../../server/features/sessions/removeSessions.ts";
 import { trimSessions } from "../../../server/features/sessions/retention.ts";
 import { postgresqlAddress } from "../../support/postgresql/database.ts";
 import { withAppAndUser, withInternalApp } from "../http/appOfTest.ts";
+import { acceptedDevice } from "../http/fixtures.ts";
 import { enrollProven } from "../http/testApp.ts";
 import { addSessions, type GivenSession, uidOfSession } from "./recordedSessions.ts";
 
@@ -15,8 +16,7 @@ const internal = withInternalApp(app);
 let device: string;
 beforeEach(async () => {
   app.stopClock();
-  ({ uid: device } = await enrollProven(app, ana.tenant, "00:00:00:00:00:01"));
-  await ana.call("acceptDevice", { params: { uid: device } });
+  ({ uid: device } = await acceptedDevice(app, ana, "edge-1", enrollProven));
 });
 
 /** Adds sessions that were last active now. */

@@ -3,6 +3,7 @@ import { parseSshPublicKey } from "@gatehouse-access/sdk/contract";
 import { beforeEach, describe, expect, test } from "vitest";
 import { admit } from "../../../server/gateway/logins/admit.ts";
 import { DSA_FINGERPRINT, DSA_KEY } from "../../support/dsaKey.ts";
+import { expectError } from "../http/answers.ts";
 import { withAppAndUser, withInternalApp } from "../http/appOfTest.ts";
 import { DENY_RULE, ED25519, enroll, enrollProven, PUBLIC_KEY } from "../http/testApp.ts";
 
@@ -87,8 +88,7 @@ describe("offline", () => {
 
   test("refuses a token without a proof of the private key", async () => {
     const { uid, token } = await enroll(app, ana.tenant, "00:00:00:00:00:07");
-    const { status, body } = await app.call("offlineDevice", { token, params: { uid } });
-    expect([status, body.message]).toEqual([403, expect.stringContaining("without a proof")]);
+    expectError(await app.call("offlineDevice", { token, params: { uid } }), 403, /without a proof/);
   });
 
   test("refuses a device of another namespace, and an unknown device", async () => {
@@ -200,8 +200,7 @@ describe("the firewall", () => {
   test("denies by the rule of highest priority, and reports its id", async () => {
     await rule({ action: "allow", priority: 1 });
     const { body } = await rule({ priority: 2, source_ip: "^10\\." });
-    const { status, body: answer } = await evaluate();
-    expect([status, answer]).toEqual([403, { message: `denied by firewall rule ${body.id}` }]);
+    expectError(await evaluate(), 403, `denied by firewall rule ${body.id}`);
     expect((await evaluate({ ip_address: "192.168.0.1" })).status).toBe(200);
     await rule({ action: "allow", priority: 2 });
     expect((await evaluate()).status).toBe(200);
@@ -333,11 +332,7 @@ describe("private keys", () => {
     await accept();
     const { body } = await internal.call("createPrivateKey");
     for (const data of ["\u0000\u0000\u0000 ", "line\nline", "tab\t", "delete\u007f", "c1\u0085"]) {
-      const answer = await sign(body.fingerprint, { data });
-      expect([answer.status, answer.body.message]).toEqual([
-        400,
-        "data: must not contain control characters",
-      ]);
+      expectError(await sign(body.fingerprint, { data }), 400, "data: must not contain control characters");
     }
     expect((await sign(body.fingerprint, { data: "" })).status).toBe(400);
     expect((await sign(body.fingerprint, { data: "für Jürgen" })).status).toBe(200);

@@ -3,6 +3,7 @@ import { beforeEach, expect, test } from "vitest";
 import { removeDeletedTags, removeUnusedTags } from "../../../server/features/tags/tagUpkeep.ts";
 import { insertDevices, uidOfMany } from "../db/manyDevices.ts";
 import { withAppAndUser, withInternalApp } from "../http/appOfTest.ts";
+import { replacing } from "../http/fixtures.ts";
 import { DENY_RULE, encodeFilter, enroll, PUBLIC_KEY, property } from "../http/testApp.ts";
 
 const DEVICES = 600;
@@ -131,20 +132,14 @@ test("the rows of a deleted tag are removed in batches, and other requests run b
   expect(await erase("edge")).toBe(200);
   const { db } = app.services;
   const events: string[] = [];
-  const recording = new Proxy(db, {
-    get(target, name) {
-      const value = Reflect.get(target, name, target);
-      if (name !== "$executeRaw") return value;
-      return async (...statement: unknown[]) => {
-        const before = await uses();
-        await value.apply(target, statement);
-        const removed = before - (await uses());
-        events.push("statement");
-        expect(removed).toBeLessThanOrEqual(BATCH);
-        return removed;
-      };
-    },
-  });
+  const statement = async (...given: unknown[]) => {
+    const before = await uses();
+    await Reflect.apply(db.$executeRaw, db, given);
+    const removed = before - (await uses());
+    events.push("statement");
+    expect(removed).toBeLessThanOrEqual(BATCH);
+    return removed;
+  };
   let isRunning = true;
   const others = (async () => {
     while (isRunning) {
@@ -152,7 +147,7 @@ test("the rows of a deleted tag are removed in batches, and other requests run b
       if (events.at(-1) !== "other") events.push("other");
     }
   })();
-  await removeDeletedTags({ db: recording });
+  await removeDeletedTags({ db: replacing(db, { $executeRaw: statement }) });
   isRunning = false;
   await others;
   expect(await uses()).toBe(0);
@@ -166,17 +161,12 @@ test("an interrupted removal continues with the next run", async () => {
   expect(await erase("edge")).toBe(200);
   const { db } = app.services;
   let statements = 0;
-  const failing = new Proxy(db, {
-    get(target, name) {
-      const value = Reflect.get(target, name, target);
-      if (name !== "$executeRaw") return value;
-      return (...statement: unknown[]) => {
-        statements += 1;
-        if (statements > 2) throw new Error("interrupted");
-        return value.apply(target, statement);
-      };
-    },
-  });
+  const statement = (...given: unknown[]) => {
+    statements += 1;
+    if (statements > 2) throw new Error("interrupted");
+    return Reflect.apply(db.$executeRaw, db, given);
+  };
+  const failing = replacing(db, { $executeRaw: statement });
   await expect(removeDeletedTags({ db: failing })).rejects.toThrow("interrupted");
   const left = await uses();
   expect(left).toBe(DEVICES - 2 * BATCH);

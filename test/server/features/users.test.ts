@@ -3,6 +3,7 @@ import { decodeJwt } from "jose";
 import { beforeEach, describe, expect, test } from "vitest";
 import { signOut } from "../../../server/admin/changeUser.ts";
 import { createUser } from "../../../server/features/users/account/createUser.ts";
+import { statusesOf } from "../http/answers.ts";
 import { testApp, withAppAndUser, withSharedApp } from "../http/appOfTest.ts";
 import { PASSWORD, type TestApp } from "../http/testApp.ts";
 
@@ -108,11 +109,9 @@ describe("setup", () => {
     expect((await attempt({})).status).toBe(400);
     expect((await attempt({ sign: "0".repeat(64) })).status).toBe(403);
     expect((await attempt(query, { name: "A" })).status).toBe(400);
-    const answers = await Promise.all([
-      attempt(query),
-      attempt(query, { username: "second", email: "b@example.org" }),
-    ]);
-    expect(answers.map((answer) => answer.status).sort()).toEqual([200, 403]);
+    expect(
+      await statusesOf([attempt(query), attempt(query, { username: "second", email: "b@example.org" })]),
+    ).toEqual([200, 403]);
     expect((await attempt(query, { username: "third", email: "c@example.org" })).status).toBe(403);
     expect((await app.call("getInfo")).body.setup).toBe(true);
     const user = await app.services.db.user.findFirstOrThrow();

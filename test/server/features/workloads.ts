@@ -1,5 +1,6 @@
-import { afterAll, beforeAll, expect } from "vitest";
+import { expect, onTestFinished } from "vitest";
 import { startIssuer, type TestIssuer } from "../../support/issuer.ts";
+import { shared } from "../../support/shared.ts";
 import type { Answer, TestApp, TestUser } from "../http/testApp.ts";
 
 /** The audience of the workloads and tokens of tests. */
@@ -9,28 +10,41 @@ export const AUDIENCE = "https://gate.example.org";
 export const LOCAL_NETWORKS = ["127.0.0.0/8"];
 
 /** Starts an issuer for the tests of a file. This process trusts its certificate until the tests end. */
-export function withIssuer(): { readonly issuer: TestIssuer } {
-  const shared = {} as { issuer: TestIssuer };
-  let distrust: () => void;
-  beforeAll(async () => {
-    shared.issuer = await startIssuer();
-    distrust = shared.issuer.trust();
-  });
-  afterAll(async () => {
-    distrust();
-    await shared.issuer.stop();
-  });
-  return shared;
+export const withIssuer = (): { readonly issuer: TestIssuer } => shared(startTrustedIssuer);
+
+/** Starts another issuer, which this process trusts until the calling test ends. */
+export async function anotherIssuer(): Promise<TestIssuer> {
+  const { issuer, stop } = await startTrustedIssuer();
+  onTestFinished(stop);
+  return issuer;
 }
 
+async function startTrustedIssuer() {
+  const issuer = await startIssuer();
+  const distrust = issuer.trust();
+  const stop = async () => {
+    distrust();
+    await issuer.stop();
+  };
+  return { issuer, stop };
+}
+
+/** A trusted workload that matches the job of {@link TestIssuer.github}. The test adds the issuer. */
+export const JOB = {
+  name: "deploy",
+  audience: AUDIENCE,
+  role: "administrator",
+  claims: { repository: "octo-org/octo-repo", environment: "prod" },
+};
+
 /**
- * Creates a trusted workload that matches the job of {@link TestIssuer.github}. Returns its id.
+ * Creates a trusted workload, by default {@link JOB}. Returns its id.
  * @param more fields that are added or replaced
  */
 export async function trust(user: TestUser, issuer: string, more: object = {}): Promise<string> {
-  const claims = { repository: "octo-org/octo-repo", environment: "prod" };
-  const workload = { name: "deploy", issuer, audience: AUDIENCE, claims, role: "administrator", ...more };
-  const { status, text, body } = await user.call("createTrustedWorkload", { body: workload });
+  const { status, text, body } = await user.call("createTrustedWorkload", {
+    body: { ...JOB, issuer, ...more },
+  });
   expect(status, text).toBe(200);
   return body.id;
 }

@@ -1,10 +1,10 @@
 import { once } from "node:events";
 import { request } from "node:http";
 import { afterEach, beforeAll, expect, test, vi } from "vitest";
-import { WebSocket } from "ws";
+import { type ClientOptions, WebSocket } from "ws";
 import { acceptSsh, YamuxPeer } from "../../support/YamuxPeer.ts";
 import { withSharedApp } from "../http/appOfTest.ts";
-import { enroll, enrollProven, type TestUser } from "../http/testApp.ts";
+import { encodeFilter, enroll, enrollProven, property, type TestUser } from "../http/testApp.ts";
 
 const app = withSharedApp();
 let ana: TestUser;
@@ -31,10 +31,12 @@ async function newDevice({ accepted = true, proven = false } = {}): Promise<Enro
 }
 
 function webSocket(path: string, token: string, address = "127.0.0.1"): WebSocket {
-  const socket = new WebSocket(app.url.replace("http", "ws") + path, {
-    headers: { Authorization: `Bearer ${token}` },
-    localAddress: address,
-  });
+  return openWebSocket(path, { headers: { Authorization: `Bearer ${token}` }, localAddress: address });
+}
+
+function openWebSocket(path: string, options: ClientOptions = {}): WebSocket {
+  const socket = new WebSocket(app.url.replace("http", "ws") + path, options);
+  // The test may end and close the socket before the socket is open.
   socket.on("error", () => {});
   open.push(socket);
   return socket;
@@ -103,19 +105,29 @@ afterEach(() => {
 });
 
 /** Opens the WebSocket with which an agent picks up a connection. */
-function pickUp(path: string): WebSocket {
-  const socket = new WebSocket(app.url.replace("http", "ws") + path);
-  // The test may end and close the socket before the socket is open.
-  socket.on("error", () => {});
-  open.push(socket);
-  return socket;
+const pickUp = (path: string): WebSocket => openWebSocket(path);
+
+/** Enrolls an accepted device whose agent has a tunnel with transport 1. */
+async function connectedDevice(options: { readonly proven?: boolean } = {}) {
+  const device = await newDevice(options);
+  return { device, tunnel: await new FakeTunnel(device.token).opened() };
 }
+
+/** Opens a connection to the SSH server of a device, which fails. Returns the error's message. */
+const failedReach = ({ uid }: Enrolled) =>
+  app.gateway.reach(uid, SESSION).then(
+    () => "the device was reached",
+    (error: Error) => error.message,
+  );
 
 const stateOf = async ({ uid }: Enrolled) =>
   (await ana.call("getDevice", { params: { uid } })).body as {
     readonly online: boolean;
     readonly transport: number | null;
   };
+
+const untilOnline = (device: Enrolled, expected: boolean) =>
+  expect.poll(async () => (await stateOf(device)).online).toBe(expected);
 
 /** Sends a WebSocket request that the service rejects. Returns the status and the message of the response. */
 function refused(path: string, authorization?: string): Promise<[number | undefined, string]> {
@@ -174,10 +186,8 @@ test("a device shows the transport of its last tunnel, also after a change of th
   await new FakeTunnel(device.token).opened();
   await older.closed;
   await expect.poll(() => stateOf(device)).toMatchObject({ online: true, transport: 1 });
-  const where = Buffer.from(
-    JSON.stringify([{ type: "property", params: { name: "transport", operator: "eq", value: 1 } }]),
-  );
-  const { body } = await ana.call("getDevices", { query: { filter: where.toString("base64") } });
+  const filter = encodeFilter([property("transport", "eq", 1)]);
+  const { body } = await ana.call("getDevices", { query: { filter } });
   expect((body as readonly { uid: string }[]).map(({ uid }) => uid)).toContain(device.uid);
 });
 
@@ -185,28 +195,26 @@ test("a device is online while it has a tunnel, and offline immediately after th
   const device = await newDevice();
   await app.call("offlineDevice", { token: device.token, params: { uid: device.uid } });
   const tunnel = await new FakeTunnel(device.token).opened();
-  await expect.poll(async () => (await stateOf(device)).online).toBe(true);
+  await untilOnline(device, true);
   expect(tunnel.lines).toContainEqual({ command: "keep-alive" });
   tunnel.socket.terminate();
-  await expect.poll(async () => (await stateOf(device)).online).toBe(false);
+  await untilOnline(device, false);
 });
 
 test("a newer proven tunnel replaces the older tunnel, and the device stays online when the older tunnel ends", async () => {
-  const device = await newDevice({ proven: true });
-  const older = await new FakeTunnel(device.token).opened();
+  const { device, tunnel: older } = await connectedDevice({ proven: true });
   await vi.waitFor(() => expect(older.lines.length).toBeGreaterThan(0));
   app.pass(10);
   const newer = await new FakeTunnel(device.token).opened();
   await older.closed;
-  const reached = app.gateway.reach(device.uid, SESSION).catch((error: Error) => error.message);
+  const failure = failedReach(device);
   newer.fail(await newer.announced());
-  expect(await reached).toBe("could not pick up the connection");
+  expect(await failure).toBe("could not pick up the connection");
   expect((await stateOf(device)).online).toBe(true);
 });
 
 test("two agents of one device do not replace each other's tunnel continuously", async () => {
-  const device = await newDevice({ proven: true });
-  const first = await new FakeTunnel(device.token).opened();
+  const { device, tunnel: first } = await connectedDevice({ proven: true });
   await vi.waitFor(() => expect(first.lines.length).toBeGreaterThan(0));
   expect(await refused("/ssh/connection", device.token)).toEqual([
     429,
@@ -215,14 +223,13 @@ test("two agents of one device do not replace each other's tunnel continuously",
   expect(first.socket.readyState).toBe(WebSocket.OPEN);
   // After an agent has lost its tunnel, it can open another tunnel immediately.
   first.socket.terminate();
-  await expect.poll(async () => (await stateOf(device)).online).toBe(false);
+  await untilOnline(device, false);
   await new FakeTunnel(device.token).opened();
 });
 
 test("an unproven tunnel replaces no other tunnel, and only one unproven tunnel per network waits", async () => {
-  const device = await newDevice();
-  const older = await new FakeTunnel(device.token).opened();
-  await expect.poll(async () => (await stateOf(device)).online).toBe(true);
+  const { device, tunnel: older } = await connectedDevice();
+  await untilOnline(device, true);
   const newer = await new FakeTunnel(device.token).opened();
   const path = await newer.announced();
   expect((await refused("/ssh/connection", device.token))[0]).toBe(429);
@@ -235,9 +242,8 @@ test("an unproven tunnel replaces no other tunnel, and only one unproven tunnel 
   expect(older.socket.readyState).toBe(WebSocket.OPEN);
   expect((await stateOf(device)).online).toBe(true);
   expect((await app.services.metrics.refusedTakeovers.get()).values).toMatchObject([{ value: 2 }]);
-  const trail = { token: ana.token, params: { tenant: ana.tenant }, query: { object: device.uid } };
   await expect
-    .poll(async () => (await app.call("getAuditTrail", trail)).body)
+    .poll(async () => (await ana.call("getAuditTrail", { query: { object: device.uid } })).body)
     .toMatchObject([
       {
         object: { id: device.uid },
@@ -253,25 +259,23 @@ test.each([
   ["a frame that is not JSON", (socket: WebSocket) => socket.send(Buffer.from("hello\n"))],
   ["a message without an end", (socket: WebSocket) => socket.send(Buffer.alloc(5000, 0x20))],
 ])("%s ends the tunnel", async (_what, send) => {
-  const tunnel = await new FakeTunnel((await newDevice()).token).opened();
+  const { tunnel } = await connectedDevice();
   send(tunnel.socket);
   await tunnel.closed;
 });
 
 test("accepts lines in fragments, and ignores unknown commands", async () => {
-  const device = await newDevice();
-  const tunnel = await new FakeTunnel(device.token).opened();
-  const reached = app.gateway.reach(device.uid, SESSION).catch((error: Error) => error.message);
+  const { device, tunnel } = await connectedDevice();
+  const failure = failedReach(device);
   const failed = JSON.stringify({ command: "pickup-failed", connPath: await tunnel.announced(), err: "" });
   tunnel.send('{"command":"later"}\n');
   tunnel.send(failed.slice(0, 20));
   tunnel.send(`${failed.slice(20)}\n{"command":"keep-alive"}\n`);
-  expect(await reached).toBe("could not pick up the connection");
+  expect(await failure).toBe("could not pick up the connection");
 });
 
 test("an announced connection can be picked up once, and carries bytes in both directions", async () => {
-  const device = await newDevice();
-  const tunnel = await new FakeTunnel(device.token).opened();
+  const { device, tunnel } = await connectedDevice();
   const reached = app.gateway.reach(device.uid, SESSION);
   const path = await tunnel.announced();
   expect(path).toMatch(/^\/ssh\/revdial\?revdial\.dialer=[0-9a-f]{32}&uuid=[0-9a-f]{32}$/);
@@ -288,8 +292,7 @@ test("an announced connection can be picked up once, and carries bytes in both d
 });
 
 test("a request that is not for a WebSocket does not use up an announced connection", async () => {
-  const device = await newDevice();
-  const tunnel = await new FakeTunnel(device.token).opened();
+  const { device, tunnel } = await connectedDevice();
   const reached = app.gateway.reach(device.uid, SESSION);
   const path = await tunnel.announced();
   expect((await app.send("GET", path)).status).toBe(400);
@@ -306,10 +309,9 @@ test("rejects the pickup of a connection that was never announced", async () => 
 });
 
 test("a device cannot end a connection to another device", async () => {
-  const [one, other] = [await newDevice(), await newDevice()];
-  const tunnel = await new FakeTunnel(one.token).opened();
-  const otherTunnel = await new FakeTunnel(other.token).opened();
-  const reached = app.gateway.reach(one.uid, SESSION);
+  const { device, tunnel } = await connectedDevice();
+  const { tunnel: otherTunnel } = await connectedDevice();
+  const reached = app.gateway.reach(device.uid, SESSION);
   const path = await tunnel.announced();
   otherTunnel.fail(path);
   pickUp(path);
@@ -320,10 +322,10 @@ test("a device without a tunnel cannot be reached, nor a device whose tunnel clo
   const device = await newDevice();
   await expect(app.gateway.reach(device.uid, SESSION)).rejects.toThrow("is not connected");
   const tunnel = await new FakeTunnel(device.token).opened();
-  const reached = app.gateway.reach(device.uid, SESSION).catch((error: Error) => error.message);
+  const failure = failedReach(device);
   await tunnel.announced();
   tunnel.socket.terminate();
-  expect(await reached).toBe("hung up");
+  expect(await failure).toBe("hung up");
 });
 
 test("pending devices hold tunnels, up to a limit per address", async () => {
@@ -338,7 +340,7 @@ test("pending devices hold tunnels, up to a limit per address", async () => {
 test("an unproven tunnel with transport 2 replaces no other tunnel without a proof", async () => {
   const device = await newDevice();
   const older = await openTunnel2(device.token);
-  await expect.poll(async () => (await stateOf(device)).online).toBe(true);
+  await untilOnline(device, true);
   // The SSH server of this agent returns what it receives, so it cannot prove a private key.
   const newer = await openTunnel2(device.token);
   await newer.closed;
@@ -351,9 +353,8 @@ test("ends the tunnel of a deleted device at its next check", {
   tags: ["long"],
   timeout: 60_000,
 }, async () => {
-  const device = await newDevice();
-  const tunnel = await new FakeTunnel(device.token).opened();
-  await expect.poll(async () => (await stateOf(device)).online).toBe(true);
+  const { device, tunnel } = await connectedDevice();
+  await untilOnline(device, true);
   await ana.call("deleteDevice", { params: { uid: device.uid } });
   expect((await refused("/ssh/connection", device.token))[0]).toBe(401);
   await tunnel.closed;

@@ -1,10 +1,10 @@
-import { EventEmitter, once } from "node:events";
-import { connect, type Socket } from "node:net";
-import { describe, expect, onTestFinished, test, vi } from "vitest";
+import { EventEmitter } from "node:events";
+import { describe, expect, test, vi } from "vitest";
 import type { WebSocket } from "ws";
 import { AgentTunnel } from "../../../server/gateway/agentTunnels/AgentTunnel.ts";
 import { boundFrames } from "../../../server/http/listener/webSockets.ts";
 import { withSharedApp } from "../http/appOfTest.ts";
+import { openConnection, type RawConnection } from "../http/rawConnection.ts";
 
 const app = withSharedApp();
 
@@ -13,36 +13,26 @@ const frame = (opcode: number) => Buffer.from([0x80 | opcode, 0x80, 0, 0, 0, 0])
 const FRAMES = { "empty messages": frame(1), pings: frame(9), pongs: frame(10) };
 
 /** Opens a WebSocket whose client answers no closing handshake. */
-async function openRaw(path: string): Promise<Socket> {
-  const { hostname, port } = new URL(app.url);
-  const socket = connect(Number(port), hostname);
-  // The service may reset the connection while the client sends.
-  socket.on("error", () => {});
-  onTestFinished(() => void socket.destroy());
-  socket.write(
-    `GET ${path} HTTP/1.1\r\nHost: ${hostname}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n` +
+async function openRaw(path: string): Promise<RawConnection> {
+  const connection = openConnection(app.url);
+  connection.socket.write(
+    `GET ${path} HTTP/1.1\r\nHost: gate\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n` +
       "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n",
   );
-  const [head] = await once(socket, "data");
-  expect(String(head)).toMatch(/^HTTP\/1\.1 101/);
-  socket.resume();
-  return socket;
+  await expect.poll(connection.statuses).toEqual(["101"]);
+  return connection;
 }
-
-/** Waits until a connection is closed, also if the service resets it. */
-const closeOf = (socket: Socket) => new Promise((resolve) => socket.on("close", resolve));
 
 describe("a web terminal with an unknown ticket", () => {
   test.each(Object.entries(FRAMES))("is disconnected after a few %s", async (_, bytes) => {
-    const socket = await openRaw("/ws/ssh?token=unknown");
-    const closed = closeOf(socket);
+    const { socket, closed } = await openRaw("/ws/ssh?token=unknown");
     socket.write(Buffer.concat(Array(100).fill(bytes)));
     await closed;
   });
 
   test("is disconnected a second after the refusal, if the client is silent", async () => {
-    const socket = await openRaw("/ws/ssh?token=unknown");
-    await closeOf(socket);
+    const { closed } = await openRaw("/ws/ssh?token=unknown");
+    await closed;
   });
 });
 

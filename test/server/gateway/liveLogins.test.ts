@@ -7,15 +7,15 @@ import { LiveLogins } from "../../../server/gateway/logins/LiveLogins.ts";
 import type { LoginEnds } from "../../../server/gateway/protocol.ts";
 import type { Services } from "../../../server/services.ts";
 import { withSharedApp } from "../http/appOfTest.ts";
-import { DENY_RULE, ED25519, enroll, PUBLIC_KEY, type TestUser } from "../http/testApp.ts";
+import { acceptedDevice } from "../http/fixtures.ts";
+import { DENY_RULE, ED25519, PUBLIC_KEY, type TestUser } from "../http/testApp.ts";
 
 const app = withSharedApp();
 let ana: TestUser;
 let deviceUid: string;
 beforeAll(async () => {
   ana = await app.user("ana", "lab");
-  deviceUid = (await enroll(app, ana.tenant, "00:00:00:00:00:01", { hostname: "edge-1" })).uid;
-  await ana.call("acceptDevice", { params: { uid: deviceUid } });
+  deviceUid = (await acceptedDevice(app, ana, "edge-1")).uid;
 });
 
 /** Returns open logins, and a mock function, which receives the uid and the reason when a login ends. */
@@ -62,11 +62,7 @@ const denyAll = { action: "deny", active: true, priority: 1, source_ip: ".*", us
 test("ends a login at the namespace's maximum session duration", async () => {
   const { uid, ended } = await liveLogin();
   const edit = (minutes: number) =>
-    app.call("editNamespace", {
-      token: ana.token,
-      params: { tenant: ana.tenant },
-      body: { settings: { session_max_minutes: minutes } },
-    });
+    ana.call("editNamespace", { body: { settings: { session_max_minutes: minutes } } });
   app.pass(3600);
   await edit(90);
   // Waits until the service has ended a second login. By then, it has also checked the first login again.
@@ -128,6 +124,14 @@ describe("ends", () => {
     });
   };
 
+  /** Starts a login whose access ends in a minute. Returns the arguments of the call that ends the login. */
+  async function endingLogin(logins: ReturnType<typeof openLogins>, by: Parameters<typeof begin>[1]) {
+    const revoked = [await begin(logins, by), "access was revoked"];
+    await untilChecked(logins);
+    expect(logins.ended.mock.calls).not.toContainEqual(revoked);
+    return revoked;
+  }
+
   const ENDS: Readonly<Record<string, () => Promise<Parameters<typeof begin>[1]>>> = {
     "its key": async () => {
       await createKey({ expires_at: inAMinute() });
@@ -149,10 +153,7 @@ describe("ends", () => {
     "a login at the end of %s, without a change of an object",
     async (_, prepare) => {
       const logins = openLogins();
-      const uid = await begin(logins, await prepare());
-      const revoked = [uid, "access was revoked"];
-      await untilChecked(logins);
-      expect(logins.ended.mock.calls).not.toContainEqual(revoked);
+      const revoked = await endingLogin(logins, await prepare());
       app.pass(60);
       await expect.poll(() => logins.ended.mock.calls).toContainEqual(revoked);
     },
@@ -171,10 +172,7 @@ describe("ends", () => {
   describe("without the database", () => {
     test.each(Object.entries(ENDS))("a login at the end of %s", async (_, prepare) => {
       const logins = openLogins();
-      const uid = await begin(logins, await prepare());
-      const revoked = [uid, "access was revoked"];
-      await untilChecked(logins);
-      expect(logins.ended.mock.calls).not.toContainEqual(revoked);
+      const revoked = await endingLogin(logins, await prepare());
       logins.database.isDown = true;
       app.pass(62);
       await expect.poll(() => logins.ended.mock.calls).toContainEqual(revoked);

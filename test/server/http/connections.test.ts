@@ -1,24 +1,17 @@
-import { once } from "node:events";
-import { type AddressInfo, connect } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
 import { buildApp } from "../../../server/app.ts";
 import { HttpServers } from "../../../server/http/listener/HttpServers.ts";
 import { buildInternalApp } from "../../../server/process/internalApp.ts";
 import { withSharedApp } from "./appOfTest.ts";
+import { openConnection } from "./rawConnection.ts";
 
 const app = withSharedApp();
 
 /** Sends raw bytes to the service. Returns everything that the service sends until the connection ends. */
-async function answerTo(text: string, url = app.url): Promise<string> {
-  const socket = connect(Number(new URL(url).port), "127.0.0.1");
-  let answer = "";
-  socket.setEncoding("utf8").on("data", (chunk: string) => {
-    answer += chunk;
-  });
-  socket.on("error", () => {});
+function answerTo(text: string, url = app.url): Promise<string> {
+  const { socket, closed } = openConnection(url);
   socket.write(text);
-  await once(socket, "close");
-  return answer;
+  return closed;
 }
 
 test("rejects headers of more than 64 KiB", async () => {
@@ -45,10 +38,8 @@ test("rejects two hosts and a missing host, for every path, on every listener", 
   const internal = await buildInternalApp(app.services, app.gateway, {
     token: "a token of the internal listener",
   });
-  await internal.listen({ host: "127.0.0.1", port: 0 });
   onTestFinished(() => internal.close());
-  const urls = [app.url, `http://127.0.0.1:${(internal.server.address() as AddressInfo).port}`];
-  for (const url of urls) {
+  for (const url of [app.url, await internal.listen({ host: "127.0.0.1", port: 0 })]) {
     for (const path of ["/info", "/nowhere"]) {
       const head = `GET ${path} HTTP/1.1\r\nHost: gate.example.org\r\n`;
       for (const second of ["Host: evil.example", "hOST: gate.example.org", "X-Other: 1\r\nHost:"]) {
@@ -80,17 +71,12 @@ async function withIdleConnection() {
   const servers = new HttpServers();
   const built = await buildApp(app.services, app.gateway, { servers });
   onTestFinished(() => built.close());
-  await built.listen({ host: "127.0.0.1", port: 0 });
-  const socket = connect((built.server.address() as AddressInfo).port, "127.0.0.1").setEncoding("utf8");
-  let answer = "";
-  socket.on("data", (chunk: string) => {
-    answer += chunk;
-  });
+  const url = await built.listen({ host: "127.0.0.1", port: 0 });
+  const { socket, received, closed } = openConnection(url);
   socket.write(INFO);
-  await expect.poll(() => answer).toMatch(/^HTTP\/1\.1 200 .*"version"/s);
-  answer = "";
-  const rest = once(socket, "close").then(() => answer);
-  return { built, servers, socket, rest };
+  await expect.poll(received).toMatch(/^HTTP\/1\.1 200 .*"version"/s);
+  const { length } = received();
+  return { built, servers, url, socket, rest: closed.then((text) => text.slice(length)) };
 }
 
 const INFO = "GET /info HTTP/1.1\r\nHost: test\r\n\r\n";
@@ -106,22 +92,13 @@ test("answers a request that arrives immediately before the service closes its c
 });
 
 test("answers requests on connections that the service has not accepted when it begins to close", async () => {
-  const { built } = await withIdleConnection();
-  const { port } = built.server.address() as AddressInfo;
+  const { built, url } = await withIdleConnection();
   // The clients' system opens all connections and sends their requests at once. The service accepts one connection in
   // each turn of the event loop.
-  const clients = Array.from({ length: 100 }, () => connect(port, "127.0.0.1").setEncoding("utf8"));
-  const answers = clients.map(async (socket) => {
-    let answer = "";
-    socket.on("data", (chunk: string) => {
-      answer += chunk;
-    });
-    await once(socket, "close");
-    return answer;
-  });
-  await Promise.all(clients.map((socket) => new Promise((sent) => socket.write(INFO, sent))));
+  const clients = Array.from({ length: 100 }, () => openConnection(url));
+  await Promise.all(clients.map(({ socket }) => new Promise((sent) => socket.write(INFO, sent))));
   await built.close();
-  for (const answer of await Promise.all(answers)) expect(answer).toMatch(LAST);
+  for (const { closed } of clients) expect(await closed).toMatch(LAST);
 });
 
 test("closes an idle connection when the service closes", async () => {
@@ -131,10 +108,9 @@ test("closes an idle connection when the service closes", async () => {
 });
 
 test("ends each connection after its next response, and accepts new connections, before the service closes", async () => {
-  const { servers, built, socket, rest } = await withIdleConnection();
+  const { servers, url, socket, rest } = await withIdleConnection();
   servers.endAfterResponses();
   socket.write(INFO);
   expect(await rest).toMatch(LAST);
-  const { port } = built.server.address() as AddressInfo;
-  expect(await answerTo(INFO, `http://127.0.0.1:${port}`)).toMatch(LAST);
+  expect(await answerTo(INFO, url)).toMatch(LAST);
 });

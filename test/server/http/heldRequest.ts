@@ -1,4 +1,3 @@
-import type { AddressInfo } from "node:net";
 import { buildApp } from "../../../server/app.ts";
 import type { TestApp, TestUser } from "./testApp.ts";
 
@@ -18,7 +17,7 @@ export async function holdRequest(
   const checked = Promise.withResolvers<void>();
   // Fastify runs this hook after the service's own hooks, which have then checked the credential.
   listener.addHook("preParsing", async () => checked.resolve());
-  await listener.listen({ host: "127.0.0.1", port: 0 });
+  const url = await listener.listen({ host: "127.0.0.1", port: 0 });
   const bytes = new TextEncoder().encode(JSON.stringify(body));
   let finish = () => {};
   const rest = new ReadableStream({
@@ -30,8 +29,7 @@ export async function holdRequest(
       };
     },
   });
-  const { port } = listener.server.address() as AddressInfo;
-  const answer = fetch(`http://127.0.0.1:${port}${path}`, {
+  const answer = fetch(url + path, {
     method,
     headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
     body: rest,

@@ -4,27 +4,24 @@ import {
   type Operation,
   publicOperations,
 } from "@gatehouse-access/sdk/contract";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { testApp } from "./appOfTest.ts";
-import { INTERNAL_TOKEN, startInternalApp, type TestInternalApp } from "./internalTestApp.ts";
+import { beforeAll, describe, expect, test } from "vitest";
+import { shared } from "../../support/shared.ts";
+import { expectError } from "./answers.ts";
+import { testApp, withSharedApp } from "./appOfTest.ts";
+import { INTERNAL_TOKEN, startInternalApp } from "./internalTestApp.ts";
 import { makeWorkload } from "./matrix/fixture.ts";
-import { enroll, pathOf, startApp, type TestApp, type TestUser } from "./testApp.ts";
+import { enroll, pathOf, type TestUser } from "./testApp.ts";
 
-let app: TestApp;
-let internal: TestInternalApp;
 let owner: TestUser;
 let apiKey: string;
 
+const app = withSharedApp();
+const internal = shared(() => startInternalApp(app));
+
 beforeAll(async () => {
-  app = await startApp();
-  internal = await startInternalApp(app);
   owner = await app.user("owner", "lab");
-  const key = await owner.call("createApiKey", { body: { name: "robot", expires_at: 30, role: "operator" } });
-  apiKey = key.body.id;
-});
-afterAll(async () => {
-  await internal.stop();
-  await app.stop();
+  const body = { name: "robot", expires_at: 30, role: "operator" };
+  apiKey = (await owner.call("createApiKey", { body })).body.id;
 });
 
 /** Returns a path of the operation. Its parameters are well-formed, but refer to objects that do not exist. */
@@ -42,7 +39,7 @@ function missing(operation: Operation): string {
 }
 
 /** A path that both listeners serve, each with its own credentials (rules, section 7). */
-const shared = publicOperations.offlineDevice.path;
+const servedByBoth = publicOperations.offlineDevice.path;
 
 describe.each(Object.keys(internalOperations) as (keyof InternalOperations)[])("%s", (id) => {
   const operation: Operation = internalOperations[id];
@@ -61,24 +58,25 @@ describe.each(Object.keys(internalOperations) as (keyof InternalOperations)[])("
       { "x-api-key": apiKey },
     ];
     for (const headers of wrong) {
-      const { status, body } = await internal.send(operation.method, missing(operation), { headers });
-      expect([status, body], JSON.stringify(headers)).toEqual([
+      expectError(
+        await internal.send(operation.method, missing(operation), { headers }),
         403,
-        { message: "X-Internal-Token: missing or wrong" },
-      ]);
+        "X-Internal-Token: missing or wrong",
+        JSON.stringify(headers),
+      );
     }
   });
 
   test("is not served on the public listener", async () => {
     const headers = { "X-Internal-Token": INTERNAL_TOKEN };
     const { status } = await app.send(operation.method, missing(operation), { headers });
-    expect(status).toBe(operation.path === shared ? 401 : 404);
+    expect(status).toBe(operation.path === servedByBoth ? 401 : 404);
   });
 });
 
 test("the internal listener serves no public operation", async () => {
   for (const operation of Object.values<Operation>(publicOperations)) {
-    if (operation.path === shared) continue;
+    if (operation.path === servedByBoth) continue;
     for (const path of [operation.path, ...operation.aliases]) {
       const { status } = await internal.send(operation.method, missing({ ...operation, path }));
       expect(status, `${operation.method} ${path}`).toBe(404);

@@ -1,4 +1,3 @@
-import type { AddressInfo } from "node:net";
 import { type InternalOperations, internalOperations } from "@gatehouse-access/sdk/contract";
 import { buildInternalApp } from "../../../server/process/internalApp.ts";
 import { type Answer, type CallOptions, callBy, sendTo, type TestApp } from "./testApp.ts";
@@ -24,8 +23,7 @@ export async function startInternalApp(
   options: Omit<Parameters<typeof buildInternalApp>[2], "token"> = {},
 ): Promise<TestInternalApp> {
   const app = await buildInternalApp(services, gateway, { token: INTERNAL_TOKEN, ...options });
-  await app.listen({ host: "127.0.0.1", port: 0 });
-  const url = `http://127.0.0.1:${(app.server.address() as AddressInfo).port}`;
+  const url = await app.listen({ host: "127.0.0.1", port: 0 });
   const credential = { "X-Internal-Token": INTERNAL_TOKEN };
 
   const send: TestInternalApp["send"] = (method, path, options) =>

@@ -4,7 +4,7 @@ import { testApp, withSharedApp } from "./appOfTest.ts";
 import { acceptedCallersOf, type Caller, callersOf, forgedHeaders } from "./matrix/callers.ts";
 import { accessOf, expectedStatus, isServed } from "./matrix/expected.ts";
 import { createFixture, type MatrixFixture } from "./matrix/fixture.ts";
-import { type Id, requestsOf, type Sent } from "./matrix/requests.ts";
+import { type Id, requestOf, type Sent } from "./matrix/requests.ts";
 import { type Answer, expectContract, headersOf, pathOf, type TestApp } from "./testApp.ts";
 
 const ids = Object.keys(operations) as Id[];
@@ -115,11 +115,11 @@ function expectTable({ edition, requests }: Part): void {
    */
   async function cell(id: Id, path: string, caller: Caller, forged: boolean): Promise<string | undefined> {
     const operation: Operation = operations[id];
-    const sent = requestsOf(fixture)[id];
+    const sent = requestOf(fixture, id);
     const expected = expectedStatus(fixture, id, sent, caller, edition);
     const [where, who] = sent.ends && expected < 300 ? await elsewhere(caller, sent.ends) : [fixture, caller];
     const headers = forged ? forgedHeaders(where) : {};
-    const request = requestsOf(where)[id];
+    const request = requestOf(where, id);
     const answer = await send(app, operation, path, request, { ...request, ...who.credentials, headers });
     const refused = answer.status === 401 && JSON.stringify(answer.body) !== JSON.stringify(UNAUTHENTICATED);
     if (answer.status !== expected || refused) {

@@ -5,7 +5,7 @@ import { forgedHeaders } from "./matrix/callers.ts";
 import { accessOf } from "./matrix/expected.ts";
 import { createFixture, type MatrixFixture } from "./matrix/fixture.ts";
 import { bodyFor, createObjects, type NamespaceObjects, paramsFor } from "./matrix/objects.ts";
-import { type Id, requestsOf } from "./matrix/requests.ts";
+import { type Id, requestOf } from "./matrix/requests.ts";
 import type { CallOptions, Credentials } from "./testApp.ts";
 
 let fixture: MatrixFixture;
@@ -58,8 +58,8 @@ function outsiders(): Record<string, Credentials> {
 
 /** Returns a request for an object of the lab. */
 const aimedAtLab = (id: Id): CallOptions => ({
-  ...requestsOf(fixture)[id],
-  body: bodyFor(id, requestsOf(fixture)[id].body, ofLab),
+  ...requestOf(fixture, id),
+  body: bodyFor(id, requestOf(fixture, id).body, ofLab),
   params: { tenant: fixture.lab.tenant, ...paramsFor(id, namesOf(id), ofLab) },
 });
 
@@ -140,7 +140,7 @@ describe.each(byTenant)("%s", (id) => {
 
   test("returns 404 for an unknown namespace, and for a malformed id", async () => {
     const { token } = fixture.lab.owner;
-    const options = requestsOf(fixture)[id];
+    const options = requestOf(fixture, id);
     const at = async (tenant: string) =>
       (await app.call(id, { ...options, token, params: { ...options.params, tenant } })).status;
     expect(await at("00000000-0000-4000-8000-000000000000")).toBe(404);

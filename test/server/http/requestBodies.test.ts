@@ -1,29 +1,8 @@
-import { connect, type Socket } from "node:net";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import { withSharedApp } from "./appOfTest.ts";
+import { openConnection } from "./rawConnection.ts";
 
 const app = withSharedApp();
-
-interface Connection {
-  readonly socket: Socket;
-  readonly closed: Promise<unknown>;
-  /** Returns the statuses of the responses so far. */
-  readonly statuses: () => string[];
-}
-
-function open(): Connection {
-  const { hostname, port } = new URL(app.url);
-  const socket = connect(Number(port), hostname);
-  // The service may reset the connection while the client sends.
-  socket.on("error", () => {});
-  onTestFinished(() => void socket.destroy());
-  let received = "";
-  socket.on("data", (data) => {
-    received += data;
-  });
-  const statuses = () => Array.from(received.matchAll(/HTTP\/1\.1 (\d+)/g), ([, status = ""]) => status);
-  return { socket, closed: new Promise((resolve) => socket.on("close", resolve)), statuses };
-}
 
 const head = (path: string, body: string) =>
   `POST ${path} HTTP/1.1\r\nHost: gate\r\nContent-Type: application/json\r\n${body}\r\n\r\n`;
@@ -37,7 +16,7 @@ test.each([
 ])(
   "a client that sends endless %s after a refusal receives the response, and is disconnected",
   async (_, length, part) => {
-    const { socket, closed, statuses } = open();
+    const { socket, closed, statuses } = openConnection(app.url);
     socket.write(head("/api/sshkeys/public-keys", length));
     await expect.poll(statuses).toEqual(["401"]);
     const send = () => {
@@ -51,7 +30,7 @@ test.each([
 );
 
 test("a client that sends the small rest of a refused body can use the connection again", async () => {
-  const { socket, statuses } = open();
+  const { socket, statuses } = openConnection(app.url);
   socket.write(head("/api/sshkeys/public-keys", "Content-Length: 40000"));
   await expect.poll(statuses).toEqual(["401"]);
   for (let part = 0; part < 4; part += 1) {
@@ -67,10 +46,10 @@ test("a client that sends the small rest of a refused body can use the connectio
 test("a body in 2,000 chunks is accepted, and a body in more chunks ends the connection", async () => {
   const body = JSON.stringify({ username: "nobody", password: "x".repeat(1965) });
   expect(body).toHaveLength(2000);
-  const whole = open();
+  const whole = openConnection(app.url);
   whole.socket.write(`${head("/api/login", CHUNKED)}${[...body].map(chunk).join("")}0\r\n\r\n`);
   await expect.poll(whole.statuses).toHaveLength(1);
-  const { socket, closed, statuses } = open();
+  const { socket, closed, statuses } = openConnection(app.url);
   socket.write(head("/api/login", CHUNKED) + chunk(" ").repeat(2001));
   await closed;
   expect(statuses()).toEqual([]);

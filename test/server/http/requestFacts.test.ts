@@ -1,5 +1,4 @@
 import { request } from "node:http";
-import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import Fastify from "fastify";
 import { expect, onTestFinished, test } from "vitest";
@@ -20,11 +19,10 @@ async function factsOf(headers: Record<string, string>, trustedProxies: readonly
     network,
     origin: origin.href,
   }));
-  await app.listen({ host: "127.0.0.1", port: 0 });
-  const { port } = app.server.address() as AddressInfo;
+  const url = await app.listen({ host: "127.0.0.1", port: 0 });
   // `fetch` does not allow a custom Host header.
   const answer = await new Promise<string>((resolve, reject) => {
-    const sent = request({ host: "127.0.0.1", port, headers }, (response) => resolve(text(response)));
+    const sent = request(url, { headers }, (response) => resolve(text(response)));
     sent.on("error", reject).end();
   });
   return JSON.parse(answer) as { address: string; network: string; origin: string };

@@ -1,5 +1,4 @@
 import { generateKeyPairSync, sign } from "node:crypto";
-import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import {
   acknowledgement,
@@ -102,7 +101,10 @@ export interface TestUser {
   readonly email: string;
   readonly token: string;
   readonly tenant: string;
-  /** Calls an operation with the user's token, like {@link TestApp.call}. */
+  /**
+   * Calls an operation with the user's token, like {@link TestApp.call}. The default of the path parameter `tenant` is
+   * the user's namespace.
+   */
   call(id: keyof Operations, options?: CallOptions): Promise<Answer>;
 }
 
@@ -204,8 +206,7 @@ export async function startApp(
   };
   const gateway = new Gateway(services, { folder: tmpdir(), schema: undefined, log: () => app.log });
   const app = await buildApp(services, gateway);
-  await app.listen({ host: "127.0.0.1", port: 0 });
-  const url = `http://127.0.0.1:${(app.server.address() as AddressInfo).port}`;
+  const url = await app.listen({ host: "127.0.0.1", port: 0 });
 
   const send: TestApp["send"] = (method, path, options) => sendTo(url + path, { method, ...options });
   const call: TestApp["call"] = (id, options = {}) => callBy(send, operations[id], options);
@@ -225,8 +226,9 @@ export async function startApp(
       email,
       tenant: "",
       token: await tokenOf({ id, username, tenant: "" }),
-      call(operation, options) {
-        return call(operation, { token: this.token, ...options });
+      call(operation, options = {}) {
+        const params = { tenant: this.tenant, ...options.params };
+        return call(operation, { token: this.token, ...options, params });
       },
     };
     if (!namespace) return created;

@@ -2,6 +2,7 @@ import { once } from "node:events";
 import { request as httpRequest } from "node:http";
 import { text as textOf } from "node:stream/consumers";
 import { beforeAll, describe, expect, test } from "vitest";
+import { expectError } from "./answers.ts";
 import { testApp, withSharedApp } from "./appOfTest.ts";
 import { encodeFilter, enroll, operator, PASSWORD, PUBLIC_KEY, property, type TestUser } from "./testApp.ts";
 
@@ -32,8 +33,7 @@ describe("validation of a body", () => {
     ['{"name":"a b"}', 400, "name: may contain letters, digits, _ and -"],
     ['{"name":"a.b","public_url":1}', 422, "public_url: must be true or false"],
   ])("%j returns %i: %s", async (body, status, message) => {
-    const answer = await put(body);
-    expect([answer.status, answer.body]).toEqual([status, { message }]);
+    expectError(await put(body), status, message);
   });
 
   test("accepts unknown fields", async () => {
@@ -42,8 +42,11 @@ describe("validation of a body", () => {
 
   test("accepts a missing body if no field is required, and otherwise reports the required fields", async () => {
     expect((await app.send("PUT", `/api/devices/${uid}`, { headers: authorized() })).status).toBe(200);
-    const { status, body } = await app.send("PATCH", `/api/devices/${uid}`, { headers: authorized() });
-    expect([status, body.message]).toEqual([400, "name: must be given: a string"]);
+    expectError(
+      await app.send("PATCH", `/api/devices/${uid}`, { headers: authorized() }),
+      400,
+      "name: must be given: a string",
+    );
   });
 
   test("rejects encodings other than UTF-8", async () => {
@@ -109,8 +112,7 @@ describe.each(UNSTORABLE)("rejects a text with %s with 400, and reports its fiel
     ["authDevice", { ...REPORT, info: { ...REPORT.info, pretty_name: text } }, "info.pretty_name"],
     ["authDevice", { ...REPORT, sessions: ["fine", text] }, "sessions.1"],
   ] as const)("in the body of %s: %#", async (id, body, field) => {
-    const answer = await app.call(id, { body });
-    expect([answer.status, answer.body]).toEqual([400, { message: `${field}: ${NOT_STORED}` }]);
+    expectError(await app.call(id, { body }), 400, `${field}: ${NOT_STORED}`);
   });
 
   test("in an operation that returns the names of fields", async () => {
@@ -122,9 +124,11 @@ describe.each(UNSTORABLE)("rejects a text with %s with 400, and reports its fiel
   test("in the value of a filter", async () => {
     for (const value of [text, ["fine", text]]) {
       const filter = encodeFilter([property("name", "contains", value)]);
-      const { status, body } = await ana.call("getDevices", { query: { filter } });
-      expect(status).toBe(400);
-      expect(body.message).toMatch(/^filter(\.1)?: must contain neither NUL/);
+      expectError(
+        await ana.call("getDevices", { query: { filter } }),
+        400,
+        /^filter(\.1)?: must contain neither NUL/,
+      );
     }
   });
 });
@@ -170,8 +174,11 @@ describe("a query", () => {
   });
 
   test("order_by of API keys must be asc or desc", async () => {
-    const answer = await ana.call("listApiKeys", { query: { order_by: "up" } });
-    expect([answer.status, answer.body.message]).toEqual([400, "order_by: must be one of asc, desc"]);
+    expectError(
+      await ana.call("listApiKeys", { query: { order_by: "up" } }),
+      400,
+      "order_by: must be one of asc, desc",
+    );
   });
 });
 
@@ -188,15 +195,17 @@ describe("a pattern", () => {
   });
 
   test("of fifty thousand characters is rejected for its length", async () => {
-    const { status, body } = await create("(a+)+".repeat(10_000));
-    expect([status, body.message]).toEqual([400, "username: must have at most 1024 characters"]);
+    expectError(await create("(a+)+".repeat(10_000)), 400, "username: must have at most 1024 characters");
   });
 
   test("with invalid syntax is rejected with the reason", async () => {
     for (const pattern of ["(", "a**", "(?=a)", "\\1"]) {
-      const { status, body } = await create(pattern);
-      expect(status, pattern).toBe(400);
-      expect(body.message).toMatch(/^username: must be a regular expression in RE2 syntax/);
+      expectError(
+        await create(pattern),
+        400,
+        /^username: must be a regular expression in RE2 syntax/,
+        pattern,
+      );
     }
   });
 });
@@ -228,11 +237,11 @@ test("returns 404 for a malformed id, and 400 with the allowed values for an unk
 });
 
 test("rejects a long tag by its rule, not by the router", async () => {
-  const { status, body } = await ana.call("deleteTag", { params: { tag: "a".repeat(300) } });
-  expect([status, body.message]).toEqual([
+  expectError(
+    await ana.call("deleteTag", { params: { tag: "a".repeat(300) } }),
     404,
     "tag: no such object; the value must have at most 255 characters",
-  ]);
+  );
 });
 
 test("returns 500 without the cause for an unexpected failure, and logs the cause with the request id", async () => {
@@ -242,13 +251,6 @@ test("returns 500 without the cause for an unexpected failure, and logs the caus
   const { status, body, headers } = await user.call("getTags");
   expect([status, body]).toEqual([500, { message: "internal error" }]);
   expect(headers.get("x-request-id")).toBeTruthy();
-});
-
-test("responses forbid caching and content sniffing, and allow no other origin", async () => {
-  const { headers } = await app.send("GET", "/info", { headers: { origin: "https://evil.example" } });
-  expect(headers.get("cache-control")).toBe("no-store");
-  expect(headers.get("x-content-type-options")).toBe("nosniff");
-  expect(headers.get("access-control-allow-origin")).toBeNull();
 });
 
 test("accepts a filter of the maximum length in the request line", async () => {

@@ -1,30 +1,23 @@
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { refreshBilling } from "../../../../server/features/billing/upkeep.ts";
 import { settleInvoice } from "../../../../server/payments/ledger/invoices.ts";
-import { startInternalApp, type TestInternalApp } from "../../http/internalTestApp.ts";
-import { type TestApp, type TestUser, valuesOf } from "../../http/testApp.ts";
+import { shared } from "../../../support/shared.ts";
+import { expectError, statusesOf } from "../../http/answers.ts";
+import { startInternalApp } from "../../http/internalTestApp.ts";
+import { type TestUser, valuesOf } from "../../http/testApp.ts";
 import { accept, accepted, ELO, fleet, startCloud, subscribe, VISA } from "./support.ts";
 
 const DAY = 24 * 3600;
 
-let app: TestApp;
-let internal: TestInternalApp;
-beforeAll(async () => {
-  app = await startCloud();
-  internal = await startInternalApp(app);
-});
-afterAll(async () => {
-  await internal.stop();
-  await app.stop();
-});
+const app = shared(startCloud);
+const internal = shared(() => startInternalApp(app));
 
 let users = 0;
 const owner = (): Promise<TestUser> => {
   users += 1;
   return app.user(`owner${users}`, `lab${users}`);
 };
-const namespaceOf = async (user: TestUser) =>
-  (await user.call("getNamespace", { params: { tenant: user.tenant } })).body;
+const namespaceOf = async (user: TestUser) => (await user.call("getNamespace")).body;
 const trailOf = async (user: TestUser): Promise<string[]> => {
   const request = { params: { tenant: user.tenant }, query: { kind: "billing" } };
   return valuesOf((await user.call("getAuditTrail", request)).body, "operation");
@@ -51,8 +44,9 @@ describe("a customer", () => {
 
   test("is created once by concurrent requests", async () => {
     const { token, tenant } = await owner();
-    const answers = await Promise.all([1, 2, 3, 4].map(() => app.call("createCustomer", { token })));
-    expect(answers.map(({ status }) => status).sort()).toEqual([200, 409, 409, 409]);
+    expect(await statusesOf([1, 2, 3, 4].map(() => app.call("createCustomer", { token })))).toEqual([
+      200, 409, 409, 409,
+    ]);
     const key = `gatehouse:customer:${tenant}`;
     expect(await app.services.db.ledgerCustomer.count({ where: { key } })).toBe(1);
   });
@@ -198,7 +192,7 @@ describe("a subscription", () => {
     const user = await owner();
     await subscribe(user);
     const { customer_id: id } = (await namespaceOf(user)).billing;
-    await user.call("deleteNamespace", { params: { tenant: user.tenant } });
+    await user.call("deleteNamespace");
     await refreshBilling(app.services);
     expect(await app.services.db.ledgerCustomer.count({ where: { id } })).toBe(0);
   });
@@ -209,7 +203,7 @@ describe("a subscription", () => {
     for (const uid of await fleet(app, user.tenant, 2)) await accept(user, uid);
     await refreshBilling(app.services);
     const { customer_id: customerId } = (await namespaceOf(user)).billing;
-    const { status } = await user.call("deleteNamespace", { params: { tenant: user.tenant } });
+    const { status } = await user.call("deleteNamespace");
     expect(status).toBe(200);
     const { db } = app.services;
     const state = async () => (await db.ledgerSubscription.findFirst({ where: { customerId } }))?.status;
@@ -282,8 +276,7 @@ describe("an evaluation and a report", () => {
 
   test("require an existing namespace from trusted services", async () => {
     for (const headers of [{}, { "X-Tenant-ID": "lab" }] as Record<string, string>[]) {
-      const { status, body } = await internal.call("evaluateNamespaceBilling", { headers });
-      expect([status, body.message]).toEqual([400, expect.stringMatching(/^X-Tenant-ID: /)]);
+      expectError(await internal.call("evaluateNamespaceBilling", { headers }), 400, /^X-Tenant-ID: /);
     }
     const headers = { "X-Tenant-ID": "00000000-0000-4000-8000-000000000000" };
     expect((await internal.call("evaluateNamespaceBilling", { headers })).status).toBe(404);

@@ -1,16 +1,13 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 import { inTransaction, within } from "../../../../server/db/sql/transaction.ts";
 import { refreshBilling } from "../../../../server/features/billing/upkeep.ts";
 import { callPaymentGateway } from "../../../../server/payments/callPaymentGateway.ts";
 import type { PaymentGateway } from "../../../../server/payments/paymentGateway.ts";
+import { shared } from "../../../support/shared.ts";
 import type { TestApp, TestUser } from "../../http/testApp.ts";
 import { accept, accepted, fleet, replacePaymentGateway, startCloud, subscribe, VISA } from "./support.ts";
 
-let app: TestApp;
-beforeAll(async () => {
-  app = await startCloud();
-});
-afterAll(() => app.stop());
+const app = shared(startCloud);
 
 let users = 0;
 let user: TestUser;
@@ -21,20 +18,7 @@ beforeEach(async () => {
 
 const broken = () => Promise.reject(new Error("secret-of-the-gateway: connection refused"));
 /** A payment gateway whose calls all fail. */
-const BROKEN: PaymentGateway = {
-  createCustomer: broken,
-  readCustomer: broken,
-  attachPaymentMethod: broken,
-  detachPaymentMethod: broken,
-  setDefaultPaymentMethod: broken,
-  createSubscription: broken,
-  readSubscription: broken,
-  allows: broken,
-  reportDevices: broken,
-  endSubscription: broken,
-  portalUrl: broken,
-  upkeep: broken,
-};
+const BROKEN = new Proxy({} as PaymentGateway, { get: () => broken });
 const FAILED = { message: "the payment gateway failed: processing_error", code: "processing_error" };
 
 /** Returns all stored data of the namespace, as JSON. */

@@ -2,16 +2,16 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { buildAdminServer } from "../../../../server/admin/adminServer.ts";
 import { refreshBilling } from "../../../../server/features/billing/upkeep.ts";
 import { addMonths, monthAt } from "../../../../server/payments/ledger/months.ts";
-import type { TestApp, TestUser } from "../../http/testApp.ts";
+import { shared } from "../../../support/shared.ts";
+import type { TestUser } from "../../http/testApp.ts";
 import { accept, fleet, startCloud, subscribe } from "./support.ts";
 
 const DAY = 24 * 3600;
 
-let app: TestApp;
+const app = shared(startCloud);
 let user: TestUser;
 let admin: ReturnType<typeof buildAdminServer>;
 beforeAll(async () => {
-  app = await startCloud();
   app.stopClock();
   user = await app.user("ana", "anas");
   await subscribe(user);
@@ -33,10 +33,7 @@ beforeAll(async () => {
     hostKey: () => undefined,
   });
 });
-afterAll(async () => {
-  await admin.close();
-  await app.stop();
-});
+afterAll(() => admin.close());
 
 const list = async (query: string) => (await admin.inject({ url: `/invoices?limit=10${query}` })).json();
 const settle = async (id: string, status: string) => {

@@ -1,15 +1,12 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { forgetRemovedDevices } from "../../../../server/features/billing/upkeep.ts";
-import type { TestApp, TestUser } from "../../http/testApp.ts";
+import { shared } from "../../../support/shared.ts";
+import type { TestUser } from "../../http/testApp.ts";
 import { accept, accepted, fleet, startCloud, subscribe } from "./support.ts";
 
 const DAY = 24 * 3600;
 
-let app: TestApp;
-beforeAll(async () => {
-  app = await startCloud();
-});
-afterAll(() => app.stop());
+const app = shared(startCloud);
 
 const remove = async (user: TestUser, uid = "") =>
   (await user.call("deleteDevice", { params: { uid } })).status;
@@ -61,6 +58,10 @@ test("keeps the slot of a removed device for 30 days", async () => {
   expect(await list("removed")).toEqual([[first, true]]);
   expect(await list("pending")).toEqual([[others[2], false]]);
   expect(await accept(user, others[2])).toBe(402);
+  const again = { ...user, token: await token() };
+  expect([await remove(again, first), await accept(again, first), await remove(again, first)]).toEqual([
+    404, 200, 200,
+  ]);
   await forgetRemovedDevices(cloud.services);
   expect(await list("removed")).toHaveLength(1);
 

@@ -43,7 +43,7 @@ export function replacePaymentGateway(app: TestApp, changes: Partial<PaymentGate
   const real = app.services.billing;
   const replaced = new Proxy(real, {
     get: (target, name) => {
-      const value = Reflect.get({ ...changes }, name) ?? Reflect.get(target, name, target);
+      const value = Reflect.get(changes, name) ?? Reflect.get(target, name, target);
       return typeof value === "function" ? value.bind(target) : value;
     },
   });

@@ -7,34 +7,23 @@ import type { Sent } from "./requests.ts";
 type Access = Pick<Listed, "auth" | "minRole" | "pathParams" | "edition" | "aliases">;
 
 /** Operations of this service that are not in the list of operations. */
-const WORKLOADS = { pathParams: [], edition: "community", aliases: [] };
-const WORKLOAD_READ = { ...WORKLOADS, auth: ["jwt", "apikey"], minRole: "observer" };
-const WORKLOAD_WRITE = { ...WORKLOADS, auth: ["jwt"], minRole: "administrator" };
+const ADDITION = { pathParams: [], edition: "community", aliases: [] };
+const READ = { ...ADDITION, auth: ["jwt", "apikey"], minRole: "observer" };
+const WRITE = { ...ADDITION, auth: ["jwt"], minRole: "administrator" };
+const OPEN = { ...ADDITION, auth: ["none"], minRole: null };
 const ADDITIONS: Readonly<Record<string, Access>> = {
-  createTrustedWorkload: WORKLOAD_WRITE,
-  listTrustedWorkloads: WORKLOAD_READ,
-  getTrustedWorkload: { ...WORKLOAD_READ, pathParams: ["id"] },
-  updateTrustedWorkload: { ...WORKLOAD_WRITE, pathParams: ["id"] },
-  deleteTrustedWorkload: { ...WORKLOAD_WRITE, pathParams: ["id"] },
-  exchangeWorkloadToken: { ...WORKLOADS, auth: ["none"], minRole: null },
-  renewWorkloadSession: { ...WORKLOADS, auth: ["workload"], minRole: "observer" },
-  confirmAddress: { auth: ["none"], minRole: null, pathParams: [], edition: "community", aliases: [] },
-  challengeDevice: { auth: ["none"], minRole: null, pathParams: [], edition: "community", aliases: [] },
-  agentConnection: { auth: ["device"], minRole: null, pathParams: [], edition: "community", aliases: [] },
-  getAuditTrail: {
-    auth: ["jwt", "apikey"],
-    minRole: "administrator",
-    pathParams: ["tenant"],
-    edition: "community",
-    aliases: [],
-  },
-  claimObject: {
-    auth: ["jwt", "apikey"],
-    minRole: "operator",
-    pathParams: ["tenant", "kind", "id"],
-    edition: "community",
-    aliases: [],
-  },
+  createTrustedWorkload: WRITE,
+  listTrustedWorkloads: READ,
+  getTrustedWorkload: { ...READ, pathParams: ["id"] },
+  updateTrustedWorkload: { ...WRITE, pathParams: ["id"] },
+  deleteTrustedWorkload: { ...WRITE, pathParams: ["id"] },
+  exchangeWorkloadToken: OPEN,
+  renewWorkloadSession: { ...ADDITION, auth: ["workload"], minRole: "observer" },
+  confirmAddress: OPEN,
+  challengeDevice: OPEN,
+  agentConnection: { ...ADDITION, auth: ["device"], minRole: null },
+  getAuditTrail: { ...READ, minRole: "administrator", pathParams: ["tenant"] },
+  claimObject: { ...READ, minRole: "operator", pathParams: ["tenant", "kind", "id"] },
 };
 
 /**

@@ -1,5 +1,5 @@
-import type { operations, Role } from "@gatehouse-access/sdk/contract";
-import type { CallOptions } from "../testApp.ts";
+import { type Operation, operations, type Role } from "@gatehouse-access/sdk/contract";
+import { type CallOptions, DENY_RULE, PUBLIC_KEY } from "../testApp.ts";
 import type { MatrixFixture } from "./fixture.ts";
 
 export type Id = keyof typeof operations;
@@ -16,201 +16,139 @@ export interface Sent extends CallOptions {
   readonly ends?: "something" | "caller";
 }
 
+const MISSING = "0".repeat(64);
+
+/** Values of path parameters that refer to no object. Each parameter has the first value that its schema accepts. */
+const MISSING_VALUES = [
+  MISSING,
+  "0".repeat(32),
+  "0".repeat(24),
+  "00000000-0000-4000-8000-000000000000",
+  Array(16).fill("00").join(":"),
+  "471100",
+  "0",
+  "reject",
+  "device",
+];
+
+/** Returns the path parameters of an operation, except the namespace. They refer to no object. */
+function missingParams({ id, params }: Operation): Record<string, string> {
+  const names = Object.keys(params.shape).filter((name) => name !== "tenant");
+  return Object.fromEntries(
+    names.map((name) => {
+      const value = MISSING_VALUES.find((one) => params.shape[name]?.safeParse(one).success);
+      if (value === undefined)
+        throw new Error(`${id}: add a value of the parameter {${name}} to MISSING_VALUES`);
+      return [name, value];
+    }),
+  );
+}
+
+/**
+ * Returns the request for an operation whose contract determines it; undefined for other operations. A public write has
+ * an empty body, a path refers to no object, and another read lists objects.
+ */
+function derivedRequest(operation: Operation): Sent | undefined {
+  const params = missingParams(operation);
+  if (operation.scope === "public" && operation.method !== "GET") return { params, body: {}, status: 400 };
+  if (Object.keys(params).length > 0) return { params, status: 404 };
+  return operation.method === "GET" ? { status: 200 } : undefined;
+}
+
+const DERIVED = new Map(Object.values<Operation>(operations).map((one) => [one.id, derivedRequest(one)]));
+
 /** A token that the service has never sent by mail. */
 const token = "00000000-0000-4000-8000-000000000000";
-const missingUser = { uid: "0".repeat(24) };
-const tags = ["nowhere"];
 const tag = "nowhere";
+const tags = [tag];
 const filter = { tags };
-const data = Buffer.from(
-  "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f\n",
-).toString("base64");
-const publicKey = { name: "key", username: "root", filter };
-const rule = { action: "deny", active: true, priority: 1, source_ip: ".*", username: ".*", filter };
+const { data, ...publicKey } = { ...PUBLIC_KEY, filter };
+const rule = { ...DENY_RULE, filter };
 const paymentMethod = { id: "pm_visa_4242_203010_1" };
 /** A well-formed MFA secret, and codes that do not match any secret. */
 const mfa = { code: "000000", secret: "A".repeat(32), recovery_codes: ["AAAABBBBCCCCDDDD"] };
+const workload = {
+  name: "observer",
+  issuer: "https://issuer.example.org",
+  audience: "gate",
+  role: "observer",
+  claims: { sub: "observer" },
+};
+const missing = { status: 404 };
+// These operations require a WebSocket, but the requests are plain HTTP.
+const noWebSocket = { status: 400 };
+const forMembers = (labRole: Role | null) => (labRole === null ? 404 : 200);
 
 /**
- * Returns one request for each operation. The request passes as many checks as possible, but changes nothing: it refers
- * to a missing object or a missing tag, or uses a name that is taken. All its other values are valid.
+ * Returns the parts of requests that the contract does not determine. Each request passes as many checks as possible,
+ * but changes nothing: it refers to a missing object or a missing tag, or uses a name that is taken. All its other
+ * values are valid.
  */
-export function requestsOf({ lab }: MatrixFixture): Record<Id, Sent> {
-  const tenant = { tenant: lab.tenant };
-  const uid = { uid: "0".repeat(64) };
-  const member = { ...tenant, ...missingUser };
-  const fingerprint = { fingerprint: Array(16).fill("00").join(":") };
-  const id = { id: "471100" };
-  const key = { key: "nokey" };
-  const missingWorkload = { id: missingUser.uid };
-  const workload = {
-    name: "observer",
-    issuer: "https://issuer.example.org",
-    audience: "gate",
-    role: "observer",
-    claims: { sub: "observer" },
-  };
-  const chunk = { ...uid, seat: 0, message: "$ ", width: 80, height: 24 };
-  const seat = { ...uid, seat: "0" };
-  const connector = { uid: "00000000-0000-4000-8000-000000000000" };
-  const missing = { status: 404 };
-  // These operations require a WebSocket, but the requests are plain HTTP.
-  const noWebSocket = { status: 400 };
-  const listing = { status: 200 };
-  const forMembers = (labRole: Role | null) => (labRole === null ? 404 : 200);
+function partsOf({ lab }: MatrixFixture): Partial<Record<Id, Partial<Sent>>> {
+  const invitation = { email: lab.owner.email, role: "observer" };
   return {
-    login: { body: {}, status: 400 },
-    authUser: { body: {}, status: 400 },
-    authMfa: { body: {}, status: 400 },
-    recoverMfa: { body: {}, status: 400 },
-    requestResetMfa: { body: {}, status: 400 },
-    resetMfa: { params: { "user-id": "0".repeat(24) }, body: {}, status: 400 },
-    setup: { body: {}, status: 400 },
-    confirmAddress: { body: {}, status: 400 },
-    challengeDevice: listing,
-    authDevice: { body: {}, status: 400 },
-    authSshPublicKey: { body: { ...fingerprint, data: "text" }, ...missing },
-    offlineDevice: { params: uid, ...missing },
-    registerUser: { body: {}, status: 400 },
+    challengeDevice: { body: undefined, status: 200 },
+    authSshPublicKey: { body: { fingerprint: Array(16).fill("00").join(":"), data: "text" }, ...missing },
     validateAccount: { query: { email: "missing@example.org", token }, ...missing },
-    resendEmail: { body: {}, status: 400 },
-    recoverPassword: { body: {}, status: 400 },
-    updateRecoverPassword: { params: missingUser, body: {}, status: 400 },
-    lookupUserStatus: { params: { ...tenant, id: missingUser.uid }, query: { sig: "nonsense" }, ...missing },
+    lookupUserStatus: { query: { sig: "nonsense" } },
     // The service has no SAML settings.
     getSamlAuthUrl: { status: 501 },
-    getInfo: listing,
-    healthcheck: listing,
-    getInstallScript: listing,
-
-    getUserInfo: listing,
-    generateMfa: listing,
     enableMfa: { body: mfa, status: 400 },
     disableMfa: { body: { code: mfa.code }, status: 400 },
     updateUser: { body: { password: "another-horse" }, status: 400 },
-    updateUserData: { params: { id: missingUser.uid }, body: {}, status: 403 },
+    updateUserData: { body: {}, status: 403 },
     updateUserPassword: {
-      params: { id: missingUser.uid },
       body: { current_password: "wrong-horse", new_password: "another-horse" },
       status: 403,
     },
     deleteUser: { status: (_, owns) => (owns ? 403 : 204), ends: "caller" },
-    acceptInvite: { params: tenant, body: { sig: "nonsense" }, ...missing },
-    getToken: { params: tenant, status: forMembers },
-    getNamespaceToken: { params: tenant, status: forMembers },
-
+    acceptInvite: { body: { sig: "nonsense" }, ...missing },
+    getToken: { status: forMembers },
+    getNamespaceToken: { status: forMembers },
     createNamespace: { body: { name: lab.owner.username.replace("-owner", "") }, status: 409 },
-    getNamespaces: listing,
-    getNamespace: { params: tenant, status: 200 },
-    editNamespace: { params: tenant, body: {}, status: 200 },
-    deleteNamespace: { params: tenant, status: 200, ends: "something" },
-    setSessionRecord: { params: tenant, body: { session_record: true }, status: 200 },
-    leaveNamespace: {
-      params: tenant,
-      status: (labRole) => (labRole === "owner" ? 403 : 200),
-      ends: "something",
-    },
-    inviteMember: { params: tenant, body: { email: lab.owner.email, role: "observer" }, status: 409 },
-    generateInvitationLink: {
-      params: tenant,
-      body: { email: lab.owner.email, role: "observer" },
-      status: 409,
-    },
-    updateMember: { params: member, body: { role: "observer" }, ...missing },
-    removeMember: { params: member, ...missing },
-    getNamespaceSupport: { params: tenant, status: 200 },
-    getAuditTrail: { params: tenant, status: 200 },
-    claimObject: {
-      params: { ...tenant, kind: "device", id: "missing" },
-      body: { project: "lab", stack: "test", resource: "key" },
-      ...missing,
-    },
-
+    editNamespace: { body: {}, status: 200 },
+    deleteNamespace: { status: 200, ends: "something" },
+    setSessionRecord: { body: { session_record: true }, status: 200 },
+    leaveNamespace: { status: (labRole) => (labRole === "owner" ? 403 : 200), ends: "something" },
+    inviteMember: { body: invitation, status: 409 },
+    generateInvitationLink: { body: invitation, status: 409 },
+    updateMember: { body: { role: "observer" } },
+    claimObject: { body: { project: "lab", stack: "test", resource: "key" } },
     createApiKey: { body: { name: "observer", expires_at: 30, role: "observer" }, status: 409 },
     // Every namespace has a workload with the name `observer`.
     createTrustedWorkload: { body: workload, status: 409 },
-    listTrustedWorkloads: listing,
-    getTrustedWorkload: { params: missingWorkload, ...missing },
-    updateTrustedWorkload: { params: missingWorkload, body: workload, ...missing },
-    deleteTrustedWorkload: { params: missingWorkload, ...missing },
-    exchangeWorkloadToken: { body: {}, status: 400 },
-    renewWorkloadSession: listing,
-
-    listApiKeys: listing,
-    updateApiKey: { params: key, body: { role: "observer" }, ...missing },
-    deleteApiKey: { params: key, ...missing },
-
-    getDevices: listing,
-    getDevice: { params: uid, ...missing },
-    deleteDevice: { params: uid, ...missing },
-    updateDevice: { params: uid, body: { name: "gate" }, ...missing },
-    renameDevice: { params: uid, body: { name: "gate" }, ...missing },
-    updateDeviceStatus: { params: { ...uid, status: "reject" }, ...missing },
-    acceptDevice: { params: uid, ...missing },
-    createDeviceTag: { params: uid, body: { tag }, ...missing },
-    updateDeviceTags: { params: uid, body: { tags }, ...missing },
-    deleteDeviceTag: { params: { ...uid, tag }, ...missing },
-
-    getContainers: listing,
-    getContainer: { params: uid, ...missing },
-    deleteContainer: { params: uid, ...missing },
-    updateContainer: { params: uid, body: { name: "gate" }, ...missing },
-    updateContainerStatus: { params: { ...uid, status: "reject" }, ...missing },
-    createContainerTag: { params: uid, body: { tag }, ...missing },
-    updateContainerTags: { params: uid, body: { tags }, ...missing },
-    deleteContainerTag: { params: { ...uid, tag }, ...missing },
-
-    getSessions: listing,
-    getSession: { params: uid, ...missing },
-    setSessionAuthenticated: { params: uid, body: { authenticated: true }, ...missing },
-    closeSession: { params: uid, body: { device: uid.uid }, ...missing },
-    recordSession: { params: seat, body: chunk, ...missing },
-    getSessionRecord: { params: seat, ...missing },
-    deleteSessionRecord: { params: seat, ...missing },
-    getSessionRecordStatus: listing,
-
+    updateTrustedWorkload: { body: workload },
+    renewWorkloadSession: { status: 200 },
+    updateApiKey: { body: { role: "observer" } },
+    updateDevice: { body: { name: "gate" } },
+    renameDevice: { body: { name: "gate" } },
+    createDeviceTag: { body: { tag } },
+    updateDeviceTags: { body: { tags } },
+    updateContainer: { body: { name: "gate" } },
+    createContainerTag: { body: { tag } },
+    updateContainerTags: { body: { tags } },
+    setSessionAuthenticated: { body: { authenticated: true } },
+    closeSession: { body: { device: MISSING } },
+    recordSession: { body: { uid: MISSING, seat: 0, message: "$ ", width: 80, height: 24 } },
     deviceConnection: noWebSocket,
     agentConnection: noWebSocket,
     deviceRevdial: noWebSocket,
-    openWebTerminal: { body: { device: uid.uid, username: "root", password: "secret" }, ...listing },
+    openWebTerminal: { body: { device: MISSING, username: "root", password: "secret" }, status: 200 },
     streamWebTerminal: noWebSocket,
-    listAnnouncements: listing,
-    getAnnouncement: { params: { uuid: "00000000-0000-4000-8000-000000000000" }, ...missing },
-
     connectorCreate: { body: { address: "engine.example.org", port: 2376, secure: true }, status: 400 },
-    connectorList: listing,
-    connectorGet: { params: connector, ...missing },
-    connectorUpdate: { params: connector, body: { enable: false }, ...missing },
-    connectorDelete: { params: connector, ...missing },
-    connectorInfo: { params: connector, ...missing },
-
-    resolveDevice: { query: uid, ...missing },
-    getStats: listing,
-    listTunnels: { params: uid, ...missing },
-    createTunnel: { params: uid, body: { host: "127.0.0.1", port: 80, ttl: -1 }, ...missing },
-    deleteTunnel: { params: { ...uid, address: "0".repeat(32) }, ...missing },
-
-    getTags: listing,
-    renameTag: { params: { tag }, body: { tag: "elsewhere" }, ...missing },
-    deleteTag: { params: { tag }, ...missing },
-
-    getPublicKeys: listing,
+    connectorUpdate: { body: { enable: false } },
+    resolveDevice: { query: { uid: MISSING }, ...missing },
+    createTunnel: { body: { host: "127.0.0.1", port: 80, ttl: -1 } },
+    renameTag: { body: { tag: "elsewhere" } },
     createPublicKey: { body: { ...publicKey, data }, ...missing },
-    updatePublicKey: { params: fingerprint, body: publicKey, ...missing },
-    deletePublicKey: { params: fingerprint, ...missing },
-    addPublicKeyTag: { params: fingerprint, body: { tag }, ...missing },
-    updatePublicKeyTags: { params: fingerprint, body: { tags }, ...missing },
-    removePublicKeyTag: { params: { ...fingerprint, tag }, ...missing },
-
-    getFirewallRules: listing,
+    updatePublicKey: { body: publicKey },
+    addPublicKeyTag: { body: { tag } },
+    updatePublicKeyTags: { body: { tags } },
     createFirewallRule: { body: rule, ...missing },
-    getFirewallRule: { params: id, ...missing },
-    updateFirewallRule: { params: id, body: rule, ...missing },
-    deleteFirewallRule: { params: id, ...missing },
-    addFirewallRuleTag: { params: id, body: { tag }, ...missing },
-    updateFirewallRuleTags: { params: id, body: { tags }, ...missing },
-    removeFirewallRuleTag: { params: id, body: { tag }, ...missing },
-
+    updateFirewallRule: { body: rule },
+    addFirewallRuleTag: { body: { tag } },
+    updateFirewallRuleTags: { body: { tags } },
+    removeFirewallRuleTag: { body: { tag } },
     // The namespaces have no billing customers.
     attachPaymentMethod: { body: paymentMethod, ...missing },
     detachPaymentMethod: { body: paymentMethod, ...missing },
@@ -218,11 +156,18 @@ export function requestsOf({ lab }: MatrixFixture): Record<Id, Sent> {
     choiceDevices: { body: { choices: [] }, status: 200 },
     getCustomer: missing,
     getSubscription: missing,
-    getDevicesMostUsed: listing,
     createCustomer: { status: 200, ends: "something" },
     createSubscription: missing,
     createBillingPortal: missing,
     evaluateBilling: { status: 200 },
     reportBilling: { query: { action: "device_accept" }, status: 200 },
   };
+}
+
+/** Returns the request for an operation on the lab. */
+export function requestOf(fixture: MatrixFixture, id: Id): Sent {
+  const request = { ...DERIVED.get(id), ...partsOf(fixture)[id] };
+  const { status } = request;
+  if (status === undefined) throw new Error(`${id}: add a request to partsOf`);
+  return { ...request, status, params: { tenant: fixture.lab.tenant, ...request.params } };
 }
