@@ -9,7 +9,7 @@ import { gitLabel, gitOnPath, TestRepository } from "../support/git.ts";
 import { firewallRule, policyEnv, publicKey } from "../support/policy.ts";
 import { PolicyProgram } from "../support/policyProgram.ts";
 import { schemaFaults } from "../support/schemas.ts";
-import { sharedFleet } from "../support/shared.ts";
+import { sharedFleet } from "../support/sharedFleet.ts";
 import { startSparseService } from "../support/sparseService.ts";
 
 const END = "2999-12-01T18:00:00.000Z";

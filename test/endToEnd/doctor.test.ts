@@ -11,7 +11,7 @@ import { PolicyProgram } from "../support/policyProgram.ts";
 import { startRecordedService } from "../support/recordedService.ts";
 import { schemaFaults } from "../support/schemas.ts";
 import { testService } from "../support/service.ts";
-import { sharedFleet } from "../support/shared.ts";
+import { sharedFleet } from "../support/sharedFleet.ts";
 
 const RECORDED_TENANT = "a7d30b2c-5fdf-4149-adc1-afc58e37821b";
 const UNKNOWN_TENANT = "11111111-2222-4333-8444-555555555555";

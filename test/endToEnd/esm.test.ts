@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { sshKeyLine } from "../provider/support/programs.ts";
 import { engines, Stack } from "../support/gatehouse.ts";
-import { sharedFleet } from "../support/shared.ts";
+import { sharedFleet } from "../support/sharedFleet.ts";
 
 const PROGRAM = fileURLToPath(new URL("./fixtures/esm", import.meta.url));
 

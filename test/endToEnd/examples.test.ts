@@ -7,7 +7,7 @@ import { exampleOf } from "../../provider/providers/generate/exampleOf.ts";
 import { definitions } from "../../provider/resources/index.ts";
 import { changesOf, engines, Stack } from "../support/gatehouse.ts";
 import { ownDefinitions } from "../support/ownDefinitions.ts";
-import { sharedFleet } from "../support/shared.ts";
+import { sharedFleet } from "../support/sharedFleet.ts";
 
 const PROGRAM = fileURLToPath(new URL("../../examples/resources", import.meta.url));
 

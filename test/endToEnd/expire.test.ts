@@ -13,7 +13,8 @@ import { COMMAND, gatehouse } from "../support/gatehouse.ts";
 import { firewallRule, keyData, policyEnv, publicKey } from "../support/policy.ts";
 import { PolicyProgram } from "../support/policyProgram.ts";
 import { schemaFaults } from "../support/schemas.ts";
-import { shared, sharedFleet } from "../support/shared.ts";
+import { shared } from "../support/shared.ts";
+import { sharedFleet } from "../support/sharedFleet.ts";
 import { startSparseService } from "../support/sparseService.ts";
 import { openTerminal } from "../support/terminal.ts";
 

@@ -9,7 +9,7 @@ import { createKey } from "../support/fleet.ts";
 import { COMMAND, engines, gatehouseBy } from "../support/gatehouse.ts";
 import { firewallRule, publicKey } from "../support/policy.ts";
 import { PolicyProgram } from "../support/policyProgram.ts";
-import { sharedFleet } from "../support/shared.ts";
+import { sharedFleet } from "../support/sharedFleet.ts";
 import { openTerminal } from "../support/terminal.ts";
 
 // Each test runs several commands.

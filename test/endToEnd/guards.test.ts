@@ -11,7 +11,7 @@ import type { Stack } from "../support/gatehouse.ts";
 import { firewallRule, keyData, type Policy, policyEnv, publicKey } from "../support/policy.ts";
 import { PolicyProgram } from "../support/policyProgram.ts";
 import { startService } from "../support/service.ts";
-import { sharedFleet } from "../support/shared.ts";
+import { sharedFleet } from "../support/sharedFleet.ts";
 
 const key = (name: string, filter: Record<string, unknown> = { hostname: ".*" }, more: object = {}) =>
   publicKey(name, "^root$", filter, { ...more });

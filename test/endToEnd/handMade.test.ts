@@ -8,7 +8,7 @@ import type { Stack } from "../support/gatehouse.ts";
 import { firewallRule, type Policy, publicKey } from "../support/policy.ts";
 import { PolicyProgram } from "../support/policyProgram.ts";
 import { schemaFaults } from "../support/schemas.ts";
-import { sharedFleet } from "../support/shared.ts";
+import { sharedFleet } from "../support/sharedFleet.ts";
 import { startSparseService } from "../support/sparseService.ts";
 
 const policy: Policy = {

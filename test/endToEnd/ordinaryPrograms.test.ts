@@ -6,7 +6,7 @@ import { createClient, passwordCredential } from "../../sdk/index.ts";
 import { changesOf, engines } from "../support/gatehouse.ts";
 import { keyData, policyEnv, publicKey } from "../support/policy.ts";
 import { PolicyProgram } from "../support/policyProgram.ts";
-import { sharedFleet } from "../support/shared.ts";
+import { sharedFleet } from "../support/sharedFleet.ts";
 
 vi.setConfig({ testTimeout: 180_000 });
 

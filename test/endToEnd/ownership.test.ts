@@ -7,7 +7,7 @@ import { createKey } from "../support/fleet.ts";
 import { COMMAND, changesOf, type Stack } from "../support/gatehouse.ts";
 import { firewallRule, type Policy, policyEnv, publicKey } from "../support/policy.ts";
 import { PolicyProgram } from "../support/policyProgram.ts";
-import { sharedFleet } from "../support/shared.ts";
+import { sharedFleet } from "../support/sharedFleet.ts";
 import { startSparseService } from "../support/sparseService.ts";
 import { openTerminal } from "../support/terminal.ts";
 

@@ -10,7 +10,7 @@ import { changesOf, engines, Stack } from "../support/gatehouse.ts";
 import { ownDefinitions } from "../support/ownDefinitions.ts";
 import { type Policy, policyEnv } from "../support/policy.ts";
 import { requestsDuring } from "../support/requests.ts";
-import { sharedFleet } from "../support/shared.ts";
+import { sharedFleet } from "../support/sharedFleet.ts";
 
 const PROGRAM = fileURLToPath(new URL("./fixtures/commonjs", import.meta.url));
 const PROJECT = "commonjs-program";

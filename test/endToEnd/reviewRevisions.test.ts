@@ -10,7 +10,7 @@ import { createKey } from "../support/fleet.ts";
 import { engines, gatehouseBy, spawnGatehouse } from "../support/gatehouse.ts";
 import { gitLabel, gitOnPath, TestRepository } from "../support/git.ts";
 import { type Policy, publicKey } from "../support/policy.ts";
-import { sharedFleet } from "../support/shared.ts";
+import { sharedFleet } from "../support/sharedFleet.ts";
 
 const MODULES = fileURLToPath(new URL("../../node_modules", import.meta.url));
 const COMMAND = fileURLToPath(new URL("../../provider/bin/gatehouse.js", import.meta.url));

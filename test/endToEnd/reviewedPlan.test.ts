@@ -6,7 +6,7 @@ import type { Review } from "../../provider/review/report/review.ts";
 import { engines, type Stack } from "../support/gatehouse.ts";
 import { firewallRule, type Policy, policyEnv, publicKey } from "../support/policy.ts";
 import { PolicyProgram } from "../support/policyProgram.ts";
-import { sharedFleet } from "../support/shared.ts";
+import { sharedFleet } from "../support/sharedFleet.ts";
 
 const policyOf = (username: string, priority = 10): Policy => ({
   ana: publicKey("ana", username, { hostname: "^web-" }),

@@ -4,7 +4,7 @@ import type { Result } from "../../provider/engine/index.ts";
 import { changesOf, engines } from "../support/gatehouse.ts";
 import { policyEnv, publicKey } from "../support/policy.ts";
 import { PolicyProgram } from "../support/policyProgram.ts";
-import { sharedFleet } from "../support/shared.ts";
+import { sharedFleet } from "../support/sharedFleet.ts";
 
 const [DAY, HOUR] = [86_400_000, 3_600_000];
 const CLOCK = new URL("../support/movedClock.ts", import.meta.url).href;

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { sshKeyLine } from "../provider/support/programs.ts";
 import { Stack } from "../support/gatehouse.ts";
 import { requestsDuring } from "../support/requests.ts";
-import { sharedFleet } from "../support/shared.ts";
+import { sharedFleet } from "../support/sharedFleet.ts";
 
 const PROGRAM = fileURLToPath(new URL("./fixtures/manyKeys", import.meta.url));
 const KEYS = 120;

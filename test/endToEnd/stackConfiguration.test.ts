@@ -4,7 +4,7 @@ import type { Review } from "../../provider/review/report/review.ts";
 import { gatehouse, spawnGatehouse } from "../support/gatehouse.ts";
 import { publicKey } from "../support/policy.ts";
 import { PolicyProgram } from "../support/policyProgram.ts";
-import { sharedFleet } from "../support/shared.ts";
+import { sharedFleet } from "../support/sharedFleet.ts";
 
 const STACK = "prod";
 const PASSPHRASE = "correct horse battery staple";

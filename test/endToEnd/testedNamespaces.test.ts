@@ -5,7 +5,7 @@ import type { TestedNamespace } from "../../provider/review/testedNamespace.ts";
 import { spawnGatehouse } from "../support/gatehouse.ts";
 import { type Policy, policyEnv, publicKey } from "../support/policy.ts";
 import { PolicyProgram } from "../support/policyProgram.ts";
-import { sharedFleet } from "../support/shared.ts";
+import { sharedFleet } from "../support/sharedFleet.ts";
 
 const HEAD = 'import { expect, policyTest, untested } from "@gatehouse-access/provider/policy";\n';
 /** Returns a policy file with one test: no login as root. */

@@ -4,7 +4,7 @@ import type { TestedNamespace } from "../../provider/review/testedNamespace.ts";
 import { engines, type Stack } from "../support/gatehouse.ts";
 import { type Policy, publicKey } from "../support/policy.ts";
 import { PolicyProgram } from "../support/policyProgram.ts";
-import { sharedFleet } from "../support/shared.ts";
+import { sharedFleet } from "../support/sharedFleet.ts";
 
 type Tested = Result & { policyTests?: TestedNamespace };
 

@@ -18,7 +18,7 @@ import type { CommandResult } from "../support/command.ts";
 import { createKey } from "../support/fleet.ts";
 import { pulumiOnPath, Stack } from "../support/gatehouse.ts";
 import { gitLabel, gitOnPath, TestRepository } from "../support/git.ts";
-import { sharedFleet } from "../support/shared.ts";
+import { sharedFleet } from "../support/sharedFleet.ts";
 import { startSparseService } from "../support/sparseService.ts";
 import { expectHardened, expectUnderstood, withoutSystemd } from "../support/systemd.ts";
 import { startWebhook, type TestWebhook } from "../support/webhook.ts";

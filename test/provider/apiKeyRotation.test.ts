@@ -4,7 +4,7 @@ import { definition } from "../../provider/resources/apiKey/resource.ts";
 import type { Connection } from "../../provider/service/connection.ts";
 import { AuthenticationError, apiKeyCredential, createClient } from "../../sdk/index.ts";
 import { DAY } from "../../sdk/times.ts";
-import { sharedFleet } from "../support/shared.ts";
+import { sharedFleet } from "../support/sharedFleet.ts";
 import { isTerraform } from "./support/frontEnds.ts";
 import { Harness, type Program } from "./support/harness.ts";
 

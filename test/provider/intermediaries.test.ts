@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { type Listening, listening } from "../support/listening.ts";
 import { forward } from "../support/proxy.ts";
-import { sharedFleet } from "../support/shared.ts";
+import { sharedFleet } from "../support/sharedFleet.ts";
 import { startSparseService } from "../support/sparseService.ts";
 import { isTerraform } from "./support/frontEnds.ts";
 import { Harness, type Program } from "./support/harness.ts";

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { firewallRule, publicKey } from "../support/policy.ts";
-import { sharedFleet } from "../support/shared.ts";
+import { sharedFleet } from "../support/sharedFleet.ts";
 import { Harness } from "./support/harness.ts";
 
 // A resource that is created again has the same idempotency key as its first creation. The service then returns the

@@ -2,7 +2,7 @@ import * as pulumi from "@pulumi/pulumi";
 import { afterAll, beforeAll, describe, expect, expectTypeOf, it } from "vitest";
 import type { FirewallRuleArgs, PublicKey, PublicKeyArgs } from "../../provider/index.ts";
 import * as provider from "../../provider/index.ts";
-import { sharedFleet } from "../support/shared.ts";
+import { sharedFleet } from "../support/sharedFleet.ts";
 import { sshKeyLine } from "./support/programs.ts";
 
 const line = sshKeyLine();

@@ -1,7 +1,7 @@
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { createClient, passwordCredential } from "../../sdk/index.ts";
 import { requestsDuring } from "../support/requests.ts";
-import { sharedFleet } from "../support/shared.ts";
+import { sharedFleet } from "../support/sharedFleet.ts";
 import { startSparseService } from "../support/sparseService.ts";
 import { Harness, type Program } from "./support/harness.ts";
 

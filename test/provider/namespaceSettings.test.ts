@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { terraformName } from "../../provider/terraform/types.ts";
-import { sharedFleet } from "../support/shared.ts";
+import { sharedFleet } from "../support/sharedFleet.ts";
 import { type SparseService, startSparseService } from "../support/sparseService.ts";
 import { isTerraform } from "./support/frontEnds.ts";
 import { Harness } from "./support/harness.ts";

@@ -4,7 +4,7 @@ import type { InputField } from "../../provider/model/definition.ts";
 import { canonical } from "../../provider/model/values.ts";
 import { definitions } from "../../provider/resources/index.ts";
 import { type LossyProxy, startLossyProxy } from "../support/proxy.ts";
-import { sharedFleet } from "../support/shared.ts";
+import { sharedFleet } from "../support/sharedFleet.ts";
 import { Harness, type Program } from "./support/harness.ts";
 import { sshKeyLine } from "./support/programs.ts";
 

@@ -4,7 +4,7 @@ import { readNamespace } from "../../provider/namespace/readNamespace.ts";
 import { kindsWith } from "../../provider/resources/index.ts";
 import { Connection } from "../../provider/service/connection.ts";
 import { requestsDuring } from "../support/requests.ts";
-import { sharedFleet } from "../support/shared.ts";
+import { sharedFleet } from "../support/sharedFleet.ts";
 import { Harness, type Program } from "./support/harness.ts";
 import { sshKeyLine } from "./support/programs.ts";
 

@@ -15,7 +15,7 @@ import { createKey } from "../support/fleet.ts";
 import { engines } from "../support/gatehouse.ts";
 import { ownDefinitions } from "../support/ownDefinitions.ts";
 import { firewallRule } from "../support/policy.ts";
-import { sharedFleet } from "../support/shared.ts";
+import { sharedFleet } from "../support/sharedFleet.ts";
 import { listsOf, namespaceAfter } from "./support/namespace.ts";
 
 const PROGRAM = fileURLToPath(new URL("../endToEnd/fixtures/commonjs", import.meta.url));

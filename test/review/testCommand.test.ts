@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { PolicyTestReport } from "../../provider/policyTests/results.ts";
 import { gatehouse, isNoSettings, Stack, spawnGatehouse } from "../support/gatehouse.ts";
-import { sharedFleet } from "../support/shared.ts";
+import { sharedFleet } from "../support/sharedFleet.ts";
 
 const PROGRAM = fileURLToPath(new URL("../../examples/fleet-access", import.meta.url));
 

@@ -15,7 +15,7 @@ import { PolicyProgram } from "../support/policyProgram.ts";
 import { startLossyProxy } from "../support/proxy.ts";
 import { labelsOf, type RecordedService, startRecordedService } from "../support/recordedService.ts";
 import { schemaFaults } from "../support/schemas.ts";
-import { sharedFleet } from "../support/shared.ts";
+import { sharedFleet } from "../support/sharedFleet.ts";
 import { startSparseService } from "../support/sparseService.ts";
 import { admitLogin, beginSession, type PolicyWorld, startPolicyWorld } from "./support.ts";
 

@@ -1,5 +1,4 @@
 import { afterAll, beforeAll } from "vitest";
-import { type Fleet, startFleet } from "./fleet.ts";
 
 /**
  * Starts a test resource, such as a fleet, before the tests of the surrounding block, and stops it after them. Returns
@@ -13,7 +12,3 @@ export function shared<T extends { stop(): Promise<unknown> }>(start: () => Prom
   afterAll(() => members.stop?.());
   return members;
 }
-
-/** Starts a fleet for the surrounding tests. */
-export const sharedFleet = (...given: Parameters<typeof startFleet>): Fleet =>
-  shared(() => startFleet(...given));
