@@ -68,7 +68,10 @@ test("deletes recordings first, then their sessions, and keeps active sessions",
   expect(await uids()).toEqual([alive]);
 });
 
-test("one run deletes all expired sessions of an hour of 2,000 devices, and leaves no part of them", async () => {
+// The test stores the sessions of 2,000 devices.
+test("one run deletes all expired sessions of an hour of 2,000 devices, and leaves no part of them", {
+  tags: ["long"],
+}, async () => {
   const HOUR_OF_DEVICES = 2000;
   await add(
     Array.from({ length: HOUR_OF_DEVICES }, (_, index) => ({
