@@ -154,7 +154,7 @@ function checkRevision(declared: Declared | null, expected: string | undefined):
  * A unique value is already in use, by another object or by the object of an earlier request with the same
  * Idempotency-Key.
  */
-export class TakenError extends ConflictError {}
+class TakenError extends ConflictError {}
 
 interface CreationContext {
   readonly services: { readonly db: SqlClient };

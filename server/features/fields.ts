@@ -271,7 +271,3 @@ export function newEnd(
   if (end !== null && end <= accessTime()) throw new InvalidError(`${field}: must be in the future`);
   return end;
 }
-
-/** Returns the end of an access for a response or revision, which omit an undefined field. */
-export const presentEnd = (end: Date | string | null): string | undefined =>
-  end === null ? undefined : wireDate(end);

@@ -21,7 +21,7 @@ export interface StoredFilter {
  * @param field name of the request's field with the tags
  * @throws NotFoundError the namespace does not use a tag
  */
-export async function checkTagsUsed(
+async function checkTagsUsed(
   tx: SqlClient,
   tenantId: string,
   tags: readonly string[],

@@ -234,7 +234,7 @@ const additions = new WeakMap<Pick<Operation, "id">, Additions>();
  * such a field, an end or an owner would be lost silently. Other unknown fields have no effect, as on other services of
  * the API, because their clients send them.
  */
-export function lostAddition(operation: Operation, body: unknown): LostField | undefined {
+function lostAddition(operation: Operation, body: unknown): LostField | undefined {
   let known = additions.get(operation);
   if (known === undefined) {
     known = additionsOf(operation);
