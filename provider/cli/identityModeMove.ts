@@ -10,9 +10,10 @@ import {
 } from "../import/accessPolicies.ts";
 import type { ResourceDefinition } from "../model/definition.ts";
 import { type Declarable, declarable, type LiveObject } from "../namespace/liveObjects.ts";
+import { accessPolicy } from "../resources/accessPolicy.ts";
 import { readRules } from "../resources/firewallRule.ts";
-import { definitionsByName } from "../resources/index.ts";
-import { sshFingerprintOf } from "../resources/publicKey.ts";
+import { publicKey, sshFingerprintOf } from "../resources/publicKey.ts";
+import { serviceAccount } from "../resources/serviceAccount.ts";
 import type { Connection } from "../service/connection.ts";
 import { isUnreadable, type Namespace } from "../service/listings.ts";
 import type { SshIdentity } from "../service/newerListings.ts";
@@ -64,7 +65,7 @@ export async function readMove(
   const policies = await existingPolicies(connection, tenant);
   const rules = await readRules(connection, tenant);
   const { enrolled, isComplete } = await enrolledKeys(connection, tenant);
-  const publicKeys = objects.filter(({ definition }) => definition === definitionsByName.PublicKey);
+  const publicKeys = objects.filter(({ definition }) => definition === publicKey.definition);
   const { readable = [], invalid = [] } = Object.groupBy(publicKeys, ({ state }) =>
     sshFingerprintOf(String(state.data)) === undefined ? "invalid" : "readable",
   );
@@ -94,7 +95,7 @@ export async function readMove(
 }
 
 async function existingPolicies(connection: Connection, tenant: string): Promise<ExistingPolicies> {
-  const found = (await definitionsByName.AccessPolicy.list?.(connection, tenant)) ?? [];
+  const found = (await accessPolicy.definition.list?.(connection, tenant)) ?? [];
   return new Map(
     found.map(({ id, state }) => [
       id,
@@ -133,8 +134,8 @@ const split = (definition: ResourceDefinition, id: string, state: Values) =>
 
 const refusalOf: RefusalOf = (policy, account) =>
   [
-    split(definitionsByName.AccessPolicy, "", { ...policy, subject: { user: "new account" } }),
-    ...(account ? [split(definitionsByName.ServiceAccount, "", { ...account })] : []),
+    split(accessPolicy.definition, "", { ...policy, subject: { user: "new account" } }),
+    ...(account ? [split(serviceAccount.definition, "", { ...account })] : []),
   ].flatMap(({ undeclarable }) => undeclarable)[0]?.reason;
 
 function declaration(...object: Parameters<typeof split>): Declarable {
@@ -146,10 +147,9 @@ function declaration(...object: Parameters<typeof split>): Declarable {
 /** Declares a policy, and the service account that is its subject if the account is new. */
 function newObjects({ subject, ...policy }: PolicyInputs, index: number): Declarable[] {
   const id = `new ${index}`;
-  if (!("account" in subject))
-    return [declaration(definitionsByName.AccessPolicy, id, { ...policy, subject })];
+  if (!("account" in subject)) return [declaration(accessPolicy.definition, id, { ...policy, subject })];
   return [
-    declaration(definitionsByName.ServiceAccount, id, { ...subject.account }),
-    declaration(definitionsByName.AccessPolicy, id, { ...policy, subject: { user: id } }),
+    declaration(serviceAccount.definition, id, { ...subject.account }),
+    declaration(accessPolicy.definition, id, { ...policy, subject: { user: id } }),
   ];
 }

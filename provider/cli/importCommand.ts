@@ -130,8 +130,8 @@ async function importing(io: Io, flags: Flags): Promise<CommandOutput> {
   const program = writeProgram(objects, options);
   if (live.move) {
     const declared = objects.filter((object) => !program.leftOut.includes(object));
-    const { definitionsByName } = await import("../resources/index.ts");
-    const hasNamespace = declared.some(({ definition }) => definition === definitionsByName.Namespace);
+    const { isNamespace } = await import("../model/definition.ts");
+    const hasNamespace = declared.some(({ definition }) => isNamespace(definition));
     if (!hasNamespace) throw undeclaredNamespace([...inventory.unknown, ...undeclarable.map(reasonText)]);
   }
   const settings = {
@@ -151,9 +151,9 @@ async function importing(io: Io, flags: Flags): Promise<CommandOutput> {
   const changed = moved.files.filter(({ path, text }) => written.get(path) !== text);
   for (const { path, text } of changed) await writeOutput(join(out, path), text);
   printNotes(io, move.inexpressible);
-  const { definitionsByName } = await import("../resources/index.ts");
+  const { kindOf } = await import("../resources/index.ts");
   const accounts = newObjects.filter(
-    ({ definition }) => definition === definitionsByName.ServiceAccount,
+    (object) => kindOf(object).decides?.subject === "service account",
   ).length;
   const commands = await moveCommands(io, flags, stack);
   return {
@@ -254,7 +254,7 @@ async function readNamespace(
 ) {
   const { inventoryOf } = await import("../namespace/liveObjects.ts");
   const { accessUnknownIn } = await import("../namespace/readNamespace.ts");
-  const { definitionsByName } = await import("../resources/index.ts");
+  const { definitionsByName, kindOf } = await import("../resources/index.ts");
   const { endedAt } = await import("../model/definition.ts");
   const { namespaceOf } = await import("../service/lookups.ts");
   const { tenantId } = await import("@gatehouse-access/sdk/contract");
@@ -274,7 +274,7 @@ async function readNamespace(
   const notes = expired.map((object) => reasonText({ object, reason: "it has expired" }));
   const inventory = { ...read, objects, unknown: [...read.unknown, ...notes] };
   const accounts = inventory.objects.filter(
-    ({ definition }) => definition === definitionsByName.ServiceAccount,
+    (object) => kindOf(object).decides?.subject === "service account",
   );
   const { readMove } = await import("./identityModeMove.ts");
   const move = toIdentityMode ? await readMove(connection, namespace, inventory.objects) : undefined;

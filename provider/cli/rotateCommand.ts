@@ -51,9 +51,8 @@ function rotate(io: Io, names: readonly string[], flags: Flags): Promise<Command
     const { stack, service } = running;
     const { connection } = requireService(service);
     const { ownResources } = await import("../namespace/coverage.ts");
-    const { definitionsByName } = await import("../resources/index.ts");
     const keys = ownResources(await requireResources(stack), connection.client.url).filter(
-      (resource) => resource.definition === definitionsByName.ApiKey && !resource.delete,
+      ({ definition, delete: isDeleted }) => definition.rotation && !isDeleted,
     );
     const chosen = named(keys, names, stack);
     const { due, isOutdated } = await dueKeys(chosen.length > 0 ? [] : keys, connection);

@@ -4,7 +4,7 @@ import { sameValue } from "../model/values.ts";
 import type { OwnResource } from "../namespace/coverage.ts";
 import { definitionOf } from "../namespace/liveObjects.ts";
 import { topOf } from "../plan/steps.ts";
-import { definitionsByName } from "../resources/index.ts";
+import { device } from "../resources/device.ts";
 
 /**
  * The fields of a resource that count as drift: all fields that a program can declare, and the name and status of its
@@ -55,8 +55,7 @@ export function withoutDeclaredDevice<S extends Pick<ShownStep, "fields">>(
   own: readonly OwnResource[],
 ): S {
   const declared = own.find(
-    ({ definition, outputs: device }) =>
-      definition === definitionsByName.Device && device?.uid === outputs.uid,
+    ({ definition, outputs: values }) => definition === device.definition && values?.uid === outputs.uid,
   )?.outputs;
   if (!declared) return step;
   const isDeclared = ({ path, new: now }: FieldChange) =>

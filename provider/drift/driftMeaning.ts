@@ -15,8 +15,8 @@ import {
   type OtherChanges,
   type PrivilegeChanges,
 } from "../privileges/privileges.ts";
-import { deviceState } from "../resources/device.ts";
-import { definitionsByName, kindOf } from "../resources/index.ts";
+import { withEarlierDevices } from "../resources/device.ts";
+import { kindOf } from "../resources/index.ts";
 import { PLAIN } from "../style.ts";
 import { ownTypeName } from "../urn.ts";
 import type { DriftedNamespace } from "./driftReport.ts";
@@ -149,27 +149,6 @@ function declaredState(
   const steps = new Map(drifted.map((step) => [step.urn, step]));
   const { state } = applyPlan(live, onlyDrifted(plan, steps), { home });
   return withEarlierDevices(state, drifted).without(unmanaged).inOrder();
-}
-
-/** Returns a namespace in which devices have the names and statuses that they had before the drift. */
-function withEarlierDevices(state: NamespaceState, drifted: readonly Drifted[]): NamespaceState {
-  const devices = state.of(definitionsByName.Device);
-  const changed = new Map<string, LiveObject>();
-  for (const { fields, id = "" } of drifted) {
-    const old = (path: string) => fields.find((field) => field.path === path)?.old;
-    const [name, status] = [old("deviceName"), old("deviceStatus")];
-    const [uid = ""] = idWithin({ id }).split("/");
-    const object = changed.get(uid) ?? devices?.get(uid);
-    if (!object || (name ?? status) === undefined) continue;
-    const today = deviceState(object);
-    const earlier = {
-      name: typeof name === "string" ? name : today.name,
-      status: typeof status === "string" ? status : today.status,
-    };
-    changed.set(uid, { ...object, name: earlier.name, state: { ...object.state, ...earlier } });
-  }
-  if (changed.size === 0 || !devices) return state;
-  return state.withObjects(definitionsByName.Device, new Map([...devices, ...changed]));
 }
 
 /** A plan that reverts the drifted resources to their declarations and changes nothing else. */

@@ -2,8 +2,7 @@ import { expiryOf, SOON_DAYS } from "@gatehouse-access/sdk/policy";
 import { DAY } from "@gatehouse-access/sdk/times";
 import { type Exception, exceptionFor, type OwnResource } from "../namespace/coverage.ts";
 import type { NamespaceState } from "../namespace/namespaceState.ts";
-import { apiKeysOf } from "../resources/apiKey/index.ts";
-import { definitionsByName } from "../resources/index.ts";
+import { apiKey, apiKeysOf } from "../resources/apiKey/index.ts";
 import { apiKeyIdentity, type KeyIdentity } from "../service/listings.ts";
 import { displayTime } from "../words.ts";
 import type { ExpiringKey } from "./driftReport.ts";
@@ -20,7 +19,7 @@ export function expiringKeys(
 ): ExpiringKey[] {
   const now = new Date();
   const { tenant } = live;
-  const definition = definitionsByName.ApiKey;
+  const { definition } = apiKey;
   const owners = new Map<string, OwnResource>();
   // Keys that a rotation has replaced are not reported, since they expire as intended.
   const replaced = new Set<string>();

@@ -1,5 +1,5 @@
+import { isNamespace } from "../model/definition.ts";
 import type { Declarable } from "../namespace/liveObjects.ts";
-import { definitionsByName } from "../resources/index.ts";
 import { byTexts } from "../words.ts";
 import type { Code } from "./literal.ts";
 
@@ -123,7 +123,7 @@ export const withNamespaceLast = (
   dependsOn === undefined
     ? kinds
     : kinds.map((kind) =>
-        kind.kind === definitionsByName.Namespace.name
+        kind.objects.some(({ definition }) => isNamespace(definition))
           ? { ...kind, options: { ...kind.options, dependsOn } }
           : kind,
       );

@@ -1,6 +1,6 @@
 import type { Declarable } from "../namespace/liveObjects.ts";
 import { packageManifest } from "../packageFile.ts";
-import { definitionsByName } from "../resources/index.ts";
+import { accessPolicy } from "../resources/accessPolicy.ts";
 import { printable } from "../words.ts";
 import {
   type Declaration,
@@ -148,7 +148,7 @@ function addedFile(kinds: readonly KindOfProgram[], { plugin }: ProgramOptions):
   const accountIds = new Map<string, Code>();
   const args: object[] = [];
   const sections = kinds.map((kind) => {
-    const isPolicy = kind.kind === definitionsByName.AccessPolicy.name;
+    const isPolicy = kind.kind === accessPolicy.definition.name;
     const texts = kind.objects.map((object) => {
       const declaration = declarationOf(withSubject(object, accountIds));
       args.push(declaration.args);

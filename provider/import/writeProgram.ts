@@ -1,6 +1,9 @@
 import { OWN_DYNAMIC, OWN_PLUGIN } from "../engine/index.ts";
+import { isNamespace } from "../model/definition.ts";
 import type { Declarable } from "../namespace/liveObjects.ts";
-import { definitionsByName, kindsWith } from "../resources/index.ts";
+import { accessPolicy } from "../resources/accessPolicy.ts";
+import { kindsWith } from "../resources/index.ts";
+import { serviceAccount } from "../resources/serviceAccount.ts";
 import { typeNameOf } from "../terraform/types.ts";
 import { type KindOfProgram, named, type Program, type ProgramOptions } from "./model.ts";
 import { terraformFiles } from "./terraform.ts";
@@ -26,7 +29,7 @@ export function writeProgram(objects: readonly Declarable[], options: ProgramOpt
     .filter((kind) => kind.objects.length > 0);
   const leftOut = objects.filter((object) => !canBe(object));
   // The subject of a policy can be a new account.
-  const added = [definitionsByName.ServiceAccount, definitionsByName.AccessPolicy]
+  const added = [serviceAccount.definition, accessPolicy.definition]
     .map(({ name: kind }): KindOfProgram => {
       const own = newObjects?.filter(({ definition }) => definition.name === kind) ?? [];
       const taken = kinds.find((other) => other.kind === kind)?.objects.map(({ resource }) => resource);
@@ -50,7 +53,7 @@ export function writeProgram(objects: readonly Declarable[], options: ProgramOpt
 /** Returns a namespace whose declaration changes it to identity mode, and other objects unchanged. */
 function inIdentityMode(object: Declarable): Declarable {
   const { definition, inputs } = object;
-  if (definition !== definitionsByName.Namespace) return object;
+  if (!isNamespace(definition)) return object;
   const settings = { ...(inputs.settings as object | undefined), sshAccessMode: "identity" };
   return { ...object, inputs: { ...inputs, settings } };
 }

@@ -1,6 +1,6 @@
 import { Document, Scalar, visit } from "yaml";
 import type { Declarable } from "../namespace/liveObjects.ts";
-import { definitionsByName } from "../resources/index.ts";
+import { accessPolicy } from "../resources/accessPolicy.ts";
 import { escaping, printable } from "../words.ts";
 import { sharedValues, withShared } from "./declarations.ts";
 import { Code, characterEscape } from "./literal.ts";
@@ -35,7 +35,7 @@ export function yamlFiles(
   const created = added.map(({ kind, objects: own }) =>
     own.map((object) => {
       const keyWith = (key: string) =>
-        uniqueKey(`${key}-${kind === definitionsByName.AccessPolicy.name ? "policy" : "account"}`);
+        uniqueKey(`${key}-${kind === accessPolicy.definition.name ? "policy" : "account"}`);
       const entry = entryOf(kind, object.resource, withSubject(object, accountIds).inputs, keyWith);
       accountIds.set(object.id, new Code(`\${${entry[0]}.accountId}`));
       return entry;

@@ -450,6 +450,9 @@ export function endedAt({ inputs }: ResourceDefinition, values: Values, now: Dat
   return typeof end === "string" && hasEnded(end, now) ? end : undefined;
 }
 
+/** True for the kind whose objects are namespaces. All other objects are in a namespace. */
+export const isNamespace = ({ inputs }: Pick<ResourceDefinition, "inputs">): boolean => !inputs.tenant;
+
 /** Returns a declaration without its time. */
 const declarationIn = (owner: Declaration | undefined): Declaration | undefined =>
   owner && { project: owner.project, stack: owner.stack, resource: owner.resource };

@@ -12,7 +12,8 @@ import type {
 } from "@gatehouse-access/sdk/policy";
 import { canonicalTime } from "@gatehouse-access/sdk/times";
 import type { ResourceValues } from "../engine/index.ts";
-import type { Connection } from "../service/connection.ts";
+import type { Connection, TenantClient } from "../service/connection.ts";
+import type { Namespace } from "../service/listings.ts";
 import type { OperationId } from "../service/operations.ts";
 import type { Values } from "../values.ts";
 import type { ChangeList } from "./changes.ts";
@@ -46,6 +47,11 @@ export interface Kind {
   /** The operations that the resource calls, for the check of permissions before a run. */
   readonly operations: Readonly<Record<"create" | "update" | "delete", readonly OperationId[]>>;
   readonly plan: KindPlan;
+  /**
+   * Returns the steps that the service would reject because of a quota, as sentences with the resources, the problem and
+   * a remedy. Undefined if no quota limits the objects.
+   */
+  readonly quota: ((check: QuotaCheck) => Promise<readonly string[]>) | undefined;
   /** The part of the objects in decisions about logins; undefined if they decide about none. */
   readonly decides: Deciding | undefined;
   /** Returns the role that an object gives to a user or a program. Undefined for kinds that give no roles. */
@@ -60,6 +66,16 @@ export interface Kind {
   readonly imported: Imported | undefined;
 }
 
+/** A plan in one namespace whose new and changed objects of a kind may exceed a quota. */
+export interface QuotaCheck {
+  readonly opened: TenantClient;
+  readonly namespace: Namespace;
+  /** The steps that create or change objects of the kind. */
+  readonly steps: readonly PlannedStep[];
+  /** Returns the policy of the namespace before and after the plan. */
+  readonly policies: () => Promise<{ readonly before: NamespacePolicy; readonly after: NamespacePolicy }>;
+}
+
 /** The reading of the objects of a kind. */
 export interface Reading {
   /** The objects in sentences: `API keys`. */
@@ -68,6 +84,8 @@ export interface Reading {
   readonly missed: string;
   /** True if a namespace without these objects cannot be evaluated at all. */
   readonly isRequired: boolean;
+  /** True if the objects enroll without a plan, as devices do. A saved plan does not compare them. */
+  readonly isEnrolled: boolean;
   /** True if the objects keep the order of their creation. Otherwise they are sorted by name. */
   readonly inOrderOfCreation: boolean;
   /**
@@ -136,6 +154,15 @@ export interface KindPlan {
    * names, `principals`, `objects`, `policies`, and `mode` for the change of the access mode, which needs the access policies.
    */
   readonly stage: Stage;
+  /** The selectors of other resources to which the input `name` of the resource gives a meaning. */
+  readonly names?: "devices" | "tags";
+  /**
+   * Returns true if the deletion of a resource with these values deletes its object.
+   * @default every deletion deletes the object
+   */
+  readonly deletesObject?: (before: ResourceValues) => boolean;
+  /** Returns facts about the objects after a plan that are not known before the apply, as sentences. */
+  readonly unknownAfter?: (draft: Draft) => readonly string[];
   /** Returns the key of the object of a resource in the state; an empty text if the state does not contain it. */
   readonly keyOf: (before: ResourceValues) => string;
   /**
@@ -251,6 +278,7 @@ export const listedBy = (
   reading: Pick<Reading, "what" | "missed"> & Partial<Reading>,
 ): Reading => ({
   isRequired: false,
+  isEnrolled: false,
   inOrderOfCreation: false,
   read: async (connection, tenant) => ({ objects: (await definition.list?.(connection, tenant)) ?? [] }),
   ...reading,

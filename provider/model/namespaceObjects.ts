@@ -79,6 +79,12 @@ export interface HasObjects {
   readonly of: ObjectsOf;
 }
 
+/** A namespace of which a copy can have other objects. */
+export interface Replaceable<S> {
+  /** Returns the same namespace with other objects of one kind. */
+  withObjects(definition: Pick<ResourceDefinition, "name">, objects: Objects): S;
+}
+
 /** The objects of a namespace, by kind. */
 export class NamespaceObjects implements NamespaceContent {
   readonly facts: NamespaceFacts;

@@ -2,6 +2,7 @@ import { canonicalTime, isTime } from "@gatehouse-access/sdk/times";
 import type { ResourceValues, Step } from "../engine/index.ts";
 import { holds, type Shown } from "../shownValue.ts";
 import type { Values } from "../values.ts";
+import { byText, firstOf } from "../words.ts";
 import type { InputField, ResourceDefinition } from "./definition.ts";
 import { canonical } from "./values.ts";
 
@@ -74,6 +75,16 @@ export const invalidInput = (name: string) => new UnpredictableError(`its ${name
 /** An empty text stands for an omitted value. */
 const isValid = ({ schema, required }: InputField, value: unknown): boolean =>
   value === undefined || value === null || value === "" ? !required : schema.safeParse(value).success;
+
+/** Returns the texts of a value, without texts that are secret or unknown before the apply. */
+export const knownTexts = (value: Shown | undefined): string[] =>
+  [value].flat().filter((text): text is string => typeof text === "string" && !isHidden(text));
+
+const TITLES_MAX = 5;
+
+/** Returns the first titles in sorted order, and the number of the remaining titles. */
+export const firstTitles = (steps: readonly Pick<PlannedStep, "title">[]): string =>
+  firstOf([...new Set(steps.map(({ title }) => title))].sort(byText), TITLES_MAX);
 
 /** Returns an output from a resource's values if it is a known text, otherwise an empty text. */
 export function outputOf({ outputs }: ResourceValues, name: string): string {

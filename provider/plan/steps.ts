@@ -8,10 +8,9 @@ import {
   type Shown,
   type Step,
 } from "../engine/index.ts";
-import type { ResourceDefinition } from "../model/definition.ts";
+import { isNamespace, type ResourceDefinition } from "../model/definition.ts";
 import { hasOwnCredential, isHidden, type PlannedStep } from "../model/plannedStep.ts";
 import { definitionOf } from "../namespace/liveObjects.ts";
-import { definitionsByName } from "../resources/index.ts";
 import { type Connection, isSameService } from "../service/connection.ts";
 import { byText, firstOf } from "../words.ts";
 
@@ -34,7 +33,10 @@ export function stepsOf(plan: Plan, tenant: string, home: string) {
   const steps: PlannedStep[] = [];
   const inNewNamespaces: PlannedStep[] = [];
   const notEvaluated: string[] = [];
-  const namespaces = plan.steps.filter((step) => definitionOf(step) === definitionsByName.Namespace);
+  const namespaces = plan.steps.filter((step) => {
+    const definition = definitionOf(step);
+    return definition !== undefined && isNamespace(definition);
+  });
   const isAdoption = ({ op, id }: Step) => op === "create" && id !== undefined;
   // With an adopted namespace, an unknown namespace may be the adopted one.
   const createsNamespace =
@@ -53,7 +55,7 @@ export function stepsOf(plan: Plan, tenant: string, home: string) {
     };
     const before = step.before && isHere(step.before) ? step.before : undefined;
     // A step with an id adopts an existing namespace.
-    if (definition === definitionsByName.Namespace && step.op === "create" && step.id === undefined) {
+    if (isNamespace(definition) && step.op === "create" && step.id === undefined) {
       inNewNamespaces.push({ step, definition, title, before: undefined, after: step.after });
       continue;
     }
@@ -107,7 +109,7 @@ export const changesNamespace = (plan: Plan, tenant: string, home = ""): boolean
 /** Returns the names of the namespaces that a plan creates; undefined for a name that is not known before the apply. */
 export const createdNamespaces = (plan: Plan): (string | undefined)[] =>
   stepsOf(plan, "", "")
-    .inNewNamespaces.filter(({ definition }) => definition === definitionsByName.Namespace)
+    .inNewNamespaces.filter(({ definition }) => isNamespace(definition))
     .map(({ after }) => after?.inputs.name)
     .map((name) => (typeof name === "string" && !isHidden(name) ? name : undefined));
 

@@ -1,13 +1,13 @@
 import { inspect } from "node:util";
 import { type EvaluatedLogins, evaluateAccess, type NamespacePolicy } from "@gatehouse-access/sdk/policy";
 import { queryTime } from "../access/queryTime.ts";
+import type { Kind } from "../model/kind.ts";
 import type { NamespaceState } from "../namespace/namespaceState.ts";
 import { countingInvited, evaluatedFor, readNamespace } from "../namespace/readNamespace.ts";
-import { apiKeysOf } from "../resources/apiKey/index.ts";
-import { definitionsByName, kindNamed } from "../resources/index.ts";
-import { membersOf } from "../resources/member/index.ts";
-import { settingsOf } from "../resources/namespace/index.ts";
-import { workloadsOf } from "../resources/trustedWorkload.ts";
+import { apiKey, apiKeysOf } from "../resources/apiKey/index.ts";
+import { member, membersOf } from "../resources/member/index.ts";
+import { namespace, settingsOf } from "../resources/namespace/index.ts";
+import { trustedWorkload, workloadsOf } from "../resources/trustedWorkload.ts";
 import type { Connection } from "../service/connection.ts";
 import { type CalledMatcher, type DeclaredTest, type MatcherName, running } from "./api/running.ts";
 import type { PolicySubjects, TimedAccess } from "./api/types.ts";
@@ -104,16 +104,16 @@ function subjectsOf({ state, evaluated }: PolicyTestFacts): PolicySubjects {
       return access;
     },
     get members() {
-      return readObjects(state, definitionsByName.Member, membersOf(state));
+      return readObjects(state, member, membersOf(state));
     },
     get apiKeys() {
-      return readObjects(state, definitionsByName.ApiKey, apiKeysOf(state));
+      return readObjects(state, apiKey, apiKeysOf(state));
     },
     get workloads() {
-      return readObjects(state, definitionsByName.TrustedWorkload, workloadsOf(state));
+      return readObjects(state, trustedWorkload, workloadsOf(state));
     },
     get settings() {
-      return readObjects(state, definitionsByName.Namespace, settingsOf(state));
+      return readObjects(state, namespace, settingsOf(state));
     },
   };
 }
@@ -121,10 +121,10 @@ function subjectsOf({ state, evaluated }: PolicyTestFacts): PolicySubjects {
 /** Returns the objects of a kind. @throws Error if not all of them could be read */
 function readObjects<T>(
   { unread }: NamespaceState,
-  { name }: { readonly name: string },
+  { definition: { name }, reading }: Kind,
   objects: T | undefined,
 ): T {
-  const { what = kindNamed(name).reading?.what, reason = "" } = unread.get(name) ?? {};
+  const { what = reading?.what, reason = "" } = unread.get(name) ?? {};
   if (objects === undefined || unread.has(name))
     throw new Error(`${what} could not be read${reason === "" ? "" : `: ${reason}`}`);
   return objects;

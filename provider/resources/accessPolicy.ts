@@ -14,7 +14,6 @@ import {
   filterState,
   IdForm,
   type InputValues,
-  listed,
   notWith,
   optional,
   output,
@@ -26,7 +25,8 @@ import type { Draft } from "../model/draft.ts";
 import { type Kind, listedBy, type PlannedChange } from "../model/kind.ts";
 import type { LiveObject } from "../model/object.ts";
 import { hiddenValues, invalidInput, isHidden, outputOf, type PlannedStep } from "../model/plannedStep.ts";
-import { declares, idWithin, sameInputs } from "../model/values.ts";
+import { stored } from "../model/stored.ts";
+import { idWithin, sameInputs } from "../model/values.ts";
 import { said } from "../resourceError.ts";
 import type { AccessPolicy } from "../service/newerListings.ts";
 import type { Values } from "../values.ts";
@@ -137,15 +137,28 @@ const outputs = {
 
 type PolicyState = State<typeof inputs, typeof outputs>;
 
-const ids = new IdForm("AccessPolicy", "tenant", "policyId");
-
 const definition = defineResource({
-  name: "AccessPolicy",
+  ...stored({
+    name: "AccessPolicy",
+    id: new IdForm("AccessPolicy", "tenant", "policyId"),
+    inputs,
+    outputs,
+    listing: ({ accessPolicies }) => accessPolicies,
+    keyOf: ({ id }: AccessPolicy) => id,
+    nameOf: ({ name }) => name,
+    importKeys: (part) => (isUuid(part) ? [part] : []),
+    derived: (policy) => ({
+      policyId: policy.id,
+      ...declaredValues({ ...policy, sourceIps: policy.sourceIp }),
+    }),
+    body: bodyOf,
+    create: async (client, body) => (await client.request(createAccessPolicy, { body })).body,
+    update: async (client, id, body) =>
+      (await client.request(updateAccessPolicy, { params: { id }, body })).body,
+    remove: (client, id) => client.request(deleteAccessPolicy, { params: { id } }),
+  }),
   description:
     "An access policy that allows or denies SSH logins in a namespace with the access mode `identity`. Requires a server of version 0.27 or later.",
-  id: ids,
-  inputs,
-  outputs,
   tags: { needs: "filter" },
   actsIn: "identity",
   needs: (_inputs, state) => (state ? [] : [{ capability: "access policies" }]),
@@ -172,59 +185,6 @@ const definition = defineResource({
         ]
       : []),
   ],
-
-  // Names are not unique, so a create can adopt any equal policy.
-  async find(connection, values, isOthers) {
-    const { tenant, accessPolicies } = await connection.tenant(values.tenant);
-    const found = (await accessPolicies.all()).find(
-      (policy) =>
-        !isOthers?.(`${tenant}/${policy.id}`) &&
-        isDeclaredBy({ ...policy, sourceIps: policy.sourceIp }, values),
-    );
-    return found && existing(tenant, found);
-  },
-
-  async list(connection, tenant) {
-    const { accessPolicies } = await connection.tenant(tenant);
-    return (await accessPolicies.all()).map((policy) =>
-      listed(`${tenant}/${policy.id}`, policy.name, toState(tenant, policy)),
-    );
-  },
-
-  async create(connection, values) {
-    const opened = await connection.tenant(values.tenant);
-    const { body } = await opened.tagWork.needing(values.filter.tags, "AccessPolicy", () =>
-      opened.client.request(createAccessPolicy, { body: bodyOf(values) }),
-    );
-    opened.accessPolicies.put(body);
-    return existing(opened.tenant, body);
-  },
-
-  async read(connection, id) {
-    const { tenant, policyId } = ids.split(id);
-    const { accessPolicies } = await connection.tenant(tenant);
-    const found = isUuid(policyId) ? await accessPolicies.find(policyId) : undefined;
-    return found && existing(tenant, found);
-  },
-
-  async update(connection, id, _state, values) {
-    const { tenant, policyId } = ids.split(id);
-    const opened = await connection.tenant(tenant);
-    const { body } = await opened.tagWork.needing(values.filter.tags, "AccessPolicy", () =>
-      opened.client.request(updateAccessPolicy, { params: { id: policyId }, body: bodyOf(values) }),
-    );
-    opened.accessPolicies.put(body);
-    return toState(tenant, body);
-  },
-
-  async delete(connection, id) {
-    const { tenant, policyId } = ids.split(id);
-    const { client, accessPolicies } = await connection.tenant(tenant);
-    await accessPolicies.remove(policyId, client, (witnessed) =>
-      witnessed.request(deleteAccessPolicy, { params: { id: policyId } }),
-    );
-    accessPolicies.forget();
-  },
 });
 
 /** Returns true for the form of the service's ids. The service fails with 500 for other ids, such as a name. */
@@ -234,17 +194,18 @@ const isUuid = (text: string) => z.guid().safeParse(text).success;
  * Returns the body that creates or replaces a policy. The body never contains an id: the service would then replace the
  * policy with that id instead of the policy in the path.
  */
-function bodyOf(values: InputValues<typeof inputs>) {
-  const { name, subject, filter, logins, sourceIps = [], action = "allow" } = values;
-  const { requireReauth = false, reauthPeriod = 0 } = values;
+function bodyOf({
+  sourceIps,
+  filter,
+  reauthPeriod,
+  subject,
+  ...plain
+}: Omit<PolicyState, "tenant" | keyof typeof outputs>) {
   return {
-    name,
+    ...plain,
     subject: subjectOnWire(subject),
     filter: filter.tags ? { tags: filter.tags } : { hostname: filter.hostname },
-    logins,
     sourceIp: sourceIps,
-    action,
-    requireReauth,
     reauthPeriod: reauthPeriod === 0 ? null : reauthPeriod,
   };
 }
@@ -254,29 +215,12 @@ function subjectOnWire({ user, role }: InputValues<typeof inputs>["subject"]) {
   return role === undefined ? { type: "all-members", value: "" } : { type: "role", value: role };
 }
 
-function existing(tenant: string, policy: AccessPolicy) {
-  return { id: `${tenant}/${policy.id}`, state: toState(tenant, policy) };
-}
-
-function toState(tenant: string, policy: AccessPolicy): PolicyState {
-  return {
-    tenant,
-    ...valuesOf({ ...policy, sourceIps: policy.sourceIp }),
-    policyId: policy.id,
-    createdAt: policy.createdAt,
-  };
-}
-
 /** The part of a policy that a program declares. A newer server may have further actions and types of subjects. */
 type Declarable = Omit<EvaluatedPolicy, "id" | "subject" | "action"> &
   Pick<AccessPolicy, "subject" | "action">;
 
-/** Returns true if a program with these inputs declares the policy. */
-const isDeclaredBy = (policy: Declarable, values: InputValues<typeof inputs>): boolean =>
-  declares(inputs, valuesOf(policy), values);
-
 /** Returns the inputs that declare a policy. */
-function valuesOf(policy: Declarable) {
+function declaredValues(policy: Declarable) {
   const { action, requireReauth, reauthPeriod } = policy;
   const { type, value } = policy.subject;
   // Settings without effect count as omitted: a confirmation for denied logins, and a period without a confirmation.
@@ -338,6 +282,7 @@ export const accessPolicy: Kind = {
       subject: subjectIn(draft, change),
     }),
   },
+  quota: undefined,
   decides: {
     parts: (objects) => ({ policies: Array.from(objects).flatMap((object) => policyIn(object) ?? []) }),
     obstacle: (object) =>

@@ -1,4 +1,4 @@
-import { ValidationError } from "@gatehouse-access/sdk";
+import { acceptedDevicesOf, ValidationError } from "@gatehouse-access/sdk";
 import { dateTime, devices, uid as uidSchema } from "@gatehouse-access/sdk/contract";
 import type { AccessDevice } from "@gatehouse-access/sdk/policy";
 import { z } from "zod";
@@ -13,15 +13,29 @@ import {
   UnfinishedError,
 } from "../model/definition.ts";
 import type { Draft } from "../model/draft.ts";
-import { type Kind, listedBy } from "../model/kind.ts";
-import type { HasObjects } from "../model/namespaceObjects.ts";
+import { type Kind, listedBy, type QuotaCheck } from "../model/kind.ts";
+import type { HasObjects, Replaceable } from "../model/namespaceObjects.ts";
 import type { LiveObject, Objects } from "../model/object.ts";
-import { isHidden, outputOf, type PlannedStep, UnpredictableError } from "../model/plannedStep.ts";
+import {
+  firstTitles,
+  isHidden,
+  knownTexts,
+  outputOf,
+  type PlannedStep,
+  UnpredictableError,
+} from "../model/plannedStep.ts";
 import { idWithin } from "../model/values.ts";
 import { ResourceError, type ResourceFault, said } from "../resourceError.ts";
 import type { TenantClient } from "../service/connection.ts";
-import { type Device, deviceKey, devicesByKey, keysOfDevice } from "../service/listings.ts";
+import {
+  type Device,
+  deviceKey,
+  devicesByKey,
+  keysOfDevice,
+  macOf as listedMac,
+} from "../service/listings.ts";
 import type { Values } from "../values.ts";
+import { counted } from "../words.ts";
 import { deviceInput, deviceOf, followDevice, idOfDevice } from "./deviceSelector.ts";
 
 const status = z.enum(["accepted", "rejected"]);
@@ -218,6 +232,7 @@ export const device: Kind = {
     what: "devices",
     missed: "no access can be evaluated",
     isRequired: true,
+    isEnrolled: true,
     async read(connection, tenant) {
       const { devices } = await connection.tenant(tenant);
       return {
@@ -239,6 +254,8 @@ export const device: Kind = {
   },
   plan: {
     stage: "names",
+    names: "devices",
+    deletesObject: isRemoved,
     keyOf: (before) => outputOf(before, "uid"),
     newKey: (draft, planned) => selectedDevice(draft, planned),
     create: (draft, planned, inputs) => settle(draft, selectedDevice(draft, planned), inputs),
@@ -247,6 +264,7 @@ export const device: Kind = {
       if (isRemoved(before)) draft.remove(definition, outputOf(before, "uid"));
     },
   },
+  quota: fullNamespace,
   decides: { parts: (objects) => ({ devices: accessDevices(objects) }) },
   role: undefined,
   changes: undefined,
@@ -255,7 +273,34 @@ export const device: Kind = {
 };
 
 /** True if the deletion of a resource deletes its device. */
-const isRemoved = ({ outputs }: ResourceValues): boolean => outputs.onDestroy === "remove";
+function isRemoved({ outputs }: ResourceValues): boolean {
+  return outputs.onDestroy === "remove";
+}
+
+/** Reports devices that the plan accepts beyond the quota of the namespace. */
+async function fullNamespace({ opened, namespace, steps }: QuotaCheck): Promise<string[]> {
+  const { devices, tenant } = opened;
+  const { maxDevices } = namespace;
+  if (!(maxDevices > 0)) return [];
+  const accepting = steps.filter(({ after }) => after?.inputs.status === "accepted");
+  const selectors = accepting.flatMap(({ after }) => knownTexts(after?.inputs.device));
+  const selected = await Promise.all(
+    selectors.map((selector) => devices.find(deviceKey(selector.toLowerCase()))),
+  );
+  const taken = await Promise.all(
+    selected.map((device) => device && devices.find(`mac ${listedMac(device)}`)),
+  );
+  // If a machine enrolled again, its new device replaces the accepted device with the same MAC address, and needs no
+  // additional quota.
+  const added = selected.filter(
+    (device, index) => device && device.status !== "accepted" && taken[index]?.status !== "accepted",
+  ).length;
+  const free = maxDevices - (acceptedDevicesOf(namespace) ?? 0);
+  if (added <= free) return [];
+  return [
+    `${firstTitles(accepting)}: the plan accepts ${counted(added, "device")}, and the namespace ${tenant} has ${Math.max(free, 0)} of ${maxDevices} left; remove devices, or raise the quota`,
+  ];
+}
 
 /** The accepted devices, as a policy contains them. */
 export const accessDevices = (objects: Iterable<LiveObject>): AccessDevice[] =>
@@ -282,7 +327,8 @@ export const listedDevice = (
 const bySelector = new WeakMap<Objects, ReadonlyMap<string, Device>>();
 
 /** Returns the uid of the live device that a selector matches; undefined if there is none. */
-export function uidSelected(devices: Objects | undefined, selector: string): string | undefined {
+export function uidSelected(state: HasObjects, selector: string): string | undefined {
+  const devices = state.of(definition);
   if (!devices) return undefined;
   const known =
     bySelector.get(devices) ?? devicesByKey(Array.from(devices.values(), listedDevice) as Device[]);
@@ -292,7 +338,7 @@ export function uidSelected(devices: Objects | undefined, selector: string): str
 
 /** Returns the uid of the device that a selector matches, by its live data or by its planned name. */
 export function findDevice(draft: Draft, selector: string): string | undefined {
-  const live = uidSelected(draft.live.of(definition), selector);
+  const live = uidSelected(draft.live, selector);
   if (live !== undefined) return live;
   const key = deviceKey(selector);
   const known = planned.get(draft);
@@ -303,6 +349,44 @@ export function findDevice(draft: Draft, selector: string): string | undefined {
   const byKey = devicesByKey(devicesOf(draft).map(listedDevice) as Device[]);
   planned.set(draft, { changes: draft.changes, byKey });
   return byKey.get(key)?.uid;
+}
+
+/** Returns true if a selector that is no uid matches a device that is not accepted yet. */
+export function isPendingSelected(draft: Draft, selector: string): boolean {
+  const uid = findDevice(draft, selector.toLowerCase());
+  const device = uid === undefined ? undefined : draft.of(definition)?.get(uid);
+  return device?.state.status === "pending" && uid !== selector;
+}
+
+/** A change of the device of a resource, from the state to the service. */
+interface DeviceDrift {
+  /** The id of the resource, which contains the uid of the device. */
+  readonly id?: string;
+  readonly fields: readonly { readonly path: string; readonly old?: unknown }[];
+}
+
+/** Returns the devices with the names and statuses that they had before the drift. */
+export function withEarlierDevices<S extends HasObjects & Replaceable<S>>(
+  state: S,
+  drifted: readonly DeviceDrift[],
+): S {
+  const devices = state.of(definition);
+  const changed = new Map<string, LiveObject>();
+  for (const { fields, id = "" } of drifted) {
+    const old = (path: string) => fields.find((field) => field.path === path)?.old;
+    const [name, status] = [old("deviceName"), old("deviceStatus")];
+    const [uid = ""] = idWithin({ id }).split("/");
+    const object = changed.get(uid) ?? devices?.get(uid);
+    if (!object || (name ?? status) === undefined) continue;
+    const today = deviceState(object);
+    const earlier = {
+      name: typeof name === "string" ? name : today.name,
+      status: typeof status === "string" ? status : today.status,
+    };
+    changed.set(uid, { ...object, name: earlier.name, state: { ...object.state, ...earlier } });
+  }
+  if (changed.size === 0 || !devices) return state;
+  return state.withObjects(definition, new Map([...devices, ...changed]));
 }
 
 /** Returns the keys of selectors of a planned device. */

@@ -186,6 +186,7 @@ export const deviceTagAttachment: Kind = {
       removeTags(draft, uid, (other) => other === tag);
     },
   },
+  quota: undefined,
   decides: {
     // The devices contain the tags.
     parts: () => ({}),

@@ -155,6 +155,7 @@ export const deviceTags: Kind = {
       );
     },
   },
+  quota: undefined,
   decides: undefined,
   role: undefined,
   changes: undefined,

@@ -1,16 +1,18 @@
 import { isNotFound } from "@gatehouse-access/sdk";
-import { firewall } from "@gatehouse-access/sdk/contract";
-import type { AccessRule } from "@gatehouse-access/sdk/policy";
-import { areDisjoint } from "@gatehouse-access/sdk/policy";
+import { FIREWALL_PATTERNS_MAX, firewall } from "@gatehouse-access/sdk/contract";
+import {
+  type AccessRule,
+  areDisjoint,
+  type NamespacePolicy,
+  totalPatternCost,
+} from "@gatehouse-access/sdk/policy";
 import { z } from "zod";
+import type { Shown } from "../engine/index.ts";
 import {
   defineResource,
   filterInput,
   filterState,
   IdForm,
-  type InputValues,
-  listed,
-  liveFacts,
   needsOfTags,
   optional,
   output,
@@ -20,11 +22,12 @@ import {
 } from "../model/definition.ts";
 import type { Draft } from "../model/draft.ts";
 import { endState, endToSend, expiring, expiryInputs, expiryOutputs } from "../model/expiry.ts";
-import { type Kind, listedBy, policyEnd } from "../model/kind.ts";
+import { type Kind, listedBy, policyEnd, type QuotaCheck } from "../model/kind.ts";
 import type { HasObjects } from "../model/namespaceObjects.ts";
 import type { LiveObject } from "../model/object.ts";
-import { outputOf, type PlannedStep } from "../model/plannedStep.ts";
-import { declares, idWithin, sameInputs } from "../model/values.ts";
+import { firstTitles, knownTexts, outputOf, type PlannedStep } from "../model/plannedStep.ts";
+import { stored } from "../model/stored.ts";
+import { idWithin, sameInputs } from "../model/values.ts";
 import { said } from "../resourceError.ts";
 import type { Connection } from "../service/connection.ts";
 import type { FirewallRule } from "../service/listings.ts";
@@ -57,19 +60,32 @@ const fields = {
   ...expiryInputs("the rule", "the firewall skips the rule"),
 };
 
-const ids = new IdForm("FirewallRule", "tenant", "ruleId");
-
 const definition = defineResource({
-  name: "FirewallRule",
+  ...stored({
+    name: "FirewallRule",
+    id: new IdForm("FirewallRule", "tenant", "ruleId"),
+    inputs: fields,
+    outputs: {
+      ruleId: output(z.string(), { description: "The ID of the rule." }),
+      ...expiryOutputs,
+    },
+    listing: ({ rules }) => rules,
+    all: (connection, tenant) => connection.firewallRules(tenant),
+    keyOf: ({ id }: FirewallRule) => id,
+    nameOf: (rule) => nameOf(rule),
+    derived: ({ id, filter, expiresAt }) => ({
+      ruleId: id,
+      filter: filterState(filter),
+      ...endState(expiresAt),
+    }),
+    body: (plain, state) => ({ ...plain, expiresAt: endToSend(plain, state) }),
+    create: (client, body, options) => client.createFirewallRule({ body }, options),
+    update: (client, id, body) => client.updateFirewallRule({ params: { id }, body }),
+    remove: (client, id) => client.deleteFirewallRule({ params: { id } }),
+  }),
   description: "A firewall rule that allows or denies connections by client address, login name and device.",
-  id: ids,
   layers: [expiring],
   object: { kind: "firewallRule" },
-  inputs: fields,
-  outputs: {
-    ruleId: output(z.string(), { description: "The ID of the rule." }),
-    ...expiryOutputs,
-  },
   tags: { needs: "filter" },
   actsIn: "legacy",
 
@@ -100,65 +116,7 @@ const definition = defineResource({
       }));
   },
 
-  // Rules have no name, so a create can adopt any equal rule.
-  async find(connection, inputs, isOthers) {
-    const { tenant, rules } = await connection.tenant(inputs.tenant);
-    return (await rules.all())
-      .map((rule) => existing(tenant, rule))
-      .find(({ id, state }) => !isOthers?.(id) && declares(fields, state, inputs));
-  },
-
   displayName: nameOf,
-
-  async list(connection, tenant) {
-    return (await connection.firewallRules(tenant)).map((rule) =>
-      listed(`${tenant}/${rule.id}`, nameOf(rule), toState(tenant, rule), {
-        declaredBy: rule.declaredBy,
-      }),
-    );
-  },
-
-  async create(connection, inputs, { idempotencyKey }) {
-    const opened = await connection.tenant(inputs.tenant);
-    const { tenant, client, rules } = opened;
-    const created = await opened.tagWork.needing(inputs.filter.tags, "FirewallRule", () =>
-      client.createFirewallRule(
-        { body: { ...bodyOf(inputs), expiresAt: endToSend(inputs) } },
-        { idempotencyKey },
-      ),
-    );
-    rules.put(created);
-    return existing(tenant, created);
-  },
-
-  async read(connection, id) {
-    const { tenant, ruleId } = ids.split(id);
-    const { rules } = await connection.tenant(tenant);
-    const found = await rules.find(ruleId);
-    return found && existing(tenant, found);
-  },
-
-  async update(connection, id, state, inputs) {
-    const { tenant, ruleId } = ids.split(id);
-    const opened = await connection.tenant(tenant);
-    const { client, rules } = opened;
-    const changed = await opened.tagWork.needing(inputs.filter.tags, "FirewallRule", () =>
-      client.updateFirewallRule({
-        params: { id: ruleId },
-        body: { ...bodyOf(inputs), expiresAt: endToSend(inputs, state) },
-      }),
-    );
-    rules.put(changed);
-    return toState(tenant, changed);
-  },
-
-  async delete(connection, id) {
-    const { tenant, ruleId } = ids.split(id);
-    const { client, rules } = await connection.tenant(tenant);
-    await rules.remove(ruleId, client, (witnessed) =>
-      witnessed.deleteFirewallRule({ params: { id: ruleId } }),
-    );
-  },
 });
 
 /** Rules have no name, so reports name them by these values. */
@@ -166,26 +124,23 @@ function nameOf({ action, priority }: { readonly action?: unknown; readonly prio
   return `${action} at priority ${priority}`;
 }
 
-function bodyOf({ action, priority, sourceIp, username, filter, active = true }: InputValues<typeof fields>) {
-  return { action, priority, sourceIp, username, filter, active };
-}
+const patternsOf = ({ username, sourceIp, filter }: Values): string[] => {
+  const hostname = (filter as { readonly hostname?: Shown } | undefined)?.hostname;
+  return [username, sourceIp, hostname].flatMap((pattern) => knownTexts(pattern as Shown | undefined));
+};
 
-function existing(tenant: string, rule: FirewallRule) {
-  return { id: `${tenant}/${rule.id}`, state: toState(tenant, rule), live: liveFacts(rule) };
-}
-
-function toState(tenant: string, rule: FirewallRule) {
-  return {
-    tenant,
-    action: rule.action,
-    priority: rule.priority,
-    sourceIp: rule.sourceIp,
-    username: rule.username,
-    filter: filterState(rule.filter),
-    active: rule.active,
-    ruleId: rule.id,
-    ...endState(rule.expiresAt),
-  };
+/** Reports firewall rules after the plan whose patterns exceed the maximum total cost of a namespace. */
+async function costlyPatterns({ opened, steps, policies }: QuotaCheck): Promise<string[]> {
+  const costly = steps.filter(({ after }) => totalPatternCost(patternsOf(after?.inputs ?? {}), 0) > 0);
+  if (costly.length === 0) return [];
+  const { before, after } = await policies();
+  const costOf = ({ rules }: NamespacePolicy) =>
+    totalPatternCost(rules.flatMap((rule) => patternsOf({ ...rule })));
+  const cost = costOf(after);
+  if (cost <= FIREWALL_PATTERNS_MAX || cost <= costOf(before)) return [];
+  return [
+    `${firstTitles(costly)}: the patterns of the firewall rules of the namespace ${opened.tenant} would have a total cost of ${cost}, and the maximum is ${FIREWALL_PATTERNS_MAX}; use fewer different patterns, smaller patterns, or patterns of literals such as ^web-1$`,
+  ];
 }
 
 const WHAT = "firewall rules";
@@ -232,6 +187,7 @@ export const firewallRule: Kind = {
     newKey: adopted,
     values: (_draft, { key }) => ({ ruleId: key }),
   },
+  quota: costlyPatterns,
   decides: {
     parts: (objects) => ({ rules: Array.from(objects, ({ state }) => accessRule(state as RuleState)) }),
     decision: "rule",

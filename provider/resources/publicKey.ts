@@ -16,13 +16,13 @@ import {
   filterState,
   IdForm,
   listed,
-  liveFacts,
   needsOfTags,
   optional,
   output,
   patternOn,
   type ReferenceCheck,
   required,
+  type State,
   tenantInput,
 } from "../model/definition.ts";
 import type { Draft } from "../model/draft.ts";
@@ -30,6 +30,7 @@ import { endState, endToSend, expiring, expiryInputs, expiryOutputs } from "../m
 import { type Kind, listedBy, policyEnd } from "../model/kind.ts";
 import type { DecidingFacts } from "../model/namespaceObjects.ts";
 import { outputOf, UnpredictableError } from "../model/plannedStep.ts";
+import { type Place, stored } from "../model/stored.ts";
 import { idWithin } from "../model/values.ts";
 import { ResourceError, type ResourceFault, said } from "../resourceError.ts";
 import type { Connection } from "../service/connection.ts";
@@ -53,58 +54,71 @@ export const sshKeySchema = z.string().superRefine((text, context) => {
 /** Returns a public key without its comment and extra white space. */
 export const canonicalSshKey = (line: string): string => sshPublicKeyLine(parseSshPublicKey(line));
 
-const ids = new IdForm("PublicKey", "tenant", "fingerprint");
+const inputs = {
+  tenant: tenantInput,
+  name: required(wire.name, {
+    description: "The display name of the key. Several keys can have the same name.",
+    notDecisive: "the name is only displayed",
+  }),
+  data: required(sshKeySchema, {
+    description:
+      "The public key, as one line in OpenSSH format. The comment and extra white space are ignored.",
+    replaces: true,
+    canonical: canonicalSshKey,
+  }),
+  username: required(patternOn(wire.username, "login"), {
+    description:
+      "An RE2 pattern that matches the login name. The pattern is not anchored: use `^root$` to allow only `root`.",
+  }),
+  filter: filterInput,
+  owner: optional(email, {
+    description:
+      "The e-mail address of the user to whom the key belongs. The key admits logins only while this user is a member of the namespace. Use the output `email` of the `Member`, so that the member is created first.",
+    default: "",
+    canonical: (address) => address.toLowerCase(),
+    references: checkOwner,
+  }),
+  ...expiryInputs("the key", "the key admits no login"),
+};
+
+const outputs = {
+  fingerprint: output(fingerprint, {
+    description: "The MD5 fingerprint of the key, as 16 hexadecimal pairs separated by colons.",
+  }),
+  createdAt: output(z.string(), {
+    description: "The time when the key was registered. Empty until the service has returned it.",
+    // Servers of version 0.19 omit the time of creation from the response to a create.
+    volatile: true,
+  }),
+  ownerId: output(z.string(), {
+    description:
+      "The ID of the user to whom the key belongs. It stays the same if the user changes the e-mail address of the account. Empty if the service does not know the owner.",
+    lacked: ({ owner, ownerId }) => (owner && !ownerId ? lackNotice("key owners") : undefined),
+    mutable: (state, inputs) => (state.owner ?? "") !== (inputs.owner ?? ""),
+  }),
+  ...expiryOutputs,
+};
 
 const definition = defineResource({
-  name: "PublicKey",
+  ...stored({
+    name: "PublicKey",
+    id: new IdForm("PublicKey", "tenant", "fingerprint"),
+    inputs,
+    outputs,
+    listing: ({ keys }) => keys,
+    keyOf: ({ fingerprint }: PublicKey) => fingerprint,
+    nameOf: ({ name }) => name,
+    lookupKey: ({ data }) => parseSshPublicKey(data).fingerprint,
+    derived: async (key, known, { connection, tenant }) =>
+      derivedValues(key, await ownerOf(connection, tenant, key, known)),
+    body: bodyOf,
+    create: (client, body, options) => client.createPublicKey({ body }, options),
+    update: (client, fingerprint, body) => client.updatePublicKey({ params: { fingerprint }, body }),
+    remove: (client, fingerprint) => client.deletePublicKey({ params: { fingerprint } }),
+  }),
   description: "An SSH public key, with the logins and devices that it gives access to.",
-  id: ids,
   layers: [expiring],
   object: { kind: "publicKey" },
-  inputs: {
-    tenant: tenantInput,
-    name: required(wire.name, {
-      description: "The display name of the key. Several keys can have the same name.",
-      notDecisive: "the name is only displayed",
-    }),
-    data: required(sshKeySchema, {
-      description:
-        "The public key, as one line in OpenSSH format. The comment and extra white space are ignored.",
-      replaces: true,
-      canonical: canonicalSshKey,
-    }),
-    username: required(patternOn(wire.username, "login"), {
-      description:
-        "An RE2 pattern that matches the login name. The pattern is not anchored: use `^root$` to allow only `root`.",
-    }),
-    filter: filterInput,
-    owner: optional(email, {
-      description:
-        "The e-mail address of the user to whom the key belongs. The key admits logins only while this user is a member of the namespace. Use the output `email` of the `Member`, so that the member is created first.",
-      default: "",
-      canonical: (address) => address.toLowerCase(),
-      references: checkOwner,
-    }),
-    ...expiryInputs("the key", "the key admits no login"),
-  },
-  outputs: {
-    fingerprint: output(fingerprint, {
-      description: "The MD5 fingerprint of the key, as 16 hexadecimal pairs separated by colons.",
-    }),
-    createdAt: output(z.string(), {
-      description: "The time when the key was registered. Empty until the service has returned it.",
-      // Servers of version 0.19 omit the time of creation from the response to a create.
-      volatile: true,
-    }),
-    ownerId: output(z.string(), {
-      description:
-        "The ID of the user to whom the key belongs. It stays the same if the user changes the e-mail address of the account. Empty if the service does not know the owner.",
-      lacked: ({ owner, ownerId }) => (owner && !ownerId ? lackNotice("key owners") : undefined),
-      mutable: (state, inputs) => (state.owner ?? "") !== (inputs.owner ?? ""),
-    }),
-    ...expiryOutputs,
-  },
-
   tags: { needs: "filter" },
   actsIn: "legacy",
   needs: ({ filter }) => needsOfTags(filter.tags, ["filter", "tags"]),
@@ -115,12 +129,6 @@ const definition = defineResource({
     ],
   },
 
-  async find(connection, inputs) {
-    const { tenant, keys } = await connection.tenant(inputs.tenant);
-    const found = await keys.find(parseSshPublicKey(inputs.data).fingerprint);
-    return found && existing(connection, tenant, found);
-  },
-
   async list(connection, tenant) {
     const { keys } = await connection.tenant(tenant);
     const all = await keys.all();
@@ -129,68 +137,10 @@ const definition = defineResource({
     return all.map((key) => {
       const { owner: ownerId = "", declaredBy, ownerEmail } = key;
       const owner = { owner: (ownerId && emails.get(ownerId)) ?? "", ownerId };
-      return listed(`${tenant}/${key.fingerprint}`, key.name, toState(tenant, key, owner), {
-        declaredBy,
-        facts: { ownerEmail },
-      });
+      const { name, username, fingerprint } = key;
+      const state = { tenant, name, username, fingerprint, ...derivedValues(key, owner) };
+      return listed(`${tenant}/${fingerprint}`, name, state, { declaredBy, facts: { ownerEmail } });
     });
-  },
-
-  async create(connection, inputs, { idempotencyKey }) {
-    const opened = await connection.tenant(inputs.tenant);
-    const { tenant, client, keys } = opened;
-    const { name, username, filter, data, owner = "" } = inputs;
-    const ownerId = owner && (await requireOwner(connection, tenant, owner));
-    const body = {
-      data: toBase64(data),
-      name,
-      username,
-      filter,
-      ...(ownerId && { owner: ownerId }),
-      expiresAt: endToSend(inputs),
-    };
-    const created = await opened.tagWork.needing(filter.tags, "PublicKey", () =>
-      client.createPublicKey({ body }, { idempotencyKey }),
-    );
-    keys.put(created);
-    return existing(connection, tenant, created, { owner, ownerId });
-  },
-
-  async read(connection, id, state) {
-    const { tenant, fingerprint } = ids.split(id);
-    const { keys } = await connection.tenant(tenant);
-    const found = await keys.find(fingerprint);
-    return found && existing(connection, tenant, found, state);
-  },
-
-  async update(connection, id, state, inputs) {
-    const { tenant, fingerprint } = ids.split(id);
-    const opened = await connection.tenant(tenant);
-    const { client, keys } = opened;
-    const { name, username, filter, owner = "" } = inputs;
-    // A request without the owner keeps the owner. The service rejects an owner who has left the namespace.
-    const isKept = owner === (state.owner ?? "") && (owner === "" || Boolean(state.ownerId));
-    const ownerId = isKept ? state.ownerId : owner && (await requireOwner(connection, tenant, owner));
-    const body = {
-      name,
-      username,
-      filter,
-      ...(!isKept && { owner: ownerId || null }),
-      expiresAt: endToSend(inputs, state),
-    };
-    const changed = await opened.tagWork.needing(filter.tags, "PublicKey", () =>
-      client.updatePublicKey({ params: { fingerprint }, body }),
-    );
-    keys.put(changed);
-    return (await existing(connection, tenant, changed, { owner, ownerId })).state;
-  },
-
-  async delete(connection, id) {
-    const { tenant, fingerprint } = ids.split(id);
-    const { client, keys } = await connection.tenant(tenant);
-    await keys.remove(fingerprint, client, (witnessed) =>
-      witnessed.deletePublicKey({ params: { fingerprint } }),
-    );
   },
 });
 
@@ -198,6 +148,8 @@ type User = NonNullable<Awaited<ReturnType<typeof usersIn>>>[number];
 
 /** The owner of a key, in states. */
 type Owner = Readonly<Record<"owner" | "ownerId", string>>;
+
+type KeyState = Readonly<State<typeof inputs, typeof outputs>>;
 
 /** Returns the error for an owner who is not a member. */
 async function checkOwner(
@@ -262,9 +214,19 @@ const noMember = (tenant: string, owner: string): ResourceFault => ({
 
 const toBase64 = (text: string) => Buffer.from(text).toString("base64");
 
-async function existing(connection: Connection, tenant: string, key: PublicKey, known?: Partial<Owner>) {
-  const owner = await ownerOf(connection, tenant, key, known);
-  return { id: `${tenant}/${key.fingerprint}`, state: toState(tenant, key, owner), live: liveFacts(key) };
+/** Returns the body of a request, with the key in base64 and the id of the owner. */
+async function bodyOf(
+  { owner, ...plain }: Readonly<Partial<KeyState>>,
+  state: KeyState | undefined,
+  { connection, tenant }: Place,
+): Promise<Values> {
+  const body = { ...plain, expiresAt: endToSend(plain, state) };
+  // A request without the owner keeps the owner. The service rejects an owner who has left the namespace.
+  const isKept = state && owner === (state.owner ?? "") && (owner === "" || Boolean(state.ownerId));
+  if (isKept) return body;
+  const ownerId = owner ? await requireOwner(connection, tenant, owner) : undefined;
+  if (state) return { ...body, owner: ownerId ?? null };
+  return { ...body, data: toBase64(plain.data ?? ""), ...(ownerId !== undefined && { owner: ownerId }) };
 }
 
 /** Returns a key as one line in OpenSSH format. The service returns the line in base64. */
@@ -287,21 +249,16 @@ function canonicalLineOf(key: PublicKey): string {
   return sshKeySchema.safeParse(line).success ? canonicalSshKey(line) : line;
 }
 
-function toState(tenant: string, key: PublicKey, owner: Owner) {
-  return {
-    tenant,
-    name: key.name,
-    data: canonicalLineOf(key),
-    username: key.username,
-    filter: filterState(key.filter),
-    fingerprint: key.fingerprint,
-    createdAt: key.createdAt ?? "",
-    ...owner,
-    ...endState(key.expiresAt),
-  };
-}
+/** Returns the values of a state that the service returns in another form. */
+const derivedValues = (key: PublicKey, owner: Owner) => ({
+  data: canonicalLineOf(key),
+  filter: filterState(key.filter),
+  createdAt: key.createdAt ?? "",
+  ...owner,
+  ...endState(key.expiresAt),
+});
 
-type KeyState = Pick<AccessKey, "name" | "username" | "filter" | "fingerprint"> & {
+type EvaluatedState = Pick<AccessKey, "name" | "username" | "filter" | "fingerprint"> & {
   readonly data: string;
   readonly ownerId: string;
   readonly expiresAt: string;
@@ -331,9 +288,10 @@ export const publicKey: Kind = {
       ...ownerIn(draft, after, planned.before),
     }),
   },
+  quota: undefined,
   decides: {
     parts: (objects, facts) => ({
-      keys: Array.from(objects, ({ state }) => accessKey(state as KeyState, facts)),
+      keys: Array.from(objects, ({ state }) => accessKey(state as EvaluatedState, facts)),
     }),
     subject: "key",
   },
@@ -343,7 +301,7 @@ export const publicKey: Kind = {
   imported: { file: "keys", naming: "name" },
 };
 
-function accessKey(state: KeyState, { enforcesExpiry, hasAccessModes }: DecidingFacts): AccessKey {
+function accessKey(state: EvaluatedState, { enforcesExpiry, hasAccessModes }: DecidingFacts): AccessKey {
   const { fingerprint, name, username, filter, data, ownerId } = state;
   // Other servers than this project's admit all types of keys.
   const refusedType = enforcesExpiry ? refusedKeyType(data) : undefined;

@@ -312,6 +312,7 @@ export const serviceAccount: Kind = {
       return typeof validDays === "number" ? keyEnd(after, validDays, now) : "";
     },
   },
+  quota: undefined,
   decides: {
     parts: (objects) => ({ principals: Array.from(objects, principal) }),
     subject: "service account",

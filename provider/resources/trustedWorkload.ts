@@ -4,25 +4,16 @@ import { dateTime, trustedWorkloads, userId } from "@gatehouse-access/sdk/contra
 import { printableIssuer } from "@gatehouse-access/sdk/errors";
 import { z } from "zod";
 import { changeList } from "../model/changes.ts";
-import {
-  defineResource,
-  IdForm,
-  type InputValues,
-  listed,
-  liveFacts,
-  optional,
-  output,
-  required,
-  tenantInput,
-} from "../model/definition.ts";
+import { defineResource, IdForm, optional, output, required, tenantInput } from "../model/definition.ts";
 import { type Kind, listedBy } from "../model/kind.ts";
 import { guarded } from "../model/lockoutGuard.ts";
 import type { HasObjects } from "../model/namespaceObjects.ts";
 import type { LiveObject } from "../model/object.ts";
 import { outputOf } from "../model/plannedStep.ts";
 import { gainedRole } from "../model/roles.ts";
-import { declares, idWithin } from "../model/values.ts";
-import type { Listing, TrustedWorkload } from "../service/listings.ts";
+import { stored, valuesOf } from "../model/stored.ts";
+import { idWithin } from "../model/values.ts";
+import { keyOfName, type TrustedWorkload } from "../service/listings.ts";
 import { PLAIN, type Style } from "../style.ts";
 import { byText, byTexts, counted } from "../words.ts";
 
@@ -67,96 +58,37 @@ const outputs = {
   createdAt: output(dateTime, { description: "The time when the workload was created." }),
 };
 
-const ids = new IdForm("TrustedWorkload", "tenant", "workloadId");
-
 const definition = defineResource({
-  name: "TrustedWorkload",
+  ...stored({
+    name: "TrustedWorkload",
+    id: new IdForm("TrustedWorkload", "tenant", "workloadId"),
+    inputs,
+    outputs,
+    listing: ({ trustedWorkloads }) => trustedWorkloads,
+    all: (connection, tenant) => connection.trustedWorkloads(tenant),
+    keyOf: ({ id }: TrustedWorkload) => id,
+    nameOf: ({ name }) => name,
+    lookupKey: ({ name }) => keyOfName(name),
+    importKeys: (part) => [...(userId.safeParse(part).success ? [part] : []), keyOfName(part)],
+    derived: ({ id }) => ({ workloadId: id }),
+    create: (client, body, options) => client.createTrustedWorkload({ body }, options),
+    update: (client, id, body) => client.updateTrustedWorkload({ params: { id }, body }),
+    remove: (client, id) => client.deleteTrustedWorkload({ params: { id } }),
+  }),
   description:
     "A job of a pipeline, or another program, that exchanges a token of an OpenID Connect provider for a session in a namespace. The program needs no stored secret. Requires `gatehouse-server`.",
-  id: ids,
+  idNote: "an import also accepts `tenant/name`",
   layers: [guarded],
   object: { kind: "trustedWorkload" },
-  idNote: "an import also accepts `tenant/name`",
-  inputs,
-  outputs,
   needs: (_inputs, state) => (state ? [] : [{ capability: "trusted workloads" }]),
   identity: {
     fields: ["tenant", "name"],
     ofInputs: ({ tenant, name }) => [{ key: `trusted workload ${tenant ?? ""} ${name}`, property: "name" }],
   },
-
-  async find(connection, values) {
-    const { tenant, trustedWorkloads } = await connection.tenant(values.tenant);
-    const found = await workloadNamed(trustedWorkloads, values.name);
-    return found && existing(tenant, found);
-  },
-
-  async list(connection, tenant) {
-    return (await connection.trustedWorkloads(tenant)).map((workload) => {
-      const { id, state } = existing(tenant, workload);
-      return listed(id, workload.name, state, { declaredBy: workload.declaredBy });
-    });
-  },
-
-  async create(connection, values, { idempotencyKey }) {
-    const { tenant, client, trustedWorkloads } = await connection.tenant(values.tenant);
-    const created = await client.createTrustedWorkload({ body: bodyOf(values) }, { idempotencyKey });
-    trustedWorkloads.put(created);
-    return existing(tenant, created);
-  },
-
-  async read(connection, id, state) {
-    const { tenant, workloadId: idOrName } = ids.split(id);
-    const { trustedWorkloads } = await connection.tenant(tenant);
-    // Only an import has no state.
-    const isImport = state.workloadId === undefined;
-    const byId = userId.safeParse(idOrName).success ? await trustedWorkloads.find(idOrName) : undefined;
-    const found = byId ?? (isImport ? await workloadNamed(trustedWorkloads, idOrName) : undefined);
-    return found && existing(tenant, found);
-  },
-
-  async update(connection, id, state, values) {
-    const { tenant, workloadId } = ids.split(id);
-    if (declares(inputs, state, values)) return state;
-    const { client, trustedWorkloads } = await connection.tenant(tenant);
-    const changed = await client.updateTrustedWorkload({ params: { id: workloadId }, body: bodyOf(values) });
-    trustedWorkloads.forget();
-    return existing(tenant, changed).state;
-  },
-
-  async delete(connection, id) {
-    const { tenant, workloadId } = ids.split(id);
-    const { client, trustedWorkloads } = await connection.tenant(tenant);
-    await trustedWorkloads.remove(workloadId, client, (witnessed) =>
-      witnessed.deleteTrustedWorkload({ params: { id: workloadId } }),
-    );
-    trustedWorkloads.forget();
-  },
 });
 
-const workloadNamed = async (workloads: Listing<TrustedWorkload>, wanted: string) =>
-  (await workloads.all()).find(({ name }) => name === wanted);
-
-/** Returns the settings of a workload, for a create or an update. */
-const bodyOf = (values: InputValues<typeof inputs>) => {
-  const { name, issuer, audience, claims, role, maxSessionMinutes, singleUse } = values;
-  return { name, issuer, audience, claims, role, maxSessionMinutes, singleUse };
-};
-
-/** Returns a workload with its id and state. */
-function existing(tenant: string, workload: TrustedWorkload) {
-  const { id, name, issuer, audience, claims, role, maxSessionMinutes, singleUse } = workload;
-  const settings = { tenant, name, issuer, audience, claims, role, maxSessionMinutes, singleUse };
-  const { createdBy, createdAt } = workload;
-  const state = { ...settings, workloadId: id, createdBy, createdAt };
-  return { id: `${tenant}/${id}`, state, live: liveFacts(workload) };
-}
-
-/** The settings of a trusted workload. */
-export type Workload = Pick<
-  TrustedWorkload,
-  "id" | "name" | "issuer" | "audience" | "claims" | "role" | "maxSessionMinutes" | "singleUse"
->;
+/** The settings of a trusted workload, with its id. */
+export type Workload = Pick<TrustedWorkload, "id" | Exclude<keyof typeof inputs, "tenant">>;
 
 export const trustedWorkload: Kind = {
   definition,
@@ -183,6 +115,7 @@ export const trustedWorkload: Kind = {
       [...(live.of(definition) ?? [])].find(([, { state }]) => state.name === name)?.[0],
     values: (_draft, { key }) => ({ workloadId: key }),
   },
+  quota: undefined,
   decides: undefined,
   role: (object) => {
     const workload = workloadIn(object);
@@ -200,19 +133,10 @@ export const trustedWorkload: Kind = {
   imported: { file: "workloads", naming: "name" },
 };
 
-function workloadIn({ state }: LiveObject): Workload {
-  const {
-    workloadId: id,
-    name,
-    issuer,
-    audience,
-    claims,
-    role,
-    maxSessionMinutes,
-    singleUse,
-  } = state as unknown as Omit<Workload, "id"> & { readonly workloadId: string };
-  return { id, name, issuer, audience, claims, role, maxSessionMinutes, singleUse };
-}
+const SETTINGS = Object.keys(inputs).filter((name) => name !== "tenant");
+
+const workloadIn = ({ state }: LiveObject): Workload =>
+  ({ id: state.workloadId, ...valuesOf(state, SETTINGS) }) as Workload;
 
 /** Returns the trusted workloads of a namespace; undefined if they could not be read. */
 export function workloadsOf(state: HasObjects): Workload[] | undefined {

@@ -40,7 +40,6 @@ import {
   testCoverage,
   usedBy,
 } from "../policyTests/testCoverage.ts";
-import { definitionsByName } from "../resources/index.ts";
 import { invitedAsMembers, membersOf } from "../resources/member/index.ts";
 import type { Connection } from "../service/connection.ts";
 import { byText } from "../words.ts";
@@ -260,7 +259,5 @@ export async function plannedNamespace(connection: Connection, plan: Plan): Prom
     .map((tenant) => [tenant, stepsOf(adopting, tenant, home ?? "").steps.length] as const);
   const notEvaluated = [...planned.notEvaluated, ...after.notEvaluated];
   const unknown = [...planned.unknown, ...after.unknown];
-  const members = after.of(definitionsByName.Member);
-  const counted = members ? after.withObjects(definitionsByName.Member, invitedAsMembers(members)) : after;
-  return { after: counted.with({ notEvaluated, unknown }), others: new Map(others) };
+  return { after: invitedAsMembers(after).with({ notEvaluated, unknown }), others: new Map(others) };
 }

@@ -239,13 +239,23 @@ const ambiguousKeys = (keys: readonly ApiKey[]) =>
     remedy: said`revoke both keys manually, and ${{ phrase: "refresh" }}`,
   });
 
-/** Returns the listing of a namespace's trusted workloads, by id. */
+/** Returns the lookup key of the object with this name, in listings of objects with unique names. */
+export const keyOfName = (name: string): string => `name ${name}`;
+
+/** Returns the listing of a namespace's trusted workloads, by id and by name. */
 export function trustedWorkloadListing(client: Client): Listing<TrustedWorkload> {
+  const kind = "TrustedWorkload";
+  const pages = () => client.pages("listTrustedWorkloads", { query: { perPage: PAGE_SIZE } });
+  const keysOf = ({ id, name }: TrustedWorkload) => [id, keyOfName(name)];
   return new Listing({
-    kind: "TrustedWorkload",
-    keysOf: ({ id }) => [id],
-    pages: () => client.pages("listTrustedWorkloads", { query: { perPage: PAGE_SIZE } }),
-    look: (id) => client.getTrustedWorkload({ params: { id } }),
+    kind,
+    keysOf,
+    pages,
+    // The service has no request for a workload with a name.
+    look: async (key) =>
+      key.startsWith(keyOfName(""))
+        ? (await completeList(kind, pages, ({ id }) => id)).find((item) => keysOf(item).includes(key))
+        : client.getTrustedWorkload({ params: { id: key } }),
   });
 }
 
@@ -315,6 +325,8 @@ export class Listing<T> {
   #requested = 0;
   /** The fields that the run changed, by the object's first lookup key. Cached reads may have the earlier values. */
   readonly #changes = new Map<string, Partial<T>>();
+  /** The first lookup keys of deleted objects, which a list that was read before still contains. */
+  readonly #removed = new Set<string>();
   /** The first lookup keys of changed objects, by the lookup keys that select these objects since the change. */
   readonly #selected = new Map<string, string>();
   /** A new read of the list, which starts after {@link WINDOW}, and the lookup keys that its callers need. */
@@ -337,7 +349,10 @@ export class Listing<T> {
   /** Returns all objects. */
   async all(): Promise<T[]> {
     const all = await this.#listOnce();
-    return [...new Set(all.values())].flatMap((item) => (item === undefined ? [] : [this.#changed(item)]));
+    const isRemoved = (item: T) => this.#removed.has(`${this.#source.keysOf(item)[0]}`);
+    return [...new Set(all.values())].flatMap((item) =>
+      item === undefined || isRemoved(item) ? [] : [this.#changed(item)],
+    );
   }
 
   /** Caches an object after a write, so that a later read sends no request. */
@@ -347,6 +362,7 @@ export class Listing<T> {
     this.#changes.set(`${keys[0]}`, item);
     for (const key of keys) {
       this.#selected.delete(key);
+      this.#removed.delete(key);
       this.#found.set(key, Promise.resolve(item));
     }
   }
@@ -373,6 +389,7 @@ export class Listing<T> {
     this.#found.clear();
     this.#changes.clear();
     this.#selected.clear();
+    this.#removed.clear();
     this.#all = undefined;
     this.#started = undefined;
   }
@@ -399,6 +416,7 @@ export class Listing<T> {
   async remove(key: string, client: Client, send: (client: Client) => Promise<unknown>): Promise<void> {
     await this.#requireAbsent(key, await doubtOf(client, send));
     this.drop(key);
+    this.#removed.add(key);
   }
 
   /**

@@ -16,7 +16,15 @@ import {
 } from "@gatehouse-access/sdk";
 import type { z } from "zod";
 import { completeList, requireLength } from "./absence.ts";
-import { isServiceAccount, Listing, lengthOf, type Namespace, PAGE_SIZE, type Source } from "./listings.ts";
+import {
+  isServiceAccount,
+  keyOfName,
+  Listing,
+  lengthOf,
+  type Namespace,
+  PAGE_SIZE,
+  type Source,
+} from "./listings.ts";
 
 type ItemOf<O extends AnyOperation<z.ZodArray>> = RequestResult<O["success"]["body"]>["body"][number];
 
@@ -119,8 +127,6 @@ export const serviceAccountListing = (client: Client): Listing<ServiceAccount> =
  */
 export const sshIdentityListing = (client: Client): Listing<SshIdentity> =>
   wholeListing("PublicKey", () => listOf(client, listSshIdentities, { query: { all: true } }));
-
-const keyOfName = (name: string) => `name ${name}`;
 
 /** Returns the install key with this name from a listing. Undefined if no user's key has the name. */
 export const installKeyNamed = (keys: Listing<InstallKey>, name: string): Promise<InstallKey | undefined> =>

@@ -1,6 +1,7 @@
 import { type Role, roleAtLeast } from "@gatehouse-access/sdk/contract";
 import type { Plan, ResourceValues } from "../../engine/index.ts";
 import { Claims, DuplicateDeclarationError } from "../../lifecycle/claims.ts";
+import { isNamespace } from "../../model/definition.ts";
 import { Draft } from "../../model/draft.ts";
 import { STAGES } from "../../model/kind.ts";
 import {
@@ -18,7 +19,7 @@ import { idWithin } from "../../model/values.ts";
 import { ManagedObjects } from "../../namespace/coverage.ts";
 import type { NamespaceState } from "../../namespace/namespaceState.ts";
 import { identityUnknown } from "../../namespace/readNamespace.ts";
-import { definitionsByName, kindOf } from "../../resources/index.ts";
+import { kindOf } from "../../resources/index.ts";
 import type { Values } from "../../values.ts";
 import { stepsOf } from "../steps.ts";
 import {
@@ -33,7 +34,7 @@ import {
   newNamespaceNote,
   pendingNote,
   possiblyRegained,
-  unknownRoles,
+  unknownFacts,
   unreadAfterModeChange,
 } from "./notes.ts";
 
@@ -101,7 +102,7 @@ export function applyPlan(
       ...(undecided ? [undecided] : []),
       ...opposed.filter(({ isUndecided }) => isUndecided).map(({ text }) => text),
       ...possiblyRegained(draft),
-      ...unknownRoles(draft),
+      ...unknownFacts(draft),
     ],
     unknown: [
       ...steps.filter(leavesObject).map(leftNote),
@@ -302,7 +303,7 @@ function idOf(draft: Draft, planned: PlannedStep): string | undefined {
     .map(([name]) => name);
   if (hidden.length > 0) throw hiddenValues(hidden);
   const inputs = declaredInputs(draft, planned);
-  if (definition === definitionsByName.Namespace || !createsObject(planned)) return step.id;
+  if (isNamespace(definition) || !createsObject(planned)) return step.id;
   const key = kindOf(planned).plan.newKey?.(draft, planned, inputs);
   // The id of an invited user whose user id is not known contains no key.
   return key === undefined ? undefined : (draft.find(definition, key)?.id ?? `${draft.live.tenant}/${key}`);

@@ -1,13 +1,14 @@
 import { hasPassed } from "@gatehouse-access/sdk/times";
 import type { Plan, Shown } from "../../engine/index.ts";
+import { isNamespace } from "../../model/definition.ts";
 import type { Draft } from "../../model/draft.ts";
 import { declaredEnd, isHidden, type PlannedStep, UnpredictableError } from "../../model/plannedStep.ts";
-import { keysWithoutRole } from "../../resources/apiKey/index.ts";
-import { findDevice } from "../../resources/device.ts";
+import { isPendingSelected } from "../../resources/device.ts";
 import { pendingText } from "../../resources/deviceSelector.ts";
-import { definitionsByName, kindOf } from "../../resources/index.ts";
+import { kindOf, kinds } from "../../resources/index.ts";
 import { membersOf } from "../../resources/member/index.ts";
 import { newSettings } from "../../resources/namespace/resource.ts";
+import { publicKey } from "../../resources/publicKey.ts";
 import { byText, byTexts, firstOf } from "../../words.ts";
 import { createdNamespaces, stepsOf } from "../steps.ts";
 
@@ -50,8 +51,9 @@ function endIn(planned: PlannedStep, now: Date): string {
 export const unreadAfterModeChange = ({ live, accessPoliciesDecide }: Draft): readonly string[] =>
   accessPoliciesDecide && !live.accessPoliciesDecide ? live.facts.unreadIdentity : [];
 
-/** Reports new API keys whose role is not known, as sentences. */
-export const unknownRoles = (draft: Draft): string[] => keysWithoutRole(draft.of(definitionsByName.ApiKey));
+/** Reports facts about the objects after the plan that are not known before the apply, as sentences. */
+export const unknownFacts = (draft: Draft): string[] =>
+  kinds.flatMap(({ plan }) => plan.unknownAfter?.(draft) ?? []);
 
 /** Reports an object that stays on the service. */
 export const leftNote = ({ title }: PlannedStep): string =>
@@ -86,7 +88,7 @@ export function possiblyRegained(draft: Draft): string[] {
   const ids = [...members, ...(membersOf(live) ?? [])].map(({ id, email }) => id || email.toLowerCase());
   // The address in the state may be outdated, since users can change the address of their account.
   const known = new Set([...ids, ...live.facts.formerOwners.values()]);
-  const keys = [...(draft.of(definitionsByName.PublicKey)?.values() ?? [])];
+  const keys = [...(draft.of(publicKey.definition)?.values() ?? [])];
   const orphans = keys.filter(({ state: { ownerId } }) => ownerId && !known.has(String(ownerId)));
   if (orphans.length === 0) return [];
   const names = firstOf(orphans.map(({ name }) => name).sort(byText), NAMED_MAX);
@@ -100,9 +102,7 @@ export function pendingNote(draft: Draft, { step, definition, title, after }: Pl
   const selector = after?.inputs.device;
   const isNew = step.op === "create" || step.op === "replace";
   if (!isNew || !definition.inputs.device || typeof selector !== "string" || isHidden(selector)) return [];
-  const uid = findDevice(draft, selector.toLowerCase());
-  const device = uid === undefined ? undefined : draft.of(definitionsByName.Device)?.get(uid);
-  return device?.state.status === "pending" && uid !== selector ? [`${title}: ${pendingText(selector)}`] : [];
+  return isPendingSelected(draft, selector) ? [`${title}: ${pendingText(selector)}`] : [];
 }
 
 /** Namespaces that a plan creates, and resources in these namespaces, as sorted sentences. */
@@ -117,7 +117,7 @@ export function newNamespacesOf(plan: Plan): { readonly namespaces: number; read
 
 /** Reports a namespace that a plan creates, or a resource in such a namespace. */
 export function newNamespaceNote({ title, definition, after }: PlannedStep): string {
-  if (definition !== definitionsByName.Namespace)
+  if (!isNamespace(definition))
     return `${title} is in a namespace that this plan creates, and is not evaluated`;
   const settings = newSettings(after?.inputs.settings, (value) => isHidden(value as Shown))
     .map(({ setting, to }) => `${setting} ${JSON.stringify(to)}`)

@@ -4,7 +4,7 @@ import { idWithin } from "../../model/values.ts";
 import { definitionOf } from "../../namespace/liveObjects.ts";
 import type { NamespaceState } from "../../namespace/namespaceState.ts";
 import { acceptedDevices, deviceState, devicesOf, uidSelected } from "../../resources/device.ts";
-import { definitionsByName, kindOf, kindsWith } from "../../resources/index.ts";
+import { kindOf, kindsWith } from "../../resources/index.ts";
 import { tenantIn } from "../steps.ts";
 import type { ReviewedContent, ReviewedFields, ReviewedObject, ReviewedStep } from "./planFile.ts";
 
@@ -28,8 +28,8 @@ export function capturePlan(plan: Plan, { live, ...scope }: PlanScope): Reviewed
   const namespaces = new Map(live.map((one) => [one.tenant, one]));
   const deviceOf = (step: Step) => {
     const selector = step.after?.inputs.device;
-    const devices = namespaces.get(tenantOf(step) ?? scope.home ?? "")?.of(definitionsByName.Device);
-    return typeof selector === "string" ? uidSelected(devices, selector.toLowerCase()) : undefined;
+    const state = namespaces.get(tenantOf(step) ?? scope.home ?? "");
+    return state && typeof selector === "string" ? uidSelected(state, selector.toLowerCase()) : undefined;
   };
   return {
     project,
@@ -102,8 +102,8 @@ function picked(values: ReviewedFields, names: readonly string[]): ReviewedField
 const objectsOf = (live: NamespaceState): Record<string, ReviewedObject> =>
   Object.fromEntries([
     ["Access mode", { title: "Access mode", fields: { accessPoliciesDecide: live.accessPoliciesDecide } }],
-    ...kindsWith("reading").flatMap(({ definition }) =>
-      definition === definitionsByName.Device
+    ...kindsWith("reading").flatMap(({ definition, reading }) =>
+      reading.isEnrolled
         ? []
         : Array.from(live.of(definition) ?? [], ([key, object]) => [
             `${definition.name} ${key}`,

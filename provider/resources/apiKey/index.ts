@@ -51,11 +51,13 @@ export const apiKey: Kind = {
   operations: { create: ["createApiKey"], update: ["updateApiKey"], delete: ["deleteApiKey"] },
   plan: {
     stage: "objects",
+    unknownAfter: keysWithoutRole,
     keyOf: ({ outputs }) => identityOf(outputs),
     create: createKey,
     update: updateKey,
     remove: removeKey,
   },
+  quota: undefined,
   decides: undefined,
   role: (object) => {
     const { role, expiresAt } = stateOf(object);
@@ -97,12 +99,13 @@ const keysIn = (objects: Objects): ApiKey[] =>
   });
 
 /** Reports new API keys whose role is not known, as sentences. */
-export const keysWithoutRole = (objects: Objects | undefined): string[] =>
-  [...(objects?.values() ?? [])].flatMap((object) =>
+function keysWithoutRole(draft: Draft): string[] {
+  return [...(draft.of(definition)?.values() ?? [])].flatMap((object) =>
     stateOf(object).role === undefined
       ? [`API key "${object.name}" will have the role of its creator, which is unknown; declare the role`]
       : [],
   );
+}
 
 const identityOf = ({ createdAt, createdBy }: ResourceValues["outputs"]) =>
   apiKeyIdentity({ createdAt: String(createdAt), createdBy: String(createdBy) });

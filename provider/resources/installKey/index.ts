@@ -33,6 +33,7 @@ export const installKey: Kind = {
     newKey: adopted,
     values: (draft, change) => ({ installKeyId: change.key, ...validity(draft, change) }),
   },
+  quota: undefined,
   decides: undefined,
   role: undefined,
   changes: changeList<OtherPrivilege>({

@@ -10,8 +10,8 @@ import { DAY } from "@gatehouse-access/sdk/times";
 import { changeList } from "../../model/changes.ts";
 import { changedEnd, listedNames } from "../../model/changeTexts.ts";
 import { type Kind, listedBy, policyEnd, type ReadObjects } from "../../model/kind.ts";
-import type { DecidingFacts, HasObjects } from "../../model/namespaceObjects.ts";
-import type { LiveObject, Objects } from "../../model/object.ts";
+import type { DecidingFacts, HasObjects, Replaceable } from "../../model/namespaceObjects.ts";
+import type { LiveObject } from "../../model/object.ts";
 import { outputOf } from "../../model/plannedStep.ts";
 import { gainedRole } from "../../model/roles.ts";
 import { hasEnded } from "../../model/validity.ts";
@@ -71,6 +71,7 @@ export const member: Kind = {
       return invited(key === email.toLowerCase() ? "" : key, email, draft.now);
     },
   },
+  quota: undefined,
   decides: {
     parts: (objects, facts) => {
       const all = [...objects];
@@ -190,13 +191,13 @@ export function membersOf(state: HasObjects): Member[] | undefined {
   return objects && Array.from(objects.values(), memberIn);
 }
 
-/** Returns the members with invited users as members, since they can accept at any time without a review. */
-export const invitedAsMembers = (members: Objects): Objects =>
-  new Map(
-    Array.from(members, ([key, object]) => {
-      return [key, { ...object, state: { ...object.state, status: "accepted" } }] as const;
-    }),
-  );
+/** Returns a namespace with invited users as members, since they can accept at any time without a review. */
+export function invitedAsMembers<S extends HasObjects & Replaceable<S>>(state: S): S {
+  const accepted = Array.from(state.of(definition) ?? [], ([key, object]) => {
+    return [key, { ...object, state: { ...object.state, status: "accepted" } }] as const;
+  });
+  return accepted.length === 0 ? state : state.withObjects(definition, new Map(accepted));
+}
 
 /** True if a membership has an end that has passed. */
 export const hasMembershipEnded = ({ accessExpiresAt }: Pick<Member, "accessExpiresAt">, at: Date): boolean =>

@@ -43,6 +43,7 @@ export const namespace: Kind = {
     update: (draft, planned) => planned.after && changeSettings(draft, planned.after),
     remove: (draft) => draft.clear(),
   },
+  quota: undefined,
   decides: undefined,
   role: undefined,
   changes: changeList<SettingChange>({

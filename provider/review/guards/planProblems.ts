@@ -1,31 +1,23 @@
-import { acceptedDevicesOf, type Identity, RequestError } from "@gatehouse-access/sdk";
-import {
-  FIREWALL_PATTERNS_MAX,
-  type Operation,
-  type Role,
-  roleAtLeast,
-  takesWorkload,
-} from "@gatehouse-access/sdk/contract";
-import { totalPatternCost } from "@gatehouse-access/sdk/policy";
-import type { Plan, ResourceValues, Shown, Step } from "../../engine/index.ts";
+import { type Identity, RequestError } from "@gatehouse-access/sdk";
+import { type Operation, type Role, roleAtLeast, takesWorkload } from "@gatehouse-access/sdk/contract";
+import type { Plan, ResourceValues, Step } from "../../engine/index.ts";
 import { existsAlready } from "../../lifecycle/createOrAdopt.ts";
 import { diff } from "../../lifecycle/diff.ts";
 import { changeConflict } from "../../lifecycle/outOfBand.ts";
-import type { Listed, ResourceDefinition } from "../../model/definition.ts";
-import { hasOwnCredential, isHidden, type PlannedStep } from "../../model/plannedStep.ts";
+import { isNamespace, type Listed, type ResourceDefinition } from "../../model/definition.ts";
+import { hasOwnCredential, isHidden, knownTexts, type PlannedStep } from "../../model/plannedStep.ts";
 import { canonicalInputs } from "../../model/values.ts";
 import { definitionOf } from "../../namespace/liveObjects.ts";
-import type { NamespaceState } from "../../namespace/namespaceState.ts";
 import { readNamespace } from "../../namespace/readNamespace.ts";
 import { withAdoptedNamespaces } from "../../plan/adoptedNamespaces.ts";
 import { applyPlan } from "../../plan/planned/appliedPlan.ts";
 import { listed, onService, stepsOf, tenantIn, titleIfUnnamed, topOf } from "../../plan/steps.ts";
-import { definitionsByName, kindOf } from "../../resources/index.ts";
+import { kindOf, kindsWith } from "../../resources/index.ts";
 import type { Connection, Home, TenantClient } from "../../service/connection.ts";
-import { deviceKey, isUnreadable, macOf, type Namespace } from "../../service/listings.ts";
+import { deviceKey, isUnreadable, type Namespace } from "../../service/listings.ts";
 import type { Member } from "../../service/newerListings.ts";
 import { allOperations, type OperationId } from "../../service/operations.ts";
-import { byText, byTexts, counted } from "../../words.ts";
+import { byText, byTexts } from "../../words.ts";
 
 /** A reason why a planned change cannot be applied, or why its result would differ from the declarations. */
 export interface PlanProblem {
@@ -76,14 +68,20 @@ export async function planProblems(connection: Connection, plan: Plan, home: Hom
     add("device", await missingDevices(opened, coming));
     add("tag", await missingTags(opened, coming));
     add("changed", await changedOutOfBand(connection, steps));
-    add("quota", await fullNamespace(opened, namespace, coming));
-    const costly = coming.filter(hasCostlyPattern);
-    if (costly.length > 0 || (await mayContradict(connection, tenant, steps))) {
+    const applied = once(async () => {
       const live = await readNamespace(connection, tenant);
-      const planned = applyPlan(live, changes, { home: home.tenant ?? "" });
-      add("order", planned.contradictions);
-      if (costly.length > 0) add("quota", tooCostlyPatterns(live, planned.state, costly));
+      return { live, planned: applyPlan(live, changes, { home: home.tenant ?? "" }) };
+    });
+    const policies = async () => {
+      const { live, planned } = await applied();
+      return { before: live.policy, after: planned.state.policy };
+    };
+    for (const { definition, quota } of kindsWith("quota")) {
+      const own = coming.filter((step) => step.definition === definition);
+      if (own.length > 0) add("quota", await quota({ opened, namespace, steps: own, policies }));
     }
+    if (await mayContradict(connection, tenant, steps))
+      add("order", (await applied()).planned.contradictions);
   }
   return problems.sort(byTexts(({ text }) => text));
 }
@@ -94,7 +92,7 @@ const mayAdopt = ({ step, after }: PlannedStep) => step.op === "create" && Boole
 function tenantsOf({ steps }: Plan, home: string | undefined): string[] {
   const named = steps
     .flatMap(({ before, after }) => [before, after])
-    .flatMap((values) => textsOf(values && tenantIn(values)));
+    .flatMap((values) => knownTexts(values && tenantIn(values)));
   return [...new Set([...(home === undefined ? [] : [home]), ...named])];
 }
 
@@ -111,17 +109,23 @@ async function readable({ namespaces }: Connection, tenant: string): Promise<Nam
   }
 }
 
-const textsOf = (value: Shown | undefined): string[] =>
-  [value].flat().filter((text): text is string => typeof text === "string" && !isHidden(text));
+/** Returns a function that runs work once, for all calls. */
+function once<T>(work: () => Promise<T>): () => Promise<T> {
+  let result: Promise<T> | undefined;
+  return () => {
+    result ??= work();
+    return result;
+  };
+}
 
 const inputs = ({ after }: PlannedStep): ResourceValues["inputs"] => after?.inputs ?? {};
 
 async function missingDevices({ devices, tenant }: TenantClient, steps: readonly PlannedStep[]) {
   // Resources may select a device by the name that the plan gives the device.
-  const given = new Set(steps.filter(isDevice).flatMap((step) => textsOf(inputs(step).name)));
+  const given = new Set(namedBy(steps, "devices"));
   const selecting = steps.filter(({ step, definition }) => definition.inputs.device && step.op !== "update");
   const missing = selecting.flatMap((step) =>
-    textsOf(inputs(step).device).map(async (text) => {
+    knownTexts(inputs(step).device).map(async (text) => {
       const selector = text.toLowerCase();
       if (given.has(selector) || (await devices.find(deviceKey(selector)))) return [];
       return [
@@ -132,7 +136,9 @@ async function missingDevices({ devices, tenant }: TenantClient, steps: readonly
   return (await Promise.all(missing)).flat();
 }
 
-const isDevice = ({ definition }: PlannedStep) => definition === definitionsByName.Device;
+/** Returns the names that the plan gives to devices or tags. */
+const namedBy = (steps: readonly PlannedStep[], names: "devices" | "tags"): string[] =>
+  steps.filter((step) => kindOf(step).plan.names === names).flatMap((step) => knownTexts(inputs(step).name));
 
 async function missingTags(
   { client, tenant }: TenantClient,
@@ -141,16 +147,13 @@ async function missingTags(
   const wanting = steps.flatMap((step) => {
     const { filter } = inputs(step);
     const isKnown = typeof filter === "object" && filter !== null && !Array.isArray(filter);
-    return isKnown ? textsOf(filter.tags).map((tag) => ({ title: step.title, tag })) : [];
+    return isKnown ? knownTexts(filter.tags).map((tag) => ({ title: step.title, tag })) : [];
   });
   if (wanting.length === 0) return [];
   const given = steps
     .filter(({ definition }) => definition.inputs.device)
-    .flatMap((step) => [...textsOf(inputs(step).tags), ...textsOf(inputs(step).tag)]);
-  const renamed = steps
-    .filter(({ definition }) => definition === definitionsByName.Tag)
-    .flatMap((step) => textsOf(inputs(step).name));
-  const known = new Set([...(await client.getTags()), ...given, ...renamed]);
+    .flatMap((step) => [...knownTexts(inputs(step).tags), ...knownTexts(inputs(step).tag)]);
+  const known = new Set([...(await client.getTags()), ...given, ...namedBy(steps, "tags")]);
   return wanting
     .filter(({ tag }) => !known.has(tag))
     .map(
@@ -184,9 +187,10 @@ async function tooManyNamespaces(
   userId: string | undefined,
 ): Promise<string[]> {
   const { client, namespaces } = connection;
-  const created = steps.filter(
-    (step) => step.op === "create" && definitionOf(step) === definitionsByName.Namespace,
-  );
+  const created = steps.filter((step) => {
+    const definition = definitionOf(step);
+    return step.op === "create" && definition !== undefined && isNamespace(definition);
+  });
   if (created.length === 0 || userId === undefined) return [];
   const { maxNamespaces } = await client.getUserInfo();
   if (!(maxNamespaces >= 0)) return [];
@@ -194,7 +198,7 @@ async function tooManyNamespaces(
   // A Namespace whose name the user already owns needs no additional quota: the run adopts the existing namespace, or
   // an earlier attempt of the run created it.
   const added = created.filter(
-    ({ after }) => !textsOf(after?.inputs.name).some((name) => owned.includes(name)),
+    ({ after }) => !knownTexts(after?.inputs.name).some((name) => owned.includes(name)),
   );
   if (owned.length + added.length <= maxNamespaces) return [];
   return [
@@ -209,7 +213,7 @@ async function mayContradict(
   steps: readonly PlannedStep[],
 ): Promise<boolean> {
   const changed = steps
-    .filter(({ definition, after }) => definition === definitionsByName.FirewallRule && after !== undefined)
+    .filter((step) => kindOf(step).decides?.decision === "rule" && step.after !== undefined)
     .map(inputs);
   if (changed.length === 0) return false;
   if (changed.some(({ action, priority }) => isHidden(action) || isHidden(priority))) return true;
@@ -220,59 +224,6 @@ async function mayContradict(
     );
   const [allows, denies] = [prioritiesOf("allow"), prioritiesOf("deny")];
   return changed.some(({ action, priority }) => (action === "deny" ? allows : denies).has(priority));
-}
-
-/** True for a firewall rule with a pattern that costs evaluation time. */
-const hasCostlyPattern = (step: PlannedStep): boolean => {
-  const { username, sourceIp, filter } = inputs(step);
-  const hostname = filter && typeof filter === "object" && "hostname" in filter ? filter.hostname : undefined;
-  return (
-    step.definition === definitionsByName.FirewallRule &&
-    totalPatternCost([username, sourceIp, hostname as Shown | undefined].flatMap(textsOf), 0) > 0
-  );
-};
-
-/** Reports firewall rules after the plan whose patterns exceed the maximum total cost of a namespace. */
-function tooCostlyPatterns(
-  live: NamespaceState,
-  planned: NamespaceState,
-  steps: readonly PlannedStep[],
-): string[] {
-  const costOf = ({ policy }: NamespaceState) =>
-    totalPatternCost(
-      policy.rules.flatMap(({ username, sourceIp, filter }) => [username, sourceIp, filter.hostname ?? ""]),
-    );
-  const cost = costOf(planned);
-  if (cost <= FIREWALL_PATTERNS_MAX || cost <= costOf(live)) return [];
-  return [
-    `${listed(steps.map(({ title }) => title))}: the patterns of the firewall rules of the namespace ${live.tenant} would have a total cost of ${cost}, and the maximum is ${FIREWALL_PATTERNS_MAX}; use fewer different patterns, smaller patterns, or patterns of literals such as ^web-1$`,
-  ];
-}
-
-/** Reports devices that the plan accepts beyond the quota of the namespace. */
-async function fullNamespace(
-  { devices, tenant }: TenantClient,
-  namespace: Namespace,
-  steps: readonly PlannedStep[],
-): Promise<string[]> {
-  const { maxDevices } = namespace;
-  if (!(maxDevices > 0)) return [];
-  const accepting = steps.filter((step) => isDevice(step) && inputs(step).status === "accepted");
-  const selectors = accepting.flatMap((step) => textsOf(inputs(step).device));
-  const selected = await Promise.all(
-    selectors.map((selector) => devices.find(deviceKey(selector.toLowerCase()))),
-  );
-  const taken = await Promise.all(selected.map((device) => device && devices.find(`mac ${macOf(device)}`)));
-  // If a machine enrolled again, its new device replaces the accepted device with the same MAC address, and needs no
-  // additional quota.
-  const added = selected.filter(
-    (device, index) => device && device.status !== "accepted" && taken[index]?.status !== "accepted",
-  ).length;
-  const free = maxDevices - (acceptedDevicesOf(namespace) ?? 0);
-  if (added <= free) return [];
-  return [
-    `${listed(accepting.map(({ title }) => title))}: the plan accepts ${counted(added, "device")}, and the namespace ${tenant} has ${Math.max(free, 0)} of ${maxDevices} left; remove devices, or raise the quota`,
-  ];
 }
 
 type Work = "create" | "update" | "delete";
@@ -347,11 +298,11 @@ function neededBy(planned: PlannedStep): readonly OperationId[] {
   return work.filter((one) => isSent(one, planned)).flatMap((one) => kindOf(planned).operations[one]);
 }
 
-function isSent(work: Work, { step, definition, before, after }: PlannedStep): boolean {
+function isSent(work: Work, planned: PlannedStep): boolean {
+  const { step, definition, before, after } = planned;
   if (work === "create") return after !== undefined;
   if (work === "update") return step.fields.some(({ path }) => !definition.inputs[topOf(path)]?.isLocal);
-  if (definition === definitionsByName.Device && before?.outputs.onDestroy !== "remove") return false;
-  return before !== undefined && !before.retained;
+  return before !== undefined && !before.retained && (kindOf(planned).plan.deletesObject?.(before) ?? true);
 }
 
 function refusal({ kind, role }: Actor, id: OperationId): string | undefined {

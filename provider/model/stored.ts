@@ -1,0 +1,193 @@
+import type { Client } from "@gatehouse-access/sdk";
+import type { z } from "zod";
+import type { Connection, TenantClient } from "../service/connection.ts";
+import type { Listing } from "../service/listings.ts";
+import type { Values } from "../values.ts";
+import {
+  type Existing,
+  type IdForm,
+  type Inputs,
+  type InputValues,
+  type IsClaimed,
+  type Listed,
+  listed,
+  liveFacts,
+  type Origin,
+  type Outputs,
+  type State,
+} from "./definition.ts";
+import { declares, idWithin } from "./values.ts";
+
+/** The values of inputs in a request. Inputs of stored objects have a default, unless they are required. */
+type Sent<I extends Inputs> = { -readonly [K in Exclude<keyof I, "tenant">]: z.output<I[K]["schema"]> };
+
+/** The values of a state that the service returns under their names, without a conversion. */
+type Returned<W, S> = { [K in keyof S & keyof W as W[K] extends S[K] ? K : never]: S[K] };
+
+/** The values of a state that the page of the kind derives from an object of the service. */
+type Derived<W, S> = Omit<S, keyof Returned<W, S> | "tenant">;
+
+/** The namespace of an object. */
+export interface Place {
+  readonly connection: Connection;
+  readonly tenant: string;
+}
+
+type Awaitable<T> = T | Promise<T>;
+
+/** A kind of object that the service stores, lists, and changes by one request each. */
+export interface StoredKind<I extends Inputs, O extends Outputs, W extends object> {
+  readonly name: string;
+  readonly id: Pick<IdForm<"tenant">, "split" | "text" | "example">;
+  readonly inputs: I;
+  readonly outputs: O;
+  /** Returns the listing of the objects in a namespace, in which {@link keyOf} is a lookup key. */
+  listing(opened: TenantClient): Listing<W>;
+  /**
+   * Returns all objects of a namespace.
+   * @default the objects in the listing
+   */
+  all?(connection: Connection, tenant: string): Promise<readonly W[]>;
+  /** Returns the key of an object in its namespace: the last part of its id. */
+  keyOf(object: W): string;
+  /** Returns the display name of an object. */
+  nameOf(object: W): string;
+  /**
+   * Returns the values of a state that the service does not return under their names.
+   * @param known the values in the program or in the state before
+   */
+  derived(object: W, known: Readonly<Partial<State<I, O>>>, place: Place): Awaitable<Derived<W, State<I, O>>>;
+  /**
+   * Returns the body of a create or an update.
+   * @param plain the inputs under their names; in an update without the inputs whose change replaces the object
+   * @param state the state before an update; undefined for a create
+   * @default plain
+   */
+  body?(plain: Sent<I>, state: Readonly<State<I, O>> | undefined, place: Place): Awaitable<Values>;
+  /**
+   * Returns the lookup key of the object with these inputs.
+   * @default searches the list for an object that equals the inputs
+   */
+  lookupKey?(inputs: InputValues<I>): string;
+  /**
+   * Returns the lookup keys that the last part of an imported id may be.
+   * @default the part itself
+   */
+  importKeys?(part: string): readonly string[];
+  /** Sends a create. */
+  create(client: Client, body: Sent<I>, options: Pick<Origin, "idempotencyKey">): Promise<W>;
+  /** Sends an update. Undefined if every change replaces the object. */
+  update?(client: Client, key: string, body: Sent<I>): Promise<W>;
+  /** Sends a deletion. */
+  remove(client: Client, key: string): Promise<unknown>;
+}
+
+/** Returns the functions of a resource whose objects the service stores, lists, and changes by one request each. */
+export function stored<I extends Inputs, O extends Outputs, W extends object>(kind: StoredKind<I, O, W>) {
+  type S = State<I, O>;
+  const { name, id: ids, inputs, outputs } = kind;
+  const names = Object.keys({ ...inputs, ...outputs });
+  const sentNames = Object.keys(inputs).filter((input) => input !== "tenant" && !inputs[input]?.isLocal);
+  const changeable = sentNames.filter((input) => !inputs[input]?.replaces);
+
+  const existing = async (
+    place: Place,
+    object: W,
+    known = {} as Readonly<Partial<S>>,
+  ): Promise<Existing<S>> => ({
+    id: `${place.tenant}/${kind.keyOf(object)}`,
+    state: {
+      tenant: place.tenant,
+      ...valuesOf(object, names),
+      ...(await kind.derived(object, known, place)),
+    } as unknown as S,
+    live: liveFacts(object),
+  });
+
+  /** Sends a create or an update. A filter needs tags that exist. */
+  async function send(
+    connection: Connection,
+    opened: TenantClient,
+    values: InputValues<I>,
+    state: Readonly<S> | undefined,
+    request: (body: Sent<I>) => Promise<W>,
+  ): Promise<Existing<S>> {
+    const place = { connection, tenant: opened.tenant };
+    const plain = valuesOf(values, state ? changeable : sentNames) as Sent<I>;
+    const body = ((await kind.body?.(plain, state, place)) ?? plain) as Sent<I>;
+    const { filter } = values as { readonly filter?: { readonly tags?: readonly string[] } };
+    const object = await opened.tagWork.needing(filter?.tags, name, () => request(body));
+    kind.listing(opened).put(object);
+    return existing(place, object, { ...state, ...values } as Partial<S>);
+  }
+
+  return {
+    name,
+    id: ids,
+    inputs,
+    outputs,
+
+    async find(connection: Connection, values: InputValues<I>, isOthers?: (id: string) => boolean) {
+      const { tenant: wanted } = values as { readonly tenant?: string };
+      const opened = await connection.tenant(wanted);
+      const place = { connection, tenant: opened.tenant };
+      const listing = kind.listing(opened);
+      if (kind.lookupKey) {
+        const found = await listing.find(kind.lookupKey(values));
+        return found && existing(place, found);
+      }
+      const objects = await Promise.all((await listing.all()).map((object) => existing(place, object)));
+      return objects.find(({ id, state }) => !isOthers?.(id) && declares(inputs, state, values));
+    },
+
+    async list(connection: Connection, tenant: string): Promise<Listed<S>[]> {
+      const { all = async () => kind.listing(await connection.tenant(tenant)).all() } = kind;
+      const objects = (await all(connection, tenant)).map(async (object) => {
+        const { id, state, live } = await existing({ connection, tenant }, object);
+        return listed(id, kind.nameOf(object), state, { declaredBy: live?.declaredBy });
+      });
+      return Promise.all(objects);
+    },
+
+    async create(connection: Connection, values: InputValues<I>, { idempotencyKey }: Origin) {
+      const { tenant: wanted } = values as { readonly tenant?: string };
+      const opened = await connection.tenant(wanted);
+      return send(connection, opened, values, undefined, (body) =>
+        kind.create(opened.client, body, { idempotencyKey }),
+      );
+    },
+
+    async read(connection: Connection, id: string, state: Readonly<Partial<S>>) {
+      const { tenant } = ids.split(id);
+      const listing = kind.listing(await connection.tenant(tenant));
+      const part = idWithin({ id });
+      // Only an import has no outputs.
+      const isImport = Object.keys(outputs).every((output) => state[output] === undefined);
+      for (const key of (isImport && kind.importKeys?.(part)) || [part]) {
+        const found = await listing.find(key);
+        if (found) return existing({ connection, tenant }, found, state);
+      }
+      return undefined;
+    },
+
+    async update(connection: Connection, id: string, state: Readonly<S>, values: InputValues<I>) {
+      const { update } = kind;
+      if (!update || declares(inputs, state, values)) return state;
+      const opened = await connection.tenant(ids.split(id).tenant);
+      const changed = await send(connection, opened, values, state, (body) =>
+        update(opened.client, idWithin({ id }), body),
+      );
+      return changed.state;
+    },
+
+    async delete(connection: Connection, id: string, _state: Readonly<S>, _isClaimed: IsClaimed) {
+      const opened = await connection.tenant(ids.split(id).tenant);
+      const key = idWithin({ id });
+      await kind.listing(opened).remove(key, opened.client, (witnessed) => kind.remove(witnessed, key));
+    },
+  };
+}
+
+/** Returns the values of an object that have one of the names. */
+export const valuesOf = (object: object, names: readonly string[]): Values =>
+  Object.fromEntries(Object.entries(object).filter(([name]) => names.includes(name)));
