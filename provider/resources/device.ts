@@ -337,7 +337,7 @@ export function uidSelected(state: HasObjects, selector: string): string | undef
 }
 
 /** Returns the uid of the device that a selector matches, by its live data or by its planned name. */
-export function findDevice(draft: Draft, selector: string): string | undefined {
+function findDevice(draft: Draft, selector: string): string | undefined {
   const live = uidSelected(draft.live, selector);
   if (live !== undefined) return live;
   const key = deviceKey(selector);

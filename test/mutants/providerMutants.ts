@@ -84,6 +84,20 @@ export const providerMutants: readonly Mutant[] = mutantsOf({
         'credential === [-"apiKey"-]{+"anonymous"+}\n        ?',
     },
   },
+  "provider/resources/device.ts": {
+    "test/review/guards/planProblems.test.ts > the quota of devices": {
+      "A plan accepts no device beyond the quota of the namespace.":
+        "if (added <= [-free-]{+maxDevices+}) return [];",
+      "A machine that enrolled again needs no quota.":
+        'device && device.status !== "accepted"[- && taken[index]?.status !== "accepted"-]',
+    },
+  },
+  "provider/resources/firewallRule.ts": {
+    "test/review/patternCosts.test.ts": {
+      "The patterns of firewall rules have a maximum cost.":
+        "if (cost [-<= FIREWALL_PATTERNS_MAX || cost <= costOf(before)-]{+> 0+}) return [];",
+    },
+  },
   "provider/review/guards/planProblems.ts": {
     "test/review/guards/missingPermissions.test.ts": {
       "A user needs the role of the operation.":
@@ -97,13 +111,7 @@ export const providerMutants: readonly Mutant[] = mutantsOf({
       "A replacement also needs the permission to delete.":
         'op === "replace" ? ["create"[-, "delete"-]] : [op]',
       "A removed Device resource removes its device only if onDestroy is remove.":
-        '[-if (definition === definitionsByName.Device && before?.outputs.onDestroy !== "remove") return false;-]',
-    },
-    "test/review/guards/planProblems.test.ts > the quota of devices": {
-      "A plan accepts no device beyond the quota of the namespace.":
-        "if (added <= [-free-]{+maxDevices+}) return [];",
-      "A machine that enrolled again needs no quota.":
-        'device && device.status !== "accepted"[- && taken[index]?.status !== "accepted"-]',
+        "!before.retained[- && (kindOf(planned).plan.deletesObject?.(before) ?? true)-];",
     },
     "test/review/guards/planProblems.test.ts > the quota of namespaces": {
       "A plan creates no namespace beyond the quota of the user.":
@@ -147,10 +155,6 @@ export const providerMutants: readonly Mutant[] = mutantsOf({
     "test/review/guards/planProblems.test.ts > missing permissions": {
       "A plan needs the permissions of its operations.":
         "const refused = missingPermissions([-actor-]{+{ ...actor, role: undefined }+}, sure, ofNew);",
-    },
-    "test/review/patternCosts.test.ts": {
-      "The patterns of firewall rules have a maximum cost.":
-        "if (cost [-<= FIREWALL_PATTERNS_MAX || cost <= costOf(live)-]{+> 0+}) return [];",
     },
   },
   "provider/drift/repair.ts": {
