@@ -6,6 +6,7 @@ import { inTransaction } from "../../../server/db/sql/transaction.ts";
 import { passGate } from "../../../server/db/sql/transactionGate.ts";
 import { answerTo } from "../../../server/errors.ts";
 import { DENY_RULE, enroll, startApp, type TestApp, type TestUser } from "../http/testApp.ts";
+import { connect } from "./clients.ts";
 
 let app: TestApp;
 let ana: TestUser;
@@ -27,11 +28,9 @@ const creations = {
 
 /** Opens a separate database connection, begins a serializable transaction on it, and runs a first statement. */
 async function otherTransaction(first: string): Promise<Client> {
-  const client = new Client(url);
+  const client = await connect(url);
   // The connection is interrupted when the test ends.
   client.on("error", () => {});
-  await client.connect();
-  onTestFinished(() => client.end());
   await client.query("BEGIN ISOLATION LEVEL SERIALIZABLE");
   await client.query(first);
   return client;

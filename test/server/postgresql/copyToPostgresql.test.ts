@@ -1,20 +1,13 @@
 import { join } from "node:path";
-import { Client } from "pg";
 import { expect, onTestFinished, test } from "vitest";
 import type { Database } from "../../../server/db/Database.ts";
 import { openDatabase } from "../../../server/db/openDatabase.ts";
 import { copyToPostgresql } from "../../../server/db/postgresql/copyFromSqlite.ts";
 import { openSqlite } from "../../../server/db/sqlite/open.ts";
 import { testFolder } from "../../support/folder.ts";
-import { emptyPostgresql, postgresqlAddress } from "../../support/postgresql/database.ts";
 import { expectExactCounts } from "../db/deviceCounts.ts";
 import { device, user } from "../db/rows.ts";
-
-async function target(): Promise<string> {
-  const { url, drop } = await emptyPostgresql(postgresqlAddress() ?? "");
-  onTestFinished(drop);
-  return url;
-}
+import { emptyDatabase, query } from "./clients.ts";
 
 /** Creates, fills and closes a SQLite database. */
 async function source(fill: (client: Database["client"]) => Promise<unknown>) {
@@ -196,19 +189,9 @@ async function content({ client }: Database): Promise<Record<string, unknown[]>>
 const keyOf = (row: object) =>
   JSON.stringify(row, (_key, value: unknown) => (typeof value === "bigint" ? `${value}` : value));
 
-async function query<T>(url: string, sql: string): Promise<T[]> {
-  const client = new Client(url);
-  await client.connect();
-  try {
-    return (await client.query(sql)).rows as T[];
-  } finally {
-    await client.end();
-  }
-}
-
 test("copies every row of every table unchanged, and continues the ids after the last one", async () => {
   const { sqlite, file } = await source(fillAll);
-  const url = await target();
+  const url = await emptyDatabase();
   const seen: string[] = [];
   const copied = await copyToPostgresql(sqlite, url, (table, done, total) => {
     seen.push(`${table} ${done}/${total}`);
@@ -242,7 +225,7 @@ test("copies every row of every table unchanged, and continues the ids after the
 
 test("accepts an empty database with the newest schema, and rejects a database with rows without changing it", async () => {
   const { sqlite } = await source((client) => client.user.create({ data: user("ann") }));
-  const url = await target();
+  const url = await emptyDatabase();
   await (await openDatabase({ url, connections: 2 })).close();
   const copied = await copyToPostgresql(sqlite, url, () => {});
   expect(copied.find(({ name }) => name === "User")).toEqual({ name: "User", rows: 1 });
@@ -258,7 +241,7 @@ test("a row that PostgreSQL rejects undoes the whole copy, and the error does no
     await client.user.create({ data: { ...user("bob"), passwordHash: "do-not-show\u0000" } });
     await client.retiredTenant.create({ data: { tenantId: "retired" } });
   });
-  const url = await target();
+  const url = await emptyDatabase();
   const failure = await copyToPostgresql(sqlite, url, () => {}).catch((error: Error) => error);
   expect(failure).toMatchObject({ name: "DatabaseError" });
   expect((failure as Error).message).not.toContain("do-not-show");
@@ -270,7 +253,7 @@ test("a row that PostgreSQL rejects undoes the whole copy, and the error does no
 test("rejects a database of an older version", async () => {
   const { sqlite } = await source(async () => {});
   sqlite.exec('DELETE FROM "_migration"');
-  const url = await target();
+  const url = await emptyDatabase();
   await expect(copyToPostgresql(sqlite, url, () => {})).rejects.toThrow("Start this version on it once");
   expect(await query(url, "SELECT tablename FROM pg_tables WHERE schemaname = 'public'")).toEqual([]);
 });

@@ -2,19 +2,14 @@ import { Client } from "pg";
 import { expect, onTestFinished, test } from "vitest";
 import { openDatabase } from "../../../server/db/openDatabase.ts";
 import { foldDeviceCounts } from "../../../server/features/devices/deviceCounts.ts";
-import { newPostgresql, postgresqlAddress } from "../../support/postgresql/database.ts";
 import { expectExactCounts } from "../db/deviceCounts.ts";
 import { user } from "../db/rows.ts";
+import { connect as connectTo, newDatabase } from "./clients.ts";
 
 const TENANT = "00000000-0000-4000-8000-000000000001";
 const NOW = new Date("2026-01-02T03:04:05.678Z");
 
-async function connect(url: string): Promise<Client> {
-  const client = new Client({ connectionString: url, options: "-c enable_seqscan=off" });
-  await client.connect();
-  onTestFinished(() => client.end());
-  return client;
-}
+const connect = (url: string) => connectTo(url, { options: "-c enable_seqscan=off" });
 
 async function open(url: string) {
   const database = await openDatabase({ url, connections: 3 });
@@ -90,8 +85,7 @@ test("counts concurrent writes of several instances", async () => {
 });
 
 async function withNamespace() {
-  const { url, drop } = await newPostgresql(postgresqlAddress() ?? "");
-  onTestFinished(drop);
+  const url = await newDatabase();
   const client = await connect(url);
   await makeNamespace(client);
   return { url, client };

@@ -1,32 +1,25 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createClient, passwordCredential } from "@gatehouse-access/sdk";
-import { Client } from "pg";
 import { it, onTestFinished } from "vitest";
 import { startPeers } from "../../support/instances.ts";
 import { letKeyExpire } from "../../support/letKeyExpire.ts";
 import { postgresqlAddress } from "../../support/postgresql/database.ts";
 import type { TestService } from "../../support/service.ts";
 import { newKey, openFolder, sshPortOf, startAgent, withoutSsh } from "../../support/sshFleet.ts";
+import { query } from "./clients.ts";
 
 const CLOCK = new URL("../../support/movedClock.ts", import.meta.url).href;
-
-async function query(url: string, ...statements: readonly string[]): Promise<void> {
-  const client = new Client(url);
-  await client.connect();
-  for (const statement of statements) await client.query(statement);
-  await client.end();
-}
 
 /** Gives a database a clock that differs from the clock of its machine. */
 const prepareClock = (url: string) =>
   query(
     url,
-    "CREATE SCHEMA moved",
-    "CREATE TABLE moved.clock AS SELECT interval '0' AS ahead",
-    `CREATE FUNCTION moved.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE
-      AS 'SELECT pg_catalog.clock_timestamp() + ahead FROM moved.clock'`,
-    `ALTER DATABASE ${new URL(url).pathname.slice(1)} SET search_path = public, moved, pg_catalog`,
+    `CREATE SCHEMA moved;
+    CREATE TABLE moved.clock AS SELECT interval '0' AS ahead;
+    CREATE FUNCTION moved.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE
+      AS 'SELECT pg_catalog.clock_timestamp() + ahead FROM moved.clock';
+    ALTER DATABASE ${new URL(url).pathname.slice(1)} SET search_path = public, moved, pg_catalog`,
   );
 
 // The test runs the command five times as a process, because the clock of each process is moved.

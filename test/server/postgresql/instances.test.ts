@@ -10,6 +10,7 @@ import { postgresqlAddress } from "../../support/postgresql/database.ts";
 import { callServerCommand } from "../../support/serverCommand.ts";
 import type { TestService } from "../../support/service.ts";
 import { expectExactCounts } from "../db/deviceCounts.ts";
+import { expectFailure } from "../process/failure.ts";
 
 const PASSWORD = "correct-horse";
 
@@ -284,11 +285,11 @@ test.each([
   const dataDir = testFolder();
   const env = { GATEHOUSE_DATABASE_URL: instances.databaseUrl, ...secret };
   const refused = await callServerCommand(["serve", "--data-dir", dataDir, "--port", "0"], { env });
-  expect(refused.code).toBe(1);
-  expect(refused.stderr).toMatch(
+  expectFailure(
+    refused,
     /^gatehouse-server: A secret in the database was sealed with another instance secret\. [^\n]*GATEHOUSE_SECRET[^\n]*\n$/,
   );
-  expect(refused.stderr + refused.stdout).not.toContain(INSTANCE_SECRET);
+  expect(refused.stderr).not.toContain(INSTANCE_SECRET);
   expect(await statuses("GET /readyz")).toEqual([200, 200, 200]);
 });
 

@@ -1,7 +1,7 @@
 import { fileURLToPath } from "node:url";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import { runCommand } from "../../support/command.ts";
-import { newPostgresql, postgresqlAddress } from "../../support/postgresql/database.ts";
+import { newDatabase } from "./clients.ts";
 
 const BENCHMARK = fileURLToPath(new URL("../../../bench/lists.ts", import.meta.url));
 
@@ -11,8 +11,7 @@ test("a list of 100 keys costs what docs/operate/benchmarks.md records", {
   timeout: 180_000,
   tags: ["long"],
 }, async () => {
-  const { url, drop } = await newPostgresql(postgresqlAddress() ?? "");
-  onTestFinished(drop);
+  const url = await newDatabase();
   const { code, stdout, stderr } = await runCommand([BENCHMARK, "--database-url", url]);
   expect(stderr).toBe("");
   expect(stdout).toMatch(/^bytes for each row: \d+ /);

@@ -1,22 +1,16 @@
 import { readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { Client } from "pg";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import { openDatabase } from "../../../server/db/openDatabase.ts";
 import { call } from "../../support/call.ts";
 import { testFolder } from "../../support/folder.ts";
-import { emptyPostgresql, postgresqlAddress } from "../../support/postgresql/database.ts";
 import { callServerCommand } from "../../support/serverCommand.ts";
 import { runServerCommand, type TestService, testService } from "../../support/service.ts";
+import { expectFailure } from "../process/failure.ts";
+import { connect, emptyDatabase } from "./clients.ts";
 
 /** Settings of a service on SQLite. The other tests in this folder start services on PostgreSQL. */
 const SQLITE = { GATEHOUSE_DATABASE_URL: "" };
-
-async function target(): Promise<string> {
-  const { url, drop } = await emptyPostgresql(postgresqlAddress() ?? "");
-  onTestFinished(drop);
-  return url;
-}
 
 const start = (dataDir: string, env: Record<string, string>) => testService({ dataDir, env });
 
@@ -35,7 +29,7 @@ test("a stopped service continues with its data and logins on PostgreSQL", async
   await before.stop();
 
   // The database URL contains a password, so the command reads the URL from a file. No output contains the password.
-  const url = new URL(await target());
+  const url = new URL(await emptyDatabase());
   url.password = "pa55word";
   const file = join(testFolder(), "url");
   writeFileSync(file, `${url}\n`);
@@ -54,7 +48,7 @@ test("a stopped service continues with its data and logins on PostgreSQL", async
   await after.stop();
 
   const again = await migrate(dataDir, { GATEHOUSE_TARGET_DATABASE_URL_FILE: file });
-  expect(again).toMatchObject({ code: 1, stdout: "", stderr: expect.stringContaining("is not empty") });
+  expectFailure(again, "is not empty");
   expect(again.stderr).not.toContain("pa55word");
 });
 
@@ -62,17 +56,15 @@ test("copies a snapshot of a running service, and reports the missing rows", asy
   const dataDir = testFolder();
   const service = await start(dataDir, SQLITE);
   const user = await service.setup();
-  const quiet = await migrate(dataDir, { GATEHOUSE_TARGET_DATABASE_URL: await target() });
+  const quiet = await migrate(dataDir, { GATEHOUSE_TARGET_DATABASE_URL: await emptyDatabase() });
   expect(quiet).toMatchObject({ code: 0, stderr: "" });
   expect(quiet.stdout).toContain("stop it and run this command again with an empty database");
 
   // Locks a table of the target database, so that the migration waits. Meanwhile, the service writes to the source
   // database.
-  const url = await target();
+  const url = await emptyDatabase();
   await (await openDatabase({ url, connections: 2 })).close();
-  const blocker = new Client(url);
-  await blocker.connect();
-  onTestFinished(() => blocker.end());
+  const blocker = await connect(url);
   await blocker.query('BEGIN; LOCK TABLE "User"');
   const running = migrate(dataDir, { GATEHOUSE_TARGET_DATABASE_URL: url });
   // The server also has the databases of other tests.
@@ -112,7 +104,7 @@ test.each<[string, Record<string, string>, string]>([
 ])("rejects %s", async (_case, env, reason) => {
   const dataDir = testFolder();
   const refused = await migrate(dataDir, env);
-  expect(refused).toMatchObject({ code: 1, stdout: "", stderr: expect.stringContaining(reason) });
+  expectFailure(refused, reason);
   expect(refused.stderr).not.toContain("pa55word");
   expect(readdirSync(dataDir)).toEqual([]);
 });
@@ -124,10 +116,10 @@ test("rejects an argument with the address", async () => {
 
 test("rejects the backup of a service on PostgreSQL, and refers to PostgreSQL's own programs, the secret and the host key", async () => {
   const dataDir = testFolder();
-  await start(dataDir, { GATEHOUSE_DATABASE_URL: await target() });
+  await start(dataDir, { GATEHOUSE_DATABASE_URL: await emptyDatabase() });
   const file = join(testFolder(), "copy.db");
   const refused = await callServerCommand(["backup", file, "--data-dir", dataDir]);
-  expect(refused).toMatchObject({ code: 1, stdout: "", stderr: expect.stringContaining("`pg_dump ") });
+  expectFailure(refused, "`pg_dump ");
   expect(refused.stderr).toContain(
     `Also copy the instance secret (${join(dataDir, "secret")}) and the SSH host key ` +
       `(${join(dataDir, "ssh_host_ed25519_key")})\n`,

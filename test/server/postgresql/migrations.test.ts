@@ -1,5 +1,5 @@
-import { Client } from "pg";
-import { describe, expect, onTestFinished, test, vi } from "vitest";
+import type { Client } from "pg";
+import { describe, expect, test, vi } from "vitest";
 import type { MigrationOptions, OlderInstance } from "../../../server/db/Database.ts";
 import { DatabaseError } from "../../../server/db/DatabaseError.ts";
 import {
@@ -11,21 +11,8 @@ import {
 import { difference } from "../../../server/db/migrations/schemas.ts";
 import { TEXT_CHECKSUMS } from "../../../server/db/migrations/textChecksums.ts";
 import { migratePostgresql } from "../../../server/db/postgresql/migrate.ts";
-import {
-  emptyPostgresql,
-  newPostgresql,
-  postgresqlAddress,
-  type TestPostgresql,
-} from "../../support/postgresql/database.ts";
 import { OLD_RECORDINGS } from "../db/oldRecordings.ts";
-
-async function connect({ url, drop }: TestPostgresql): Promise<Client> {
-  onTestFinished(drop);
-  const client = new Client(url);
-  await client.connect();
-  onTestFinished(() => client.end());
-  return client;
-}
+import { connect, emptyDatabase, newDatabase } from "./clients.ts";
 
 /**
  * Returns the columns, constraints and indexes of the service's tables. Omits the index that the service creates at its
@@ -51,11 +38,7 @@ async function tablesOf(client: Client): Promise<object[]> {
 }
 
 test("the migrations create the tables of the models", async () => {
-  const address = postgresqlAddress() ?? "";
-  const [migrated, created] = [
-    await connect(await newPostgresql(address)),
-    await connect(await emptyPostgresql(address)),
-  ];
+  const [migrated, created] = [await connect(await newDatabase()), await connect(await emptyDatabase())];
   await created.query(await difference("postgresql", undefined));
   const expected = await tablesOf(created);
   expect(expected.length).toBeGreaterThan(200);
@@ -73,14 +56,14 @@ describe("a migration while instances of an older version run", () => {
 
   /** Creates a database with the given migrations, and returns functions that use it. */
   async function migrated(migrations: readonly Migration[]) {
-    const database = await emptyPostgresql(postgresqlAddress() ?? "");
-    const client = await connect(database);
-    const config = { connectionString: database.url };
+    const url = await emptyDatabase();
+    const client = await connect(url);
+    const config = { connectionString: url };
     const migrate = (next: readonly Migration[], options?: MigrationOptions) =>
       migratePostgresql(config, next, { patience: 0, ...options });
     await migrate(migrations);
     return {
-      url: database.url,
+      url,
       client,
       migrate,
       /** Writes the heartbeat of an instance, which was sent the given number of seconds ago. */
@@ -148,9 +131,7 @@ describe("a migration while instances of an older version run", () => {
 
   test("is repeated if it has a deadlock with a transaction of a running instance", async () => {
     const { url, client: reader, migrate } = await migrated(all);
-    const holder = new Client(url);
-    await holder.connect();
-    onTestFinished(() => holder.end());
+    const holder = await connect(url);
     // The first statement locks a table, the second one waits for the holder, and the third one closes the circle.
     const locks = ['LOCK "User"', "SELECT pg_advisory_xact_lock(4711)", 'LOCK "Device"'];
     const locking = migrationOf("9001_locks", `-- oldest-beside: ${present}\n${locks.join(";\n")}`);
@@ -198,11 +179,11 @@ describe("a migration while instances of an older version run", () => {
 });
 
 test("the sizes of recordings begin with the sizes of the existing recordings", async () => {
-  const database = await emptyPostgresql(postgresqlAddress() ?? "");
-  const client = await connect(database);
+  const url = await emptyDatabase();
+  const client = await connect(url);
   const migrations = readMigrations(migrationsFolder("postgresql"));
   const sizes = migrations.findIndex(({ name }) => name === "0008_recording_sizes");
-  const config = { connectionString: database.url };
+  const config = { connectionString: url };
   await migratePostgresql(config, migrations.slice(0, sizes));
   await client.query(OLD_RECORDINGS);
   await migratePostgresql(config, migrations);

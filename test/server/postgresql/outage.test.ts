@@ -1,4 +1,3 @@
-import { Client } from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { call } from "../../support/call.ts";
 import { testFolder } from "../../support/folder.ts";
@@ -7,6 +6,8 @@ import { type PostgresqlServer, startPostgresql } from "../../support/postgresql
 import { callServerCommand } from "../../support/serverCommand.ts";
 import type { TestService } from "../../support/service.ts";
 import { valuesOf } from "../http/testApp.ts";
+import { expectFailure } from "../process/failure.ts";
+import { query } from "./clients.ts";
 
 let postgresql: PostgresqlServer;
 let instances: Instances;
@@ -82,18 +83,11 @@ test("readiness fails while the database rejects writes, and recovers without a 
   timeout: 180_000,
   tags: ["long"],
 }, async () => {
-  // Simulates a PostgreSQL server that becomes a read-only standby. The setting applies to new connections only, so the
-  // existing connections are closed.
   const become = async (readOnly: "on" | "off") => {
-    const client = new Client(postgresql.url);
-    await client.connect();
-    try {
-      const name = new URL(instances.databaseUrl).pathname.slice(1);
-      await client.query(`ALTER DATABASE ${name} SET default_transaction_read_only = ${readOnly}`);
-      await client.query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1", [name]);
-    } finally {
-      await client.end();
-    }
+    const name = new URL(instances.databaseUrl).pathname.slice(1);
+    await query(postgresql.url, `ALTER DATABASE ${name} SET default_transaction_read_only = ${readOnly}`);
+    const terminate = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1";
+    await query(postgresql.url, terminate, [name]);
   };
   const { body } = await call(service, "POST /api/login", { body: user });
   await become("on");
@@ -117,9 +111,9 @@ test("a service does not start without its database, and reports the reason with
   const env = { GATEHOUSE_DATABASE_URL: url.toString() };
   const refused = await callServerCommand(["serve", "--data-dir", testFolder(), "--port", "0"], { env });
   await postgresql.resume();
-  expect(refused.code).toBe(1);
-  expect(refused.stderr).toMatch(
+  expectFailure(
+    refused,
     /^gatehouse-server: Cannot use the database postgresql:\/\/gatehouse@127[^\n]*ECONNREFUSED[^\n]*\n$/,
   );
-  expect(refused.stderr + refused.stdout).not.toContain("pa55word");
+  expect(refused.stderr).not.toContain("pa55word");
 });

@@ -5,9 +5,11 @@
  * @module-tag long
  */
 import type { Operations } from "@gatehouse-access/sdk/contract";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { startInternalApp, type TestInternalApp } from "../http/internalTestApp.ts";
-import { enroll, startApp, type TestApp, type TestUser } from "../http/testApp.ts";
+import { beforeAll, describe, expect, test } from "vitest";
+import { shared } from "../../support/shared.ts";
+import { withSharedApp } from "../http/appOfTest.ts";
+import { startInternalApp } from "../http/internalTestApp.ts";
+import { enroll, type TestUser } from "../http/testApp.ts";
 import { fill, uidOf } from "../plans/fill.ts";
 import { LISTS } from "../plans/forms.ts";
 import type { RecordingDatabase } from "../plans/recording.ts";
@@ -19,26 +21,19 @@ type Id = keyof Operations;
 const ROWS = 2000;
 const NAMESPACES = 5;
 
-let app: TestApp;
-let internal: TestInternalApp;
+const app = withSharedApp({ edition: "cloud", maximumPendingDevices: 10 * ROWS }, async (location) => {
+  database = await openRecordingPostgresql(location);
+  return database;
+});
+const internal = shared(() => startInternalApp(app));
 let database: RecordingDatabase;
 let ana: TestUser;
 
 beforeAll(async () => {
-  app = await startApp({ edition: "cloud", maximumPendingDevices: 10 * ROWS }, async (location) => {
-    if (!("url" in location)) throw new Error("this test needs PostgreSQL");
-    database = await openRecordingPostgresql(location.url);
-    return database;
-  });
-  internal = await startInternalApp(app);
   ana = await app.user("ana", "lab");
   const others = Array.from({ length: NAMESPACES - 1 }, (_, n) => app.user(`user-${n}`, `space-${n}`));
   for (const user of [ana, ...(await Promise.all(others))]) await fill(app, user, ROWS);
   await app.services.db.$executeRaw`ANALYZE`;
-});
-afterAll(async () => {
-  await internal.stop();
-  await app.stop();
 });
 
 async function plansOf(send: () => Promise<unknown>) {

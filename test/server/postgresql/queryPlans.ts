@@ -1,5 +1,6 @@
 import { PrismaPg } from "@prisma/adapter-pg";
 import type { SqlQuery } from "@prisma/driver-adapter-utils";
+import type { DatabaseLocation } from "../../../server/db/Database.ts";
 import { PrismaClient } from "../../../server/db/generated/postgresql/client.ts";
 import { openDatabase } from "../../../server/db/openDatabase.ts";
 import { readDirectly, readingBy } from "../../../server/db/sql/sql.ts";
@@ -38,7 +39,9 @@ const PLANNER = ["seqscan", "hashjoin", "mergejoin"].map((way) => `-c enable_${w
  * Opens a new PostgreSQL database that returns query plans. A plan uses an index whenever one exists, even if the
  * statistics of a small database make a scan cheaper.
  */
-export async function openRecordingPostgresql(url: string): Promise<RecordingDatabase> {
+export async function openRecordingPostgresql(location: DatabaseLocation): Promise<RecordingDatabase> {
+  if (!("url" in location)) throw new Error("this test needs PostgreSQL");
+  const { url } = location;
   // Opens the database once as the service does, which creates the tables.
   await (await openDatabase({ url, connections: 2 })).close();
   let queries: SqlQuery[] = [];

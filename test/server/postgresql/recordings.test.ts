@@ -9,6 +9,7 @@ import { emptyPostgresql, type TestPostgresql } from "../../support/postgresql/d
 import { type PostgresqlServer, startPostgresql } from "../../support/postgresql/server.ts";
 import { type StallingProxy, startStallingProxy } from "../../support/proxy.ts";
 import { newKey, publicHalf, withoutSsh } from "../../support/sshFleet.ts";
+import { query } from "./clients.ts";
 
 type Session = ResponseOf<"getSession">;
 
@@ -57,18 +58,11 @@ describe.skipIf(withoutSsh)(
       await postgresql?.stop();
     });
 
-    async function query(statement: string, values: readonly string[] = []): Promise<number> {
-      const client = new Client(postgresql.url);
-      await client.connect();
-      try {
-        return (await client.query(statement, [...values])).rowCount ?? 0;
-      } finally {
-        await client.end();
-      }
-    }
     const databaseName = () => new URL(database.url).pathname.slice(1);
-    const terminate = () =>
-      query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1", [databaseName()]);
+    const terminate = () => {
+      const statement = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1";
+      return query(postgresql.url, statement, [databaseName()]);
+    };
     /** Runs work, and terminates the connections that write to a session in the meantime. */
     async function withTerminatedWrites(uid: string, work: () => Promise<unknown>): Promise<void> {
       const client = new Client(database.url);
@@ -80,14 +74,19 @@ describe.skipIf(withoutSsh)(
         await work();
         const terminateWaiting = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
           WHERE datname = $1 AND wait_event_type = 'Lock'`;
-        await expect.poll(() => query(terminateWaiting, [databaseName()]), patiently).toBeGreaterThan(0);
+        const terminated = async () =>
+          (await query(postgresql.url, terminateWaiting, [databaseName()])).length;
+        await expect.poll(terminated, patiently).toBeGreaterThan(0);
         await client.query("ROLLBACK");
       } finally {
         await client.end();
       }
     }
     const become = async (readOnly: "on" | "off") => {
-      await query(`ALTER DATABASE ${databaseName()} SET default_transaction_read_only = ${readOnly}`);
+      await query(
+        postgresql.url,
+        `ALTER DATABASE ${databaseName()} SET default_transaction_read_only = ${readOnly}`,
+      );
       await terminate();
     };
 
@@ -129,6 +128,13 @@ describe.skipIf(withoutSsh)(
     }
 
     const read = (uid: string): Promise<Session> => target.fleet.client.getSession({ params: { uid } });
+
+    const isActive = (uid: string) =>
+      read(uid).then(
+        ({ active }) => active,
+        () => true,
+      );
+    const untilEnded = (uid: string) => expect.poll(() => isActive(uid), patiently).toBe(false);
 
     /** Waits until a session is closed. Returns its events and its recording. */
     async function closed(uid: string) {
@@ -256,16 +262,7 @@ describe.skipIf(withoutSsh)(
       expect(code).toBe(255);
       expect(await cat.complaint).toContain("the session cannot be recorded");
       await postgresql.resume();
-      await expect
-        .poll(
-          () =>
-            read(cat.uid).then(
-              ({ active }) => active,
-              () => true,
-            ),
-          patiently,
-        )
-        .toBe(false);
+      await untilEnded(cat.uid);
       await expect
         .poll(
           async () =>
@@ -314,16 +311,7 @@ describe.skipIf(withoutSsh)(
       const [code] = await cat.left;
       expect([code, await cat.complaint]).toEqual([255, expect.stringContaining("access was revoked")]);
       await postgresql.resume();
-      await expect
-        .poll(
-          () =>
-            read(cat.uid).then(
-              ({ active }) => active,
-              () => true,
-            ),
-          patiently,
-        )
-        .toBe(false);
+      await untilEnded(cat.uid);
     });
 
     // The last test, because it stops the service.

@@ -1,4 +1,3 @@
-import { Client } from "pg";
 import { expect, onTestFinished, test } from "vitest";
 import { Balancer } from "../../support/balancer.ts";
 import { call } from "../../support/call.ts";
@@ -6,6 +5,7 @@ import { testFolder } from "../../support/folder.ts";
 import { INSTANCE_SECRET, startInstances } from "../../support/instances.ts";
 import { postgresqlAddress } from "../../support/postgresql/database.ts";
 import { startService, type TestService } from "../../support/service.ts";
+import { query } from "./clients.ts";
 
 /** Number of clients, each with one request at a time. */
 const CLIENTS = 6;
@@ -76,11 +76,8 @@ test("a rolling restart of three instances behind a load balancer fails no reque
 
   expect(failures).toEqual([]);
   expect(requests()).toBeGreaterThan(4 * REQUESTS);
-  const client = new Client(instances.databaseUrl);
-  await client.connect();
-  onTestFinished(() => client.end());
   const names = async (statement: string) =>
-    (await client.query<{ name: string }>(statement)).rows.map(({ name }) => name).sort();
+    (await query<{ name: string }>(instances.databaseUrl, statement)).map(({ name }) => name).sort();
   written.sort();
   expect(await names('SELECT name FROM "ApiKey"')).toEqual(written);
   // The audit trail has an entry for each write, so that it also shows a write that ran twice.

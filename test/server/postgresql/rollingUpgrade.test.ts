@@ -1,12 +1,11 @@
 import { join } from "node:path";
-import { Client as Connection } from "pg";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { migrationsFolder, readMigrations } from "../../../server/db/migrations/migrations.ts";
 import { migratePostgresql } from "../../../server/db/postgresql/migrate.ts";
 import { call } from "../../support/call.ts";
 import { INSTANCE_SECRET, INTERNAL_TOKEN, type Instances, startPeers } from "../../support/instances.ts";
 import { type NewerMigration, newerServer, PRESENT_SCHEMA } from "../../support/newerServer.ts";
-import { emptyPostgresql, postgresqlAddress } from "../../support/postgresql/database.ts";
+import { postgresqlAddress } from "../../support/postgresql/database.ts";
 import { type Relay, startRelay } from "../../support/relay.ts";
 import { type LogLine, type ServiceOptions, startService, type TestService } from "../../support/service.ts";
 import {
@@ -19,6 +18,7 @@ import {
   type TestAgent,
   withoutSsh,
 } from "../../support/sshFleet.ts";
+import { connect, emptyDatabase } from "./clients.ts";
 
 /** Columns that an older version ignores, in tables that each request and each login read. */
 const EXPAND: NewerMigration = {
@@ -237,13 +237,10 @@ describe.skipIf(why)(
 it("does not start beside an instance of the first versions until its last heartbeat is a minute old", {
   timeout: 120_000,
 }, async () => {
-  const { url, drop } = await emptyPostgresql(postgresqlAddress() ?? "");
-  onTestFinished(drop);
+  const url = await emptyDatabase();
   const first = readMigrations(migrationsFolder("postgresql")).slice(0, 5);
   await migratePostgresql({ connectionString: url }, first);
-  const connection = new Connection(url);
-  await connection.connect();
-  onTestFinished(() => connection.end());
+  const connection = await connect(url);
   const sign = (secondsAgo: number) =>
     connection.query(
       `INSERT INTO "Instance" ("id", "lastSeen") VALUES ('first', timezone('utc', now()) - make_interval(secs => $1))

@@ -1,20 +1,15 @@
-import { Client } from "pg";
 import { expect, onTestFinished, test } from "vitest";
 import { openDatabase } from "../../../server/db/openDatabase.ts";
 import { readRows, readWireRows, sql } from "../../../server/db/sql/sql.ts";
 import { inSqlTransaction, inTransaction } from "../../../server/db/sql/transaction.ts";
-import { newPostgresql, postgresqlAddress } from "../../support/postgresql/database.ts";
+import { newDatabase, query } from "./clients.ts";
 
 /** Opens a database with one connection, so that every statement uses the connection that prepared it. */
 async function open() {
-  const { url, drop } = await newPostgresql(postgresqlAddress() ?? "");
-  onTestFinished(drop);
+  const url = await newDatabase();
   const { client: db, close } = await openDatabase({ url, connections: 1 });
   onTestFinished(close);
-  const other = new Client(url);
-  await other.connect();
-  onTestFinished(() => other.end());
-  return { db, addColumn: () => other.query('ALTER TABLE "User" ADD COLUMN "added" TEXT') };
+  return { db, addColumn: () => query(url, 'ALTER TABLE "User" ADD COLUMN "added" TEXT') };
 }
 
 type Db = Awaited<ReturnType<typeof open>>["db"];

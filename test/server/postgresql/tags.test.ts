@@ -1,9 +1,10 @@
-import { Client } from "pg";
-import { beforeEach, expect, onTestFinished, test } from "vitest";
+import type { Client } from "pg";
+import { beforeEach, expect, test } from "vitest";
 import { openDatabase } from "../../../server/db/openDatabase.ts";
 import { removeUnusedTags } from "../../../server/features/tags/tagUpkeep.ts";
 import { testApp } from "../http/appOfTest.ts";
-import { enroll, type TestApp, type TestUser } from "../http/testApp.ts";
+import { DENY_RULE, enroll, type TestApp, type TestUser } from "../http/testApp.ts";
+import { connect } from "./clients.ts";
 
 let app: TestApp;
 let ana: TestUser;
@@ -21,9 +22,7 @@ beforeEach(async () => {
 
 /** Opens the connection of another instance, which begins a transaction as the service does. */
 async function otherInstance(): Promise<Client> {
-  const client = new Client({ connectionString: url, options: "-c enable_seqscan=off" });
-  await client.connect();
-  onTestFinished(() => client.end());
+  const client = await connect(url, { options: "-c enable_seqscan=off" });
   await client.query("BEGIN ISOLATION LEVEL SERIALIZABLE");
   await client.query('LOCK TABLE "_migration" IN ROW SHARE MODE');
   return client;
@@ -49,10 +48,7 @@ test("a tag that another instance gives to a device stays, although its row is a
     [uid, ana.tenant, rows[0].id],
   );
   const removed = removeUnusedTags(app.services);
-  const watcher = new Client(url);
-  await watcher.connect();
-  onTestFinished(() => watcher.end());
-  await untilBlocked(watcher);
+  await untilBlocked(await connect(url));
   await other.query("COMMIT");
   await removed;
   expect(await tagsOf()).toEqual(["core", "edge"]);
@@ -60,16 +56,7 @@ test("a tag that another instance gives to a device stays, although its row is a
 
 test("a transaction of another instance reads a renamed tag on all objects with its old name", async () => {
   await tag("edge");
-  await ana.call("createFirewallRule", {
-    body: {
-      action: "deny",
-      active: true,
-      priority: 1,
-      source_ip: ".*",
-      username: ".*",
-      filter: { tags: ["edge"] },
-    },
-  });
+  await ana.call("createFirewallRule", { body: { ...DENY_RULE, filter: { tags: ["edge"] } } });
   const other = await otherInstance();
   const read = async () => {
     const ofDevice = await other.query('SELECT "tag" FROM "DeviceTag"');
