@@ -58,6 +58,18 @@ export function useBrowser(): Open {
 /** Presses the button with the name. */
 export const press = (page: Page, name: string): Promise<void> => page.getByRole("button", { name }).click();
 
+/** Fills in the fields with these labels, and presses the button with the name. */
+export async function submit(
+  page: Page,
+  fields: Readonly<Record<string, string>>,
+  button: string,
+): Promise<void> {
+  for (const [label, text] of Object.entries(fields)) {
+    await page.getByLabel(label, { exact: true }).fill(text);
+  }
+  await press(page, button);
+}
+
 /** Waits until the page shows the message and has moved the focus to it. */
 export async function expectMessage(page: Page, text: string | RegExp): Promise<void> {
   await expect

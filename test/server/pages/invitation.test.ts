@@ -5,21 +5,20 @@
  * @module-tag long
  */
 import type { Page } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { call } from "../../support/call.ts";
 import { startService, type TestService } from "../../support/service.ts";
-import { expectForgotten, expectMessage, press, useBrowser } from "./browsing.ts";
+import { shared } from "../../support/shared.ts";
+import { expectForgotten, expectMessage, press, submit, useBrowser } from "./browsing.ts";
 import { linkIn, mailTo, newUser, PASSWORD, startCloud, tokenOf, wholeLog, withMfa } from "./cloud.ts";
 
 const open = useBrowser();
-let service: TestService;
+const service = shared(startCloud);
 let owner: string;
 let tenant: string;
 beforeAll(async () => {
-  service = await startCloud();
   [owner, tenant] = await ownerOf(service);
 });
-afterAll(async () => void (await service.stop()));
 
 /** Creates an owner with a namespace. Returns the owner's token and the namespace's id. */
 async function ownerOf(here: TestService): Promise<[string, string]> {
@@ -53,17 +52,11 @@ async function isMember(here: TestService, username: string, namespace: string):
   return (await call(here, `GET /api/auth/token/${namespace}`, { token })).status === 200;
 }
 
-async function signUp(page: Page, username: string, password = PASSWORD): Promise<void> {
-  await page.getByLabel("Your name").fill("A Person");
-  await page.getByLabel("User name", { exact: true }).fill(username);
-  await page.getByLabel("New password", { exact: true }).fill(password);
-  await press(page, "Create an account and accept");
-}
-
-async function logIn(page: Page, password = PASSWORD): Promise<void> {
-  await page.getByLabel("Password", { exact: true }).fill(password);
-  await press(page, "Log in and accept");
-}
+const signUp = (page: Page, username: string, password = PASSWORD) => {
+  const account = { "Your name": "A Person", "User name": username, "New password": password };
+  return submit(page, account, "Create an account and accept");
+};
+const logIn = (page: Page, password = PASSWORD) => submit(page, { Password: password }, "Log in and accept");
 
 describe("an invited person without an account", () => {
   test("signs up with the link in the mail, and becomes a member", async () => {

@@ -5,19 +5,16 @@
  * @module-tag long
  */
 import type { Page } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { axeFindings } from "../../support/browser.ts";
 import { call } from "../../support/call.ts";
-import { type TestService, testService } from "../../support/service.ts";
+import { testService } from "../../support/service.ts";
+import { shared } from "../../support/shared.ts";
 import { expectForgotten, expectMessage, press, useBrowser } from "./browsing.ts";
 import { newUser, PASSWORD, startCloud, withMfa } from "./cloud.ts";
 
 const open = useBrowser();
-let service: TestService;
-beforeAll(async () => {
-  service = await startCloud();
-});
-afterAll(async () => void (await service.stop()));
+const service = shared(startCloud);
 
 const tokenOn = (page: Page) => page.getByLabel("Token").inputValue();
 

@@ -5,18 +5,17 @@
  * @module-tag long
  */
 import type { Page } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { axeFindings } from "../../support/browser.ts";
 import { call } from "../../support/call.ts";
-import type { TestService } from "../../support/service.ts";
+import { shared } from "../../support/shared.ts";
 import { expectMessage, useBrowser } from "./browsing.ts";
 import { linkIn, newUser, startCloud, tokenOf } from "./cloud.ts";
 
 const open = useBrowser();
-let service: TestService;
+const service = shared(startCloud);
 let [token, invitation] = ["", ""];
 beforeAll(async () => {
-  service = await startCloud();
   token = await newUser(service, "owner");
   const { body } = await call(service, "POST /api/namespaces", { body: { name: "lab" }, token });
   const owner = await tokenOf(service, "owner");
@@ -25,7 +24,6 @@ beforeAll(async () => {
   invitation = (await call(service, `POST ${path}`, { body: invited, token: owner })).body.link ?? "";
   invitation = linkIn(service, invitation).slice(service.url.length);
 });
-afterAll(async () => void (await service.stop()));
 
 const ID = "id=0123456789abcdef01234567";
 const TOKEN = "token=01234567-89ab-cdef-0123-456789abcdef";

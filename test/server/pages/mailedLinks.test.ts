@@ -5,20 +5,25 @@
  * @module-tag long
  */
 import type { Page } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { call } from "../../support/call.ts";
-import type { TestService } from "../../support/service.ts";
-import { expectForgotten, expectMessage, press, useBrowser } from "./browsing.ts";
+import { shared } from "../../support/shared.ts";
+import { expectForgotten, expectMessage, press, submit, useBrowser } from "./browsing.ts";
 import { linkIn, loginStatus, mailTo, newUser, PASSWORD, startCloud, wholeLog, withMfa } from "./cloud.ts";
 
 const open = useBrowser();
-let service: TestService;
-beforeAll(async () => {
-  service = await startCloud();
-});
-afterAll(async () => void (await service.stop()));
+const service = shared(startCloud);
 
 const parameter = (link: string, name: string) => new URL(link).searchParams.get(name) ?? "";
+
+/** Turns off a second factor with the codes of two mails. */
+const turnOff = (page: Page, first: string, second: string) => {
+  const codes = {
+    "First code, sent to your e-mail address": first,
+    "Second code, sent to your recovery e-mail address": second,
+  };
+  return submit(page, codes, "Turn off the second factor");
+};
 
 /** Expects that the log, the address, the page's storage and the history do not contain a secret. */
 async function expectNoTrace(page: Page, ...secrets: string[]): Promise<void> {
@@ -75,11 +80,9 @@ describe("a new password", () => {
     expect(await page.getByLabel("New password", { exact: true }).getAttribute("autocomplete")).toBe(
       "new-password",
     );
-    await page.getByLabel("New password", { exact: true }).fill("abc");
-    await press(page, "Set the password");
+    await submit(page, { "New password": "abc" }, "Set the password");
     await expectMessage(page, "Please check: New password.");
-    await page.getByLabel("New password", { exact: true }).fill(" another horse ");
-    await press(page, "Set the password");
+    await submit(page, { "New password": " another horse " }, "Set the password");
     await expectMessage(page, "The new password is set");
     expect([
       await loginStatus(service, "carla", " another horse "),
@@ -88,8 +91,7 @@ describe("a new password", () => {
     await expectNoTrace(page, parameter(link, "token"), "another horse");
 
     const again = await open(link);
-    await again.getByLabel("New password", { exact: true }).fill("third-horse");
-    await press(again, "Set the password");
+    await submit(again, { "New password": "third-horse" }, "Set the password");
     await expectMessage(again, "This link has already been used");
     expect(await loginStatus(service, "carla", "third-horse")).toBe(401);
   });
@@ -111,18 +113,14 @@ describe("a lost second factor", () => {
     const [link = "", other] = mails.map((text) => linkIn(service, text));
     expect([link, main === recovery]).toEqual([other, false]);
     const page = await open(link);
-    await page.getByLabel("First code").fill(recovery);
-    await page.getByLabel("Second code").fill(main);
-    await press(page, "Turn off the second factor");
+    await turnOff(page, recovery, main);
     await expectMessage(page, /Please check: First code.*, Second code/);
     expect(await page.locator(".error").allTextContents()).toEqual([
       "Wrong, used or expired.",
       "Wrong, used or expired.",
     ]);
     // Users may copy a code with surrounding whitespace.
-    await page.getByLabel("First code").fill(` ${main.toLowerCase()}\t`);
-    await page.getByLabel("Second code").fill(recovery);
-    await press(page, "Turn off the second factor");
+    await turnOff(page, ` ${main.toLowerCase()}\t`, recovery);
     await expectMessage(page, "The second factor is turned off");
     expect(await loginStatus(service, "dora", PASSWORD)).toBe(200);
     await expectNoTrace(page, main, recovery);
@@ -138,17 +136,14 @@ describe("a new e-mail address", () => {
     expect(change.body).toMatchObject({ pending: ["email"] });
     const link = linkIn(service, await mailTo(service, address));
     const page = await open(link);
-    await page.getByLabel("Password", { exact: true }).fill("not-the-password");
-    await press(page, "Confirm the address");
+    await submit(page, { Password: "not-the-password" }, "Confirm the address");
     await expectMessage(page, "Please check: Password.");
-    await page.getByLabel("Password", { exact: true }).fill(PASSWORD);
-    await press(page, "Confirm the address");
+    await submit(page, { Password: PASSWORD }, "Confirm the address");
     await expectMessage(page, "The address is confirmed");
     await expectNoTrace(page, new URL(link).searchParams.get("token") ?? "");
     expect(await loginStatus(service, address, PASSWORD)).toBe(200);
     const again = await open(link);
-    await again.getByLabel("Password", { exact: true }).fill(PASSWORD);
-    await press(again, "Confirm the address");
+    await submit(again, { Password: PASSWORD }, "Confirm the address");
     await expectMessage(again, "This link has already been used");
   });
 
@@ -157,11 +152,9 @@ describe("a new e-mail address", () => {
     const address = "lee@elsewhere.example.org";
     await call(service, "PATCH /api/users", { body: { email: address }, token });
     const page = await open(linkIn(service, await mailTo(service, address)));
-    await page.getByLabel("Password", { exact: true }).fill(PASSWORD);
-    await press(page, "Confirm the address");
+    await submit(page, { Password: PASSWORD }, "Confirm the address");
     await expectMessage(page, "Please check: Code of your second factor.");
-    await page.getByLabel("Code of your second factor").fill(totp.generate());
-    await press(page, "Confirm the address");
+    await submit(page, { "Code of your second factor": totp.generate() }, "Confirm the address");
     await expectMessage(page, "The address is confirmed");
   });
 });
@@ -191,18 +184,14 @@ describe("the page reports the service's response", () => {
         ? route.fulfill({ status, contentType: "text/plain" })
         : route.fulfill({ status, headers: { ...headers, "Content-Type": contentType }, body: body || "{}" }),
     );
-    await page.getByLabel("First code").fill("AAAA");
-    await page.getByLabel("Second code").fill("BBBB");
-    await press(page, "Turn off the second factor");
+    await turnOff(page, "AAAA", "BBBB");
     await expectMessage(page, message);
   });
 
   test("reports a missing response", async () => {
     const page = await open(link());
     await page.route("**/api/user/mfa/reset/*", (route) => route.abort());
-    await page.getByLabel("First code").fill("AAAA");
-    await page.getByLabel("Second code").fill("BBBB");
-    await press(page, "Turn off the second factor");
+    await turnOff(page, "AAAA", "BBBB");
     await expectMessage(page, "Cannot reach the service.");
   });
 });

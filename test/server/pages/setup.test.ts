@@ -4,35 +4,35 @@
  *
  * @module-tag long
  */
-import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import { startService, type TestService } from "../../support/service.ts";
-import { expectForgotten, expectMessage, useBrowser } from "./browsing.ts";
+import { beforeAll, expect, onTestFinished, test } from "vitest";
+import { startService } from "../../support/service.ts";
+import { shared } from "../../support/shared.ts";
+import { expectForgotten, expectMessage, submit, useBrowser } from "./browsing.ts";
 import { loginStatus, wholeLog } from "./cloud.ts";
 
 const open = useBrowser();
-let service: TestService;
+const service = shared(startService);
 let link: string;
 let sign: string;
 beforeAll(async () => {
-  service = await startService();
   link = (await service.admin(["setup-link"])).stdout.trim();
   sign = new URL(link).searchParams.get("sign") ?? "";
   expect(sign).toMatch(/^[0-9a-f]{64}$/);
 });
-afterAll(async () => void (await service.stop()));
+
+/** The first user, by the labels of the form, in the order of the fields. */
+const ANA = {
+  "Your name": "Ana Silva",
+  "E-mail address": "ana@example.org",
+  "User name": "ana",
+  "New password": "correct-horse",
+};
 
 const isSetUp = async () => ((await (await fetch(`${service.url}/info`)).json()) as { setup: boolean }).setup;
 
 test("reports a wrong link, and the command that prints the right one", async () => {
   const page = await open(`${service.url}/setup?sign=${"0".repeat(64)}`);
-  for (const [label, text] of [
-    ["Your name", "Ana Silva"],
-    ["E-mail address", "ana@example.org"],
-    ["User name", "ana"],
-    ["New password", "correct-horse"],
-  ] as const)
-    await page.getByLabel(label, { exact: true }).fill(text);
-  await page.getByRole("button", { name: "Create the first user" }).click();
+  await submit(page, ANA, "Create the first user");
   await expectMessage(page, "gatehouse-server admin setup-link");
   expect(await isSetUp()).toBe(false);
 });
@@ -40,11 +40,8 @@ test("reports a wrong link, and the command that prints the right one", async ()
 test("shows rejected values at their fields, and accepts the corrected ones", async () => {
   const page = await open(link);
   const password = page.getByLabel("New password", { exact: true });
-  await page.getByLabel("Your name").fill("A");
-  await page.getByLabel("E-mail address").fill("ana@example.org");
-  await page.getByLabel("User name").fill("ana silva");
-  await password.fill("abc");
-  await page.getByRole("button", { name: "Create the first user" }).click();
+  const rejected = { ...ANA, "Your name": "A", "User name": "ana silva", "New password": "abc" };
+  await submit(page, rejected, "Create the first user");
   await expectMessage(page, "Please check: Your name, User name, New password.");
   expect(await page.locator("[aria-invalid=true]").count()).toBe(3);
   const descriptions = await page.locator("[aria-invalid=true]").evaluateAll((inputs) =>
@@ -77,12 +74,7 @@ test("creates the first user on the page of `admin setup-link`, with the keyboar
     page.evaluate(() =>
       (document.activeElement as HTMLInputElement | null)?.labels?.[0]?.textContent?.trim(),
     );
-  for (const [label, text] of [
-    ["Your name", "Ana Silva"],
-    ["E-mail address", "ana@example.org"],
-    ["User name", "ana"],
-    ["New password", "correct-horse"],
-  ] as const) {
+  for (const [label, text] of Object.entries(ANA)) {
     for (let step = 0; step < 5 && (await labelInFocus()) !== label; step += 1)
       await page.keyboard.press("Tab");
     expect(await labelInFocus()).toBe(label);
@@ -99,11 +91,8 @@ test("creates the first user on the page of `admin setup-link`, with the keyboar
 
 test("the link is invalid afterwards", async () => {
   const page = await open(link);
-  await page.getByLabel("Your name").fill("Eve Silva");
-  await page.getByLabel("E-mail address").fill("eve@example.org");
-  await page.getByLabel("User name").fill("eve");
-  await page.getByLabel("New password", { exact: true }).fill("correct-horse");
-  await page.getByRole("button", { name: "Create the first user" }).click();
+  const eve = { ...ANA, "Your name": "Eve Silva", "E-mail address": "eve@example.org", "User name": "eve" };
+  await submit(page, eve, "Create the first user");
   await expectMessage(page, "the user already exists");
 });
 

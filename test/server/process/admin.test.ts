@@ -1,14 +1,12 @@
 import { Secret, TOTP } from "otpauth";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { call } from "../../support/call.ts";
 import { testFolder } from "../../support/folder.ts";
-import { runServerCommand, startService, type TestService, testService } from "../../support/service.ts";
+import { runServerCommand, startService, testService } from "../../support/service.ts";
+import { shared } from "../../support/shared.ts";
+import { expectFailure } from "./failure.ts";
 
-let service: TestService;
-beforeAll(async () => {
-  service = await startService();
-});
-afterAll(() => service.stop());
+const service = shared(startService);
 
 const login = async (username: string, password: string) =>
   (await call(service, "POST /api/login", { body: { username, password } })).status;
@@ -70,9 +68,7 @@ describe("user create", () => {
     ],
   ])("rejects %s", async (_case, args, password, reason) => {
     const result = await service.admin(args, password);
-    expect(result.code).toBe(1);
-    expect(result.stdout).toBe("");
-    expect(result.stderr).toMatch(/^gatehouse-server: [^\n]+\n$/);
+    expectFailure(result, /^gatehouse-server: [^\n]+\n$/);
     expect(result.stderr).toContain(reason);
   });
 
@@ -257,8 +253,7 @@ test("without a running service, reports the folder and the command that starts 
 
 test("announcements require the cloud edition", async () => {
   const result = await service.admin(["announcement", "create", "--title", "x"], "text");
-  expect(result.code).toBe(1);
-  expect(result.stderr).toContain("Only the cloud edition");
+  expectFailure(result, "Only the cloud edition");
 });
 
 describe("audit", () => {
@@ -276,9 +271,6 @@ describe("audit", () => {
   });
 
   test("reports the valid values for a wrong limit", async () => {
-    expect(await service.admin(["audit", "--limit", "0"])).toMatchObject({
-      code: 1,
-      stderr: expect.stringContaining("limit: "),
-    });
+    expectFailure(await service.admin(["audit", "--limit", "0"]), "limit: ");
   });
 });

@@ -1,17 +1,15 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { call } from "../../support/call.ts";
 import { testFolder } from "../../support/folder.ts";
-import { startService, type TestService } from "../../support/service.ts";
+import { startService } from "../../support/service.ts";
+import { shared } from "../../support/shared.ts";
+import { expectFailure } from "./failure.ts";
 
-let service: TestService;
-beforeAll(async () => {
-  service = await startService({
-    env: { GATEHOUSE_EDITION: "cloud", GATEHOUSE_PUBLIC_URL: "https://access.example.com" },
-  });
-});
-afterAll(() => service.stop());
+const service = shared(() =>
+  startService({ env: { GATEHOUSE_EDITION: "cloud", GATEHOUSE_PUBLIC_URL: "https://access.example.com" } }),
+);
 
 const command = (...args: string[]) => ["announcement", ...args];
 const shown = async (): Promise<{ uuid: string; title: string }[]> =>
@@ -56,7 +54,5 @@ test.each([
   ["an unknown id", ["delete", "0d6a1f7e-53c8-4c0e-8a6b-19d1f0b7c3aa"], "", "no announcement has the id"],
   ["a malformed id", ["delete", "nonsense"], "", "uuid: "],
 ])("rejects %s", async (_case, args, stdin, reason) => {
-  const result = await service.admin(command(...args), stdin);
-  expect([result.code, result.stdout]).toEqual([1, ""]);
-  expect(result.stderr).toContain(reason);
+  expectFailure(await service.admin(command(...args), stdin), reason);
 });

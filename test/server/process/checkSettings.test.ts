@@ -10,12 +10,20 @@ import {
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { knownVariables, unknownVariables } from "../../../server/settings/unknownVariables.ts";
+import type { CommandResult } from "../../support/command.ts";
 import { testFolder } from "../../support/folder.ts";
 import { callServerCommand } from "../../support/serverCommand.ts";
 import { testService } from "../../support/service.ts";
+import { expectFailure } from "./failure.ts";
 
 const check = (env: Readonly<Record<string, string>>, flags: readonly string[] = []) =>
   callServerCommand(["serve", "--check", ...flags], { env });
+
+/** Expects that a command failed, and printed one line for each error. */
+function expectLines({ code, stderr }: CommandResult, parts: readonly string[]): void {
+  expect(code).toBe(1);
+  expect(stderr.trim().split("\n")).toEqual(parts.map((part) => expect.stringContaining(part)));
+}
 
 describe("serve --check", () => {
   test("accepts correct settings, and creates nothing", async () => {
@@ -50,13 +58,13 @@ describe("serve --check", () => {
       GATEHOUSE_SMTP_URL: "smtp://mail.invalid",
       GATEHOUSE_SAML_IDP_ENTITY_ID: "idp",
     });
-    expect(combinations.code).toBe(1);
-    expect(combinations.stderr.trim().split("\n")).toEqual([
-      expect.stringContaining("GATEHOUSE_PUBLIC_URL (flag --public-url) is not set"),
-      expect.stringContaining("must be set together"),
-      expect.stringContaining("is set without GATEHOUSE_INTERNAL_TOKEN"),
-      expect.stringContaining("is set without GATEHOUSE_MAIL_FROM"),
-      expect.stringContaining("SAML needs all of these settings"),
+
+    expectLines(combinations, [
+      "GATEHOUSE_PUBLIC_URL (flag --public-url) is not set",
+      "must be set together",
+      "is set without GATEHOUSE_INTERNAL_TOKEN",
+      "is set without GATEHOUSE_MAIL_FROM",
+      "SAML needs all of these settings",
     ]);
 
     writeFileSync(missing("geoip"), "no database");
@@ -69,13 +77,13 @@ describe("serve --check", () => {
       GATEHOUSE_GEOIP_FILE: missing("geoip"),
       GATEHOUSE_DATA_DIR: missing("data"),
     });
-    expect(files.code).toBe(1);
-    expect(files.stderr.trim().split("\n")).toEqual([
-      expect.stringContaining(`Cannot read the TLS certificate ${missing("cert")}`),
-      expect.stringContaining(`Cannot read the SSH host key ${missing("host")}`),
-      expect.stringContaining(`Cannot read the metrics token ${missing("token")}`),
-      expect.stringContaining(`The position file ${missing("geoip")}`),
-      expect.stringContaining(`Cannot write the data folder ${missing("data")}`),
+
+    expectLines(files, [
+      `Cannot read the TLS certificate ${missing("cert")}`,
+      `Cannot read the SSH host key ${missing("host")}`,
+      `Cannot read the metrics token ${missing("token")}`,
+      `The position file ${missing("geoip")}`,
+      `Cannot write the data folder ${missing("data")}`,
     ]);
     const secret = await check({ GATEHOUSE_SECRET_FILE: missing("secret") });
     expect(secret).toMatchObject({ code: 1, stderr: expect.stringContaining("GATEHOUSE_SECRET_FILE: ") });
@@ -87,11 +95,8 @@ describe("serve --check", () => {
     writeFileSync(file, "");
     chmodSync(file, 0o644);
     expect((await check({}, ["--data-dir", dataDir])).code).toBe(0);
-    const { code, stderr } = await check({ GATEHOUSE_SSH_PORT: "2222" }, ["--data-dir", dataDir]);
-    expect([code, stderr]).toEqual([
-      1,
-      expect.stringContaining(`Other users can read or write the SSH host key ${file}`),
-    ]);
+    const refused = await check({ GATEHOUSE_SSH_PORT: "2222" }, ["--data-dir", dataDir]);
+    expectFailure(refused, `Other users can read or write the SSH host key ${file}`);
   });
 
   test("changes no file of an existing data folder", async () => {
@@ -102,11 +107,8 @@ describe("serve --check", () => {
     const secret = join(dataDir, "secret");
     writeFileSync(secret, "a secret that all users can read");
     chmodSync(secret, 0o644);
-    const { code, stderr } = await check({}, ["--data-dir", dataDir]);
-    expect([code, stderr]).toEqual([
-      1,
-      expect.stringContaining("Users other than the owner may read or write the secret"),
-    ]);
+    const refused = await check({}, ["--data-dir", dataDir]);
+    expectFailure(refused, "Users other than the owner may read or write the secret");
   });
 
   test("warns about unknown variables, suggests similar settings, and does not print values", async () => {
@@ -183,10 +185,9 @@ test
   async (dataDir) => {
     const serve = ["serve", "--data-dir", dataDir, "--port", "0"];
     for (const command of [serve, [...serve, "--check"]]) {
-      const { code, stderr } = await callServerCommand(command);
-      expect(code).toBe(1);
-      expect(stderr).toMatch(/^gatehouse-server: Cannot (write|create files in) the data folder [^\n]+\n$/);
-      expect(stderr).toContain(dataDir);
+      const result = await callServerCommand(command);
+      expectFailure(result, /^gatehouse-server: Cannot (write|create files in) the data folder [^\n]+\n$/);
+      expect(result.stderr).toContain(dataDir);
     }
   },
 );
@@ -196,10 +197,6 @@ test("a service does not create its data folder below a file", async () => {
   writeFileSync(file, "");
   const serve = ["serve", "--data-dir", join(file, "a", "b"), "--port", "0"];
   for (const command of [serve, [...serve, "--check"]]) {
-    const { code, stderr } = await callServerCommand(command);
-    expect([code, stderr]).toEqual([
-      1,
-      expect.stringContaining("a part of the path is a file, not a folder"),
-    ]);
+    expectFailure(await callServerCommand(command), "a part of the path is a file, not a folder");
   }
 });

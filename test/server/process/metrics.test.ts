@@ -56,9 +56,7 @@ test.each([
     GATEHOUSE_METRICS_ADDRESS: "127.0.0.1:0",
     GATEHOUSE_METRICS_TOKEN_FILE: tokenFile(text, mode),
   };
-  const { code, stderr } = await runServerCommand(["serve", "--data-dir", testFolder(), "--port", "0"], {
-    env,
-  });
-  expect([code, stderr]).toEqual([1, expect.stringContaining(message)]);
-  expect(stderr).not.toContain(text);
+  const refused = await runServerCommand(["serve", "--data-dir", testFolder(), "--port", "0"], { env });
+  expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining(message)]);
+  expect(refused.stderr).not.toContain(text);
 });

@@ -5,6 +5,7 @@ import { testFolder } from "../../support/folder.ts";
 import { at, mmdbOf } from "../../support/mmdb.ts";
 import { callServerCommand } from "../../support/serverCommand.ts";
 import { testService } from "../../support/service.ts";
+import { expectFailure } from "./failure.ts";
 
 test("SIGHUP reads the file of positions again, and keeps the old positions if the new file is invalid", async () => {
   const file = join(testFolder(), "city.mmdb");
@@ -31,9 +32,8 @@ test("a service does not start with an invalid file, and reports it", async () =
   const file = join(folder, "city.mmdb");
   writeFileSync(file, "nonsense");
   const env = { GATEHOUSE_DATA_DIR: join(folder, "data"), GATEHOUSE_PORT: "0", GATEHOUSE_GEOIP_FILE: file };
-  const { code, stderr } = await callServerCommand(["serve"], { env });
-  expect(code).toBe(1);
-  expect(stderr).toContain(
+  expectFailure(
+    await callServerCommand(["serve"], { env }),
     `The position file ${file} (GATEHOUSE_GEOIP_FILE) is not a database in the MaxMind format.`,
   );
 });

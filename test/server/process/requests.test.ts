@@ -1,15 +1,12 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { beforeAll, expect, test } from "vitest";
 import { call } from "../../support/call.ts";
-import { startService, type TestService } from "../../support/service.ts";
+import { startService } from "../../support/service.ts";
+import { shared } from "../../support/shared.ts";
 
-let service: TestService;
+const service = shared(startService);
 let credentials: { username: string; password: string };
 beforeAll(async () => {
-  service = await startService();
   credentials = await service.setup();
-});
-afterAll(async () => {
-  await service.stop();
 });
 
 test("a user logs in, creates a key, uses it, and revokes it", async () => {

@@ -1,6 +1,6 @@
 import { chmodSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { boundedStart } from "../../../server/process/boundMemory.ts";
 import { call } from "../../support/call.ts";
 import { testFolder } from "../../support/folder.ts";
@@ -13,7 +13,9 @@ import {
   type TestService,
   testService,
 } from "../../support/service.ts";
+import { shared } from "../../support/shared.ts";
 import { newSqlite } from "../../support/sqlite.ts";
+import { expectFailure } from "./failure.ts";
 import { internalToken, internalUrl, startInternal } from "./internalListener.ts";
 
 /**
@@ -26,11 +28,7 @@ async function newDataFolder(): Promise<string> {
 }
 
 describe("a running service", () => {
-  let service: TestService;
-  beforeAll(async () => {
-    service = await startService();
-  });
-  afterAll(() => service.stop());
+  const service = shared(startService);
 
   test("responds to probes without a login", async () => {
     for (const path of ["/healthz", "/readyz"]) {
@@ -60,17 +58,17 @@ describe("a running service", () => {
 
   test("is the only service on its data folder", async () => {
     const again = ["serve", "--data-dir", service.dataDir, "--port", "0"];
-    const second = await callServerCommand(again);
-    expect(second.code).toBe(1);
-    expect(second.stderr).toMatch(
+    expectFailure(
+      await callServerCommand(again),
       postgresqlAddress() === undefined
         ? /^gatehouse-server: The database .* is in use by another process[^\n]*\n$/
         : /^gatehouse-server: Another service runs on the data folder [^\n]*\n$/,
     );
     const elsewhere = `file:${join(testFolder(), "other.db")}`;
-    const third = await callServerCommand([...again, "--database-url", elsewhere]);
-    expect(third.code).toBe(1);
-    expect(third.stderr).toMatch(/^gatehouse-server: Another service runs on the data folder [^\n]*\n$/);
+    expectFailure(
+      await callServerCommand([...again, "--database-url", elsewhere]),
+      /^gatehouse-server: Another service runs on the data folder [^\n]*\n$/,
+    );
     // The failed starts have not affected the first service.
     expect((await service.admin(["setup-link"])).code).toBe(0);
     expect((await fetch(`${service.url}/readyz`)).status).toBe(200);
@@ -122,9 +120,8 @@ describe("the listener for internal operations", () => {
   test("does not open without a token, and neither does any other listener", async () => {
     const dataDir = join(testFolder(), "data");
     const args = ["serve", "--data-dir", dataDir, "--port", "0", "--internal-port", "0"];
-    const { code, stderr } = await callServerCommand(args);
-    expect(code).toBe(1);
-    expect(stderr).toMatch(
+    expectFailure(
+      await callServerCommand(args),
       /^gatehouse-server: GATEHOUSE_INTERNAL_PORT [^\n]* is set without GATEHOUSE_INTERNAL_TOKEN[^\n]*\n$/,
     );
     expect(existsSync(dataDir)).toBe(false);
@@ -217,7 +214,9 @@ describe("starting", () => {
     });
     const file = join(testFolder(), "file");
     writeFileSync(file, "");
-    const refused = await callServerCommand(["serve", "--data-dir", file, "--port", "0"]);
-    expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining(`the data folder ${file}`) });
+    expectFailure(
+      await callServerCommand(["serve", "--data-dir", file, "--port", "0"]),
+      `the data folder ${file}`,
+    );
   });
 });

@@ -1,19 +1,21 @@
 import { once } from "node:events";
 import { readdirSync } from "node:fs";
-import { connect } from "node:net";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { WebSocket } from "ws";
 import { testFolder } from "../../support/folder.ts";
 import { KEPT_FILES, startService, type TestService } from "../../support/service.ts";
+import { openConnection } from "../http/rawConnection.ts";
 import { internalToken, internalUrl, startInternal } from "./internalListener.ts";
+
+const CONTINUE = "HTTP/1.1 100 Continue\r\n\r\n";
 
 /**
  * Sends the head and the first part of a request. `finish` sends the remaining part. The request is in progress: the
  * service has read the head and is waiting for the body.
  */
-async function slowRequest(to: number | string, path: string, content: object, headers: string[] = []) {
-  const socket = typeof to === "string" ? connect(to) : connect(to, "127.0.0.1");
+async function slowRequest(to: string, path: string, content: object, headers: string[] = []) {
+  const { socket, received, closed } = openConnection(to);
   const body = JSON.stringify(content);
   const head = [
     `POST ${path} HTTP/1.1`,
@@ -23,23 +25,15 @@ async function slowRequest(to: number | string, path: string, content: object, h
     "Expect: 100-continue",
     ...headers,
   ];
-  // Closing the connection can also emit an error on the client.
-  socket.on("error", () => {});
-  const closed = new Promise<void>((resolve) => socket.once("close", () => resolve()));
-  socket.setEncoding("utf8").write(`${head.join("\r\n")}\r\n\r\n`);
-  expect(String(await once(socket, "data"))).toBe("HTTP/1.1 100 Continue\r\n\r\n");
-  let answer = "";
-  socket.on("data", (chunk: string) => {
-    answer += chunk;
-  });
+  socket.write(`${head.join("\r\n")}\r\n\r\n`);
+  await expect.poll(received).toBe(CONTINUE);
   socket.write(body.slice(0, 10));
-  return { finish: () => socket.write(body.slice(10)), closed: closed.then(() => answer) };
+  const answer = closed.then((text) => text.slice(CONTINUE.length));
+  return { finish: () => socket.write(body.slice(10)), answer };
 }
 
-const portOf = (url: string) => Number(new URL(url).port);
-
 const slowLogin = ({ url }: TestService) =>
-  slowRequest(portOf(url), "/api/login", { username: "missing", password: "wrong-password" });
+  slowRequest(url, "/api/login", { username: "missing", password: "wrong-password" });
 
 describe("stopping", () => {
   test("waits for a request in progress, and then releases the port and the files", async () => {
@@ -51,7 +45,7 @@ describe("stopping", () => {
     // The service already rejects new connections.
     await expect.poll(() => fetch(service.url).catch((error: Error) => error.name)).toBe("TypeError");
     login.finish();
-    expect(await login.closed).toMatch(/^HTTP\/1\.1 401 /);
+    expect(await login.answer).toMatch(/^HTTP\/1\.1 401 /);
     expect(await service.ended).toBe(0);
     expect(service.logs().at(-1)).toMatchObject({ msg: "stopped" });
     expect(service.output()).not.toContain("did not end in time");
@@ -65,7 +59,7 @@ describe("stopping", () => {
     const session = { uid: "0".repeat(64) };
     const hanging = [
       await slowLogin(service),
-      await slowRequest(portOf(internalUrl(service)), "/internal/sessions", session, authorized),
+      await slowRequest(internalUrl(service), "/internal/sessions", session, authorized),
       await slowRequest(join(service.dataDir, "admin.sock"), "/users", { username: "ann" }),
     ];
     expect(await service.stop()).toBe(0);
@@ -79,7 +73,7 @@ describe("stopping", () => {
       .logs()
       .filter(({ msg }) => msg.includes("did not end in time; closing their connections"));
     expect(cutOff).toHaveLength(1);
-    const [login] = await Promise.all(hanging.map(({ closed }) => closed));
+    const [login] = await Promise.all(hanging.map(({ answer }) => answer));
     expect(login).not.toContain("200");
     await expect(fetch(internalUrl(service))).rejects.toThrow();
   });
@@ -87,16 +81,10 @@ describe("stopping", () => {
   test("ends idle connections, and an event stream without a reader, immediately", async () => {
     const metrics = { GATEHOUSE_METRICS_ADDRESS: "127.0.0.1:0" };
     const service = await startInternal({ GATEHOUSE_SHUTDOWN_TIMEOUT: "3600", ...metrics });
-    const metricsPort = portOf(service.output().match(/metrics open at (http:[^"]+)/)?.[1] ?? "");
-    const silent = [
-      ...[portOf(service.url), portOf(internalUrl(service)), metricsPort].map((port) =>
-        connect(port, "127.0.0.1"),
-      ),
-      connect(join(service.dataDir, "admin.sock")),
-    ];
-    for (const socket of silent) socket.on("error", () => {});
-    const closed = silent.map((socket) => once(socket, "close"));
-    await Promise.all(silent.map((socket) => once(socket, "connect")));
+    const metricsUrl = service.output().match(/metrics open at (http:[^"]+)/)?.[1] ?? "";
+    const adminSocket = join(service.dataDir, "admin.sock");
+    const silent = [service.url, internalUrl(service), metricsUrl, adminSocket].map(openConnection);
+    await Promise.all(silent.map(({ socket }) => once(socket, "connect")));
     const path = `/internal/sessions/${"0".repeat(64)}/events`;
     const stream = new WebSocket(internalUrl(service).replace("http:", "ws:") + path, {
       headers: { "X-Internal-Token": internalToken },
@@ -106,11 +94,11 @@ describe("stopping", () => {
     stream.pause();
     const streamClosed = once(stream, "close");
     // On one of the idle connections, the client sends the beginning of a request and never the rest.
-    silent[0]?.write("GET /info HTTP/1.1\r\nHost:");
+    silent[0]?.socket.write("GET /info HTTP/1.1\r\nHost:");
     const answered = await fetch(service.url);
     await answered.arrayBuffer();
     expect(await service.stop()).toBe(0);
-    await Promise.all(closed);
+    await Promise.all(silent.map(({ closed }) => closed));
     stream.resume();
     expect((await streamClosed)[0]).toBe(1001);
     expect(service.output()).not.toContain("did not end in time");

@@ -9,6 +9,7 @@ import { makeCertificate, openssl } from "../../support/certificate.ts";
 import { testFolder } from "../../support/folder.ts";
 import { callServerCommand } from "../../support/serverCommand.ts";
 import { startService, type TestService, testService } from "../../support/service.ts";
+import { expectFailure } from "./failure.ts";
 
 const tlsEnv = ({ cert, key }: { cert: string; key: string }) => ({
   GATEHOUSE_TLS_CERT_FILE: cert,
@@ -88,28 +89,21 @@ describe.skipIf(!openssl)("TLS", () => {
   test("does not start with invalid files", async () => {
     const folder = testFolder();
     const [one, two] = [makeCertificate(folder, "one"), makeCertificate(folder, "two")];
-    const serve = async (files: { cert: string; key: string }) => {
-      const { code, stderr } = await callServerCommand(["serve", "--data-dir", testFolder(), "--port", "0"], {
-        env: tlsEnv(files),
-      });
-      return [code, stderr];
-    };
-    expect(await serve({ cert: one.cert, key: two.key })).toEqual([
-      1,
-      expect.stringMatching(/^gatehouse-server: Cannot use the TLS certificate [^\n]*\n$/),
-    ]);
-    expect(await serve({ ...one, cert: join(folder, "none.pem") })).toEqual([
-      1,
-      expect.stringContaining("(GATEHOUSE_TLS_CERT_FILE): it does not exist. Correct the path."),
-    ]);
+    const serve = (files: { cert: string; key: string }) =>
+      callServerCommand(["serve", "--data-dir", testFolder(), "--port", "0"], { env: tlsEnv(files) });
+    expectFailure(
+      await serve({ cert: one.cert, key: two.key }),
+      /^gatehouse-server: Cannot use the TLS certificate [^\n]*\n$/,
+    );
+    expectFailure(
+      await serve({ ...one, cert: join(folder, "none.pem") }),
+      "(GATEHOUSE_TLS_CERT_FILE): it does not exist. Correct the path.",
+    );
     chmodSync(one.key, 0o640);
     chmodSync(two.key, 0o604);
     writeFileSync(join(folder, "not-pem"), "not a certificate");
-    expect(await serve(two)).toEqual([1, expect.stringContaining(`Run \`chmod o= ${two.key}\``)]);
-    expect(await serve({ ...one, cert: join(folder, "not-pem") })).toEqual([
-      1,
-      expect.stringContaining("Cannot use the TLS certificate"),
-    ]);
+    expectFailure(await serve(two), `Run \`chmod o= ${two.key}\``);
+    expectFailure(await serve({ ...one, cert: join(folder, "not-pem") }), "Cannot use the TLS certificate");
   });
 });
 

@@ -3,35 +3,26 @@ import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync 
 import { join } from "node:path";
 import Sqlite from "better-sqlite3";
 import Fastify from "fastify";
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { openDatabase } from "../../../server/db/openDatabase.ts";
 import { type BackupManifest, readBackup } from "../../../server/files/backupFile.ts";
 import { streamDurably } from "../../../server/files/durableFile.ts";
 import { readHostKey } from "../../../server/secrets/hostKey.ts";
 import { testFolder } from "../../support/folder.ts";
 import { callServerCommand } from "../../support/serverCommand.ts";
-import { runServerCommand, startService, type TestService, testService } from "../../support/service.ts";
+import { runServerCommand, startService, testService } from "../../support/service.ts";
+import { shared } from "../../support/shared.ts";
 import { user } from "../db/rows.ts";
+import { expectFailure } from "../process/failure.ts";
+import { usersIn } from "./usersIn.ts";
 
-let service: TestService;
+const service = shared(startService);
 beforeAll(async () => {
-  service = await startService();
   await service.createUser({ username: "ann", password: "hunter22" });
 });
-afterAll(() => service.stop());
 
 const backup = (file: string, dataDir = service.dataDir) =>
   callServerCommand(["backup", file, "--data-dir", dataDir]);
-
-function usersIn(file: string): unknown[] {
-  const sqlite = new Sqlite(file, { readonly: true });
-  try {
-    expect(sqlite.pragma("integrity_check", { simple: true })).toBe("ok");
-    return sqlite.prepare('SELECT "username" FROM "User" ORDER BY 1').pluck().all();
-  } finally {
-    sqlite.close();
-  }
-}
 
 /** Extracts the database of a backup. Returns the database's path and the manifest. */
 async function extracted(
@@ -192,8 +183,8 @@ describe.skipIf(process.platform === "win32")(
       const file = join(folder, "copy.db");
       const args = ["backup", file, "--data-dir", dataDir];
       const result = await runServerCommand(args, { fileLimit: LIMIT });
-      expect(result).toMatchObject({ code: 1, stdout: "" });
-      expect(result.stderr).toMatch(
+      expectFailure(
+        result,
         /^gatehouse-server: Cannot write [^\n]*copy\.db \(\d+ bytes\): the file is too large\. [^\n]*\n$/,
       );
       expect(readdirSync(folder)).toEqual([]);

@@ -1,5 +1,6 @@
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { enroll, startApp, type TestApp, type TestUser, valuesOf } from "../http/testApp.ts";
+import { beforeAll, describe, expect, test } from "vitest";
+import { withSharedApp } from "../http/appOfTest.ts";
+import { enroll, type TestUser, valuesOf } from "../http/testApp.ts";
 import type { RecordingDatabase } from "../plans/recording.ts";
 import { openRecordingSqlite } from "./queryPlans.ts";
 
@@ -13,17 +14,15 @@ const PER_PAGE = 100;
 /** The format in which the service writes times. */
 const TIME = "%Y-%m-%dT%H:%M:%f+00:00";
 
-let app: TestApp;
+const app = withSharedApp({}, async (location) => {
+  database = await openRecordingSqlite(location);
+  return database;
+});
 let database: RecordingDatabase;
 let ana: TestUser;
 const uidOf = (n: number) => String(n).padStart(64, "0");
 
 beforeAll(async () => {
-  app = await startApp({}, async (location) => {
-    if (!("file" in location)) throw new Error("this test needs SQLite");
-    database = await openRecordingSqlite(location.file);
-    return database;
-  });
   ana = await app.user("ana", "lab");
   const { uid: deviceUid } = await enroll(app, ana.tenant, "00:00:00:00:00:01");
   const now = Math.floor(app.services.now().getTime() / 1000);
@@ -35,7 +34,6 @@ beforeAll(async () => {
     SELECT printf('%064d', n), ${ana.tenant}, ${deviceUid}, 'root', '', '', '',
       strftime(${TIME}, ${now} - n / 2, 'unixepoch'), strftime(${TIME}, ${now}, 'unixepoch') FROM numbers`;
 });
-afterAll(() => app.stop());
 
 /**
  * Replaces the only device with as many devices as there were sessions. The sessions are deleted with the old device.

@@ -1,6 +1,6 @@
 import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { beforeAll, expect, onTestFinished, test } from "vitest";
 import { buildApp } from "../../../server/app.ts";
 import type { Database } from "../../../server/db/Database.ts";
 import { openDatabase } from "../../../server/db/openDatabase.ts";
@@ -8,20 +8,18 @@ import { healthPlugin } from "../../../server/process/health.ts";
 import { call } from "../../support/call.ts";
 import { testFolder } from "../../support/folder.ts";
 import { startService } from "../../support/service.ts";
-import { turnableTime } from "../http/appOfTest.ts";
-import { startApp, type TestApp, type TestUser, valuesOf } from "../http/testApp.ts";
+import { turnableTime, withSharedApp } from "../http/appOfTest.ts";
+import { type TestUser, valuesOf } from "../http/testApp.ts";
 
-let app: TestApp;
+const app = withSharedApp({}, async (location) => {
+  database = await openDatabase(location);
+  return database;
+});
 let ana: TestUser;
 let database: Database;
 beforeAll(async () => {
-  app = await startApp({}, async (location) => {
-    database = await openDatabase(location);
-    return database;
-  });
   ana = await app.user("ana", "lab");
 });
-afterAll(() => app.stop());
 
 const pragma = async (text: string) => {
   const [row] = await database.client.$queryRawUnsafe<Record<string, unknown>[]>(`PRAGMA ${text}`);

@@ -1,7 +1,8 @@
 import { type Operation, type Operations, operations } from "@gatehouse-access/sdk/contract";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { trimSessions } from "../../../server/features/sessions/retention.ts";
-import { encodeFilter, enroll, property, startApp, type TestApp, type TestUser } from "../http/testApp.ts";
+import { withSharedApp } from "../http/appOfTest.ts";
+import { encodeFilter, enroll, property, type TestUser } from "../http/testApp.ts";
 import { fill, uidOf } from "../plans/fill.ts";
 import { LISTS } from "../plans/forms.ts";
 import type { RecordingDatabase } from "../plans/recording.ts";
@@ -17,22 +18,19 @@ const ROWS = 2000;
  */
 const OTHER_ROWS = 100;
 
-let app: TestApp;
+const app = withSharedApp({ edition: "cloud", maximumPendingDevices: 10 * ROWS }, async (location) => {
+  database = await openRecordingSqlite(location);
+  return database;
+});
 let database: RecordingDatabase;
 let ana: TestUser;
 
 beforeAll(async () => {
-  app = await startApp({ edition: "cloud", maximumPendingDevices: 10 * ROWS }, async (location) => {
-    if (!("file" in location)) throw new Error("this test needs SQLite");
-    database = await openRecordingSqlite(location.file);
-    return database;
-  });
   ana = await app.user("ana", "lab");
   const eve = await app.user("eve", "eves");
   await fill(app, ana, ROWS);
   await fill(app, eve, OTHER_ROWS);
 });
-afterAll(() => app.stop());
 
 test("identifies a new device by an index, and reads the number of pending devices from the counts", async () => {
   database.takeQueries();

@@ -1,4 +1,5 @@
 import type { SqlQuery } from "@prisma/driver-adapter-utils";
+import type { DatabaseLocation } from "../../../server/db/Database.ts";
 import { PrismaClient } from "../../../server/db/generated/sqlite/client.ts";
 import { migrationsFolder, readMigrations } from "../../../server/db/migrations/migrations.ts";
 import { indexNamesOnSqlite } from "../../../server/db/sql/nameIndex.ts";
@@ -9,8 +10,9 @@ import { openSqlite } from "../../../server/db/sqlite/open.ts";
 import { type RecordingDatabase, recording } from "../plans/recording.ts";
 
 /** Opens a new SQLite database that returns query plans. */
-export async function openRecordingSqlite(file: string): Promise<RecordingDatabase> {
-  const sqlite = openSqlite(file);
+export async function openRecordingSqlite(location: DatabaseLocation): Promise<RecordingDatabase> {
+  if (!("file" in location)) throw new Error("this test needs SQLite");
+  const sqlite = openSqlite(location.file);
   migrateSqlite(sqlite, readMigrations(migrationsFolder("sqlite")));
   indexNamesOnSqlite(sqlite);
   let queries: SqlQuery[] = [];

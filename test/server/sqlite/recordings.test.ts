@@ -1,31 +1,30 @@
 import { randomBytes } from "node:crypto";
 import { pino } from "pino";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { beforeAll, expect, test } from "vitest";
 import type { Database } from "../../../server/db/Database.ts";
 import { openDatabase } from "../../../server/db/openDatabase.ts";
 import { addToSessions } from "../../../server/features/sessions/addEntries.ts";
 import { beginSession } from "../../../server/features/sessions/entry.ts";
 import { SessionWriter } from "../../../server/gateway/ssh/SessionWriter.ts";
-import { enroll, startApp, type TestApp, type TestUser } from "../http/testApp.ts";
+import { withSharedApp } from "../http/appOfTest.ts";
+import { acceptedDevice } from "../http/fixtures.ts";
+import type { TestUser } from "../http/testApp.ts";
 
 const SIZE = { width: 80, height: 24 };
 const silent = pino({ level: "silent" });
 
-let app: TestApp;
+const app = withSharedApp({}, async (location) => {
+  database = await openDatabase(location);
+  return database;
+});
 let ana: TestUser;
 let database: Database;
 let deviceUid: string;
 beforeAll(async () => {
-  app = await startApp({}, async (location) => {
-    database = await openDatabase(location);
-    return database;
-  });
   ana = await app.user("ana", "lab");
-  deviceUid = (await enroll(app, ana.tenant, "00:00:00:00:00:01")).uid;
-  await ana.call("acceptDevice", { params: { uid: deviceUid } });
-  await ana.call("setSessionRecord", { params: { tenant: ana.tenant }, body: { session_record: true } });
+  deviceUid = (await acceptedDevice(app, ana, "edge-1")).uid;
+  await ana.call("setSessionRecord", { body: { session_record: true } });
 });
-afterAll(() => app.stop());
 
 const pragma = async (text: string) => {
   const [row] = await database.client.$queryRawUnsafe<Record<string, unknown>[]>(`PRAGMA ${text}`);

@@ -23,6 +23,8 @@ import { makeDataDir } from "../../support/dataFolder.ts";
 import { testFolder } from "../../support/folder.ts";
 import { callServerCommand } from "../../support/serverCommand.ts";
 import { runServerCommand, startService, type TestService, testService } from "../../support/service.ts";
+import { expectFailure } from "../process/failure.ts";
+import { usersIn } from "./usersIn.ts";
 
 const ann = { username: "ann", password: "hunter22" };
 /** A folder that contains the service's secret, a backup and its database. The backup contains the user ann. */
@@ -54,15 +56,6 @@ const secretOf = (folder: string): string => readFileSync(join(folder, "secret")
 
 const restore = (file: string, dataDir: string) =>
   callServerCommand(["restore", file, "--data-dir", dataDir]);
-
-function usersIn(file: string): unknown[] {
-  const sqlite = new Sqlite(file, { readonly: true });
-  try {
-    return sqlite.prepare('SELECT "username" FROM "User" ORDER BY 1').pluck().all();
-  } finally {
-    sqlite.close();
-  }
-}
 
 const login = async (service: TestService) => (await call(service, "POST /api/login", { body: ann })).status;
 
@@ -154,11 +147,7 @@ describe("a rejected restore changes nothing", () => {
     const elsewhere = freshFolder();
     const url = `file:${join(service.dataDir, "gatehouse.db")}`;
     const restoring = ["restore", backup(), "--data-dir", elsewhere, "--database-url", url];
-    const locked = await callServerCommand(restoring);
-    expect([locked.code, locked.stderr]).toEqual([
-      1,
-      expect.stringContaining("is in use by another process"),
-    ]);
+    expectFailure(await callServerCommand(restoring), "is in use by another process");
     expect((await service.admin(["user", "list", "--json"])).stdout).toBe("[]\n");
     expect(readdirSync(service.dataDir).filter((name) => name.includes("restor"))).toEqual([]);
   });
@@ -221,7 +210,7 @@ describe("a rejected restore changes nothing", () => {
     const dataDir = freshFolder();
     writeFileSync(join(dataDir, "gatehouse.db"), "the present one");
     const refused = await restore(make(testFolder()), dataDir);
-    expect(refused).toMatchObject({ code: 1, stdout: "", stderr: expect.stringContaining(reason) });
+    expectFailure(refused, reason);
     expect(refused.stderr).toMatch(/^gatehouse-server: [^\n]+\n$/);
     expect(readdirSync(dataDir).sort()).toEqual(["gatehouse.db", "secret"]);
     expect(readFileSync(join(dataDir, "gatehouse.db"), "utf8")).toBe("the present one");

@@ -4,6 +4,7 @@ import { expect, test } from "vitest";
 import { testFolder } from "../../support/folder.ts";
 import { callServerCommand } from "../../support/serverCommand.ts";
 import { runServerCommand, startService, type TestService, testService } from "../../support/service.ts";
+import { expectFailure } from "../process/failure.ts";
 
 /** Tries to start another service in this process. The start is expected to fail. */
 const refusedOn = (url: string, dataDir = testFolder()) =>
@@ -24,9 +25,7 @@ test("only one process can open the file, even under another name or from anothe
   await first.createUser({ username: "ann", password: "hunter22" });
   const link = join(testFolder(), "link.db");
   symlinkSync(file, link);
-  const second = await refusedOn(`file:${link}`);
-  expect([second.code, second.stdout]).toEqual([1, ""]);
-  expect(second.stderr).toMatch(IN_USE);
+  expectFailure(await refusedOn(`file:${link}`), IN_USE);
   await expectUntouched(first, "ann");
 });
 
@@ -54,11 +53,7 @@ test("after the first process is killed, the next process opens the file exclusi
   await first.kill();
   const next = await testService({ dataDir });
   const url = `file:${join(dataDir, "gatehouse.db")}`;
-  const elsewhere = await refusedOn(url);
-  expect([elsewhere.code, elsewhere.stdout]).toEqual([1, ""]);
-  expect(elsewhere.stderr).toMatch(IN_USE);
-  const beside = await runServerCommand(["serve", "--data-dir", dataDir, "--port", "0"]);
-  expect(beside.code).toBe(1);
-  expect(beside.stderr).toMatch(IN_USE);
+  expectFailure(await refusedOn(url), IN_USE);
+  expectFailure(await runServerCommand(["serve", "--data-dir", dataDir, "--port", "0"]), IN_USE);
   await expectUntouched(next, "ann");
 });
