@@ -188,9 +188,9 @@ const identified = ({ name, uid }: Device): string => printable(`${name} (uid ${
 
 /** Returns the device with a name or a uid. @throws EngineError (`usage`) unless exactly one device matches */
 async function selected(connection: Connection, text: string): Promise<Device> {
-  const { deviceKey } = await import("../service/listings.ts");
-  const { devices } = await connection.tenant(undefined);
-  const withUid = deviceKey(text) === text ? await devices.find(text) : undefined;
+  const { deviceKey, devices } = await import("../resources/deviceSelector.ts");
+  const { listing } = await connection.tenant(undefined);
+  const withUid = deviceKey(text) === text ? await listing(devices).find(text) : undefined;
   if (withUid) return withUid;
   const named = await devicesIn(connection, { name: text });
   const waiting = named.filter(({ status }) => status !== "accepted");

@@ -13,10 +13,10 @@ import { type Declarable, declarable, type LiveObject } from "../namespace/liveO
 import { accessPolicy } from "../resources/accessPolicy.ts";
 import { readRules } from "../resources/firewallRule.ts";
 import { publicKey, sshFingerprintOf } from "../resources/publicKey.ts";
-import { serviceAccount } from "../resources/serviceAccount.ts";
+import { serviceAccount, serviceAccounts } from "../resources/serviceAccount.ts";
 import type { Connection } from "../service/connection.ts";
 import { isUnreadable, type Namespace } from "../service/listings.ts";
-import type { SshIdentity } from "../service/newerListings.ts";
+import { type SshIdentity, sshIdentities } from "../service/newerListings.ts";
 import type { Values } from "../values.ts";
 
 /** The declarations that move a namespace to identity mode. */
@@ -109,13 +109,15 @@ async function enrolledKeys(
   connection: Connection,
   tenant: string,
 ): Promise<{ readonly enrolled: readonly EnrolledKey[]; readonly isComplete: boolean }> {
-  const { serviceAccounts, sshIdentities } = await connection.tenant(tenant);
-  const all = await sshIdentities.all().catch((error: unknown) => {
-    if (isUnreadable(error)) return undefined;
-    throw error;
-  });
+  const { listing } = await connection.tenant(tenant);
+  const all = await listing(sshIdentities)
+    .all()
+    .catch((error: unknown) => {
+      if (isUnreadable(error)) return undefined;
+      throw error;
+    });
   if (all) return { enrolled: all.map(enrolledKey), isComplete: true };
-  const accounts = await serviceAccounts.all();
+  const accounts = await listing(serviceAccounts).all();
   const keys = accounts.flatMap(({ identities }) => (identities ?? []).map(enrolledKey));
   return { enrolled: keys, isComplete: false };
 }

@@ -3,7 +3,7 @@ import { DAY } from "@gatehouse-access/sdk/times";
 import { type Exception, exceptionFor, type OwnResource } from "../namespace/coverage.ts";
 import type { NamespaceState } from "../namespace/namespaceState.ts";
 import { apiKey, apiKeysOf } from "../resources/apiKey/index.ts";
-import { apiKeyIdentity, type KeyIdentity } from "../service/listings.ts";
+import { apiKeyIdentity, type KeyIdentity } from "../resources/apiKey/listing.ts";
 import { displayTime } from "../words.ts";
 import type { ExpiringKey } from "./driftReport.ts";
 

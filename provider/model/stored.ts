@@ -1,7 +1,7 @@
 import type { Client } from "@gatehouse-access/sdk";
 import type { z } from "zod";
 import type { Connection, TenantClient } from "../service/connection.ts";
-import type { Listing } from "../service/listings.ts";
+import type { ListingSource } from "../service/listings.ts";
 import type { Values } from "../values.ts";
 import {
   type Existing,
@@ -41,8 +41,8 @@ export interface StoredKind<I extends Inputs, O extends Outputs, W extends objec
   readonly id: Pick<IdForm<"tenant">, "split" | "text" | "example">;
   readonly inputs: I;
   readonly outputs: O;
-  /** Returns the listing of the objects in a namespace, in which {@link keyOf} is a lookup key. */
-  listing(opened: TenantClient): Listing<W>;
+  /** The source of the objects in a namespace, in which {@link keyOf} is a lookup key. */
+  readonly source: ListingSource<W>;
   /**
    * Returns all objects of a namespace.
    * @default the objects in the listing
@@ -117,7 +117,7 @@ export function stored<I extends Inputs, O extends Outputs, W extends object>(ki
     const body = ((await kind.body?.(plain, state, place)) ?? plain) as Sent<I>;
     const { filter } = values as { readonly filter?: { readonly tags?: readonly string[] } };
     const object = await opened.tagWork.needing(filter?.tags, name, () => request(body));
-    kind.listing(opened).put(object);
+    opened.listing(kind.source).put(object);
     return existing(place, object, { ...state, ...values } as Partial<S>);
   }
 
@@ -131,7 +131,7 @@ export function stored<I extends Inputs, O extends Outputs, W extends object>(ki
       const { tenant: wanted } = values as { readonly tenant?: string };
       const opened = await connection.tenant(wanted);
       const place = { connection, tenant: opened.tenant };
-      const listing = kind.listing(opened);
+      const listing = opened.listing(kind.source);
       if (kind.lookupKey) {
         const found = await listing.find(kind.lookupKey(values));
         return found && existing(place, found);
@@ -141,7 +141,7 @@ export function stored<I extends Inputs, O extends Outputs, W extends object>(ki
     },
 
     async list(connection: Connection, tenant: string): Promise<Listed<S>[]> {
-      const { all = async () => kind.listing(await connection.tenant(tenant)).all() } = kind;
+      const { all = async () => (await connection.tenant(tenant)).listing(kind.source).all() } = kind;
       const objects = (await all(connection, tenant)).map(async (object) => {
         const { id, state, live } = await existing({ connection, tenant }, object);
         return listed(id, kind.nameOf(object), state, { declaredBy: live?.declaredBy });
@@ -159,7 +159,7 @@ export function stored<I extends Inputs, O extends Outputs, W extends object>(ki
 
     async read(connection: Connection, id: string, state: Readonly<Partial<S>>) {
       const { tenant } = ids.split(id);
-      const listing = kind.listing(await connection.tenant(tenant));
+      const listing = (await connection.tenant(tenant)).listing(kind.source);
       const part = idWithin({ id });
       // Only an import has no outputs.
       const isImport = Object.keys(outputs).every((output) => state[output] === undefined);
@@ -183,7 +183,9 @@ export function stored<I extends Inputs, O extends Outputs, W extends object>(ki
     async delete(connection: Connection, id: string, _state: Readonly<S>, _isClaimed: IsClaimed) {
       const opened = await connection.tenant(ids.split(id).tenant);
       const key = idWithin({ id });
-      await kind.listing(opened).remove(key, opened.client, (witnessed) => kind.remove(witnessed, key));
+      await opened
+        .listing(kind.source)
+        .remove(key, opened.client, (witnessed) => kind.remove(witnessed, key));
     },
   };
 }

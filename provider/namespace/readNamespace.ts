@@ -14,7 +14,7 @@ import { kindsWith } from "../resources/index.ts";
 import { membersOf } from "../resources/member/index.ts";
 import type { Connection, TenantClient } from "../service/connection.ts";
 import { isUnreadable, type Namespace } from "../service/listings.ts";
-import type { SshIdentity as WireSshIdentity } from "../service/newerListings.ts";
+import { sshIdentities, type SshIdentity as WireSshIdentity } from "../service/newerListings.ts";
 import { isOwnAnswer } from "../service/server.ts";
 import { byText, byTexts } from "../words.ts";
 import { byKey, NamespaceState } from "./namespaceState.ts";
@@ -172,9 +172,9 @@ export function identityUnknown(state: NamespaceState): string | undefined {
 }
 
 /** Reads the SSH keys of the users of a namespace, by user. */
-async function keysOfUsers({ sshIdentities }: TenantClient) {
+async function keysOfUsers({ listing }: TenantClient) {
   try {
-    return { byUser: keysByUser(await sshIdentities.all()), notEvaluated: [] };
+    return { byUser: keysByUser(await listing(sshIdentities).all()), notEvaluated: [] };
   } catch (error) {
     if (!isUnreadable(error)) throw error;
     const sentence = `the SSH keys of users could not be read: ${error.message}`;

@@ -1,4 +1,10 @@
-import { createAccessPolicy, deleteAccessPolicy, updateAccessPolicy } from "@gatehouse-access/sdk";
+import {
+  createAccessPolicy,
+  deleteAccessPolicy,
+  getAccessPolicy,
+  listAccessPolicies,
+  updateAccessPolicy,
+} from "@gatehouse-access/sdk";
 import { dateTime } from "@gatehouse-access/sdk/contract";
 import {
   type AccessPolicy as EvaluatedPolicy,
@@ -28,7 +34,8 @@ import { hiddenValues, invalidInput, isHidden, outputOf, type PlannedStep } from
 import { stored } from "../model/stored.ts";
 import { idWithin, sameInputs } from "../model/values.ts";
 import { said } from "../resourceError.ts";
-import type { AccessPolicy } from "../service/newerListings.ts";
+import type { ListingSource } from "../service/listings.ts";
+import { type ItemOf, listOf, wholeSource } from "../service/newerListings.ts";
 import type { Values } from "../values.ts";
 
 const EVERY_LOGIN = "*";
@@ -137,13 +144,24 @@ const outputs = {
 
 type PolicyState = State<typeof inputs, typeof outputs>;
 
+/** An access policy, as the service returns it. */
+type AccessPolicy = ItemOf<typeof listAccessPolicies>;
+
+/** The access policies of a namespace, by id. */
+export const policies: ListingSource<AccessPolicy> = (client) =>
+  wholeSource(
+    "AccessPolicy",
+    () => listOf(client, listAccessPolicies),
+    async (id) => (await client.request(getAccessPolicy, { params: { id } })).body,
+  );
+
 const definition = defineResource({
   ...stored({
     name: "AccessPolicy",
     id: new IdForm("AccessPolicy", "tenant", "policyId"),
     inputs,
     outputs,
-    listing: ({ accessPolicies }) => accessPolicies,
+    source: policies,
     keyOf: ({ id }: AccessPolicy) => id,
     nameOf: ({ name }) => name,
     importKeys: (part) => (isUuid(part) ? [part] : []),

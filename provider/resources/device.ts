@@ -1,5 +1,5 @@
 import { acceptedDevicesOf, ValidationError } from "@gatehouse-access/sdk";
-import { dateTime, devices, uid as uidSchema } from "@gatehouse-access/sdk/contract";
+import { devices as contract, dateTime, uid as uidSchema } from "@gatehouse-access/sdk/contract";
 import type { AccessDevice } from "@gatehouse-access/sdk/policy";
 import { z } from "zod";
 import type { ResourceValues } from "../engine/index.ts";
@@ -27,16 +27,20 @@ import {
 import { idWithin } from "../model/values.ts";
 import { ResourceError, type ResourceFault, said } from "../resourceError.ts";
 import type { TenantClient } from "../service/connection.ts";
-import {
-  type Device,
-  deviceKey,
-  devicesByKey,
-  keysOfDevice,
-  macOf as listedMac,
-} from "../service/listings.ts";
+import type { Device } from "../service/listings.ts";
 import type { Values } from "../values.ts";
 import { counted } from "../words.ts";
-import { deviceInput, deviceOf, followDevice, idOfDevice } from "./deviceSelector.ts";
+import {
+  deviceInput,
+  deviceKey,
+  deviceOf,
+  devices,
+  devicesByKey,
+  followDevice,
+  idOfDevice,
+  keysOfDevice,
+  macOf as listedMac,
+} from "./deviceSelector.ts";
 
 const status = z.enum(["accepted", "rejected"]);
 
@@ -61,7 +65,7 @@ const definition = defineResource({
   inputs: {
     tenant: tenantInput,
     device: deviceInput,
-    name: optional(devices.deviceName, {
+    name: optional(contract.deviceName, {
       description:
         "The name of the device. Must be unique among the accepted devices of the namespace. Defaults to the current name.",
       canonical: (name) => name.toLowerCase(),
@@ -141,8 +145,8 @@ const definition = defineResource({
   async delete(connection, id, state) {
     if (state.onDestroy !== "remove") return;
     const { tenant, uid } = ids.split(id);
-    const { client, devices: listing } = await connection.tenant(tenant);
-    await listing.remove(uid, client, (witnessed) => witnessed.deleteDevice({ params: { uid } }));
+    const { client, listing } = await connection.tenant(tenant);
+    await listing(devices).remove(uid, client, (witnessed) => witnessed.deleteDevice({ params: { uid } }));
   },
 });
 
@@ -158,19 +162,19 @@ type Named = Pick<Device, "uid" | "name" | "identity"> & { readonly status: stri
  * status. Other resources of the run then read the new name and status.
  */
 async function applyTo<D extends Named>(
-  { client, devices: listing }: TenantClient,
+  { client, listing }: TenantClient,
   found: D,
   { name = found.name, status = found.status as Status }: Declared,
 ): Promise<D & { status: Status }> {
   const params = { uid: found.uid };
   if (name !== found.name) {
     await client.updateDevice({ params, body: { name } });
-    listing.change(found.uid, { name }, keysOfAccepted({ ...found, name }));
+    listing(devices).change(found.uid, { name }, keysOfAccepted({ ...found, name }));
   }
   if (status !== found.status) {
     if (status === "accepted") await client.acceptDevice({ params });
     else await reject(client, found);
-    listing.change(found.uid, { status }, keysOfAccepted({ ...found, name, status }));
+    listing(devices).change(found.uid, { status }, keysOfAccepted({ ...found, name, status }));
   }
   return { ...found, name, status };
 }
@@ -234,14 +238,16 @@ export const device: Kind = {
     isRequired: true,
     isEnrolled: true,
     async read(connection, tenant) {
-      const { devices } = await connection.tenant(tenant);
+      const { listing } = await connection.tenant(tenant);
       return {
-        objects: (await devices.all()).map(({ uid, name, identity, status, tags, tagsDeclaredBy }) => ({
-          id: `${tenant}/${uid}`,
-          name,
-          state: { tenant, uid, device: uid, name, mac: identity.mac.toLowerCase(), status, tags },
-          ...(tagsDeclaredBy && { facts: { tagsDeclaredBy } }),
-        })),
+        objects: (await listing(devices).all()).map(
+          ({ uid, name, identity, status, tags, tagsDeclaredBy }) => ({
+            id: `${tenant}/${uid}`,
+            name,
+            state: { tenant, uid, device: uid, name, mac: identity.mac.toLowerCase(), status, tags },
+            ...(tagsDeclaredBy && { facts: { tagsDeclaredBy } }),
+          }),
+        ),
       };
     },
   }),
@@ -279,16 +285,17 @@ function isRemoved({ outputs }: ResourceValues): boolean {
 
 /** Reports devices that the plan accepts beyond the quota of the namespace. */
 async function fullNamespace({ opened, namespace, steps }: QuotaCheck): Promise<string[]> {
-  const { devices, tenant } = opened;
+  const { listing, tenant } = opened;
+  const enrolled = listing(devices);
   const { maxDevices } = namespace;
   if (!(maxDevices > 0)) return [];
   const accepting = steps.filter(({ after }) => after?.inputs.status === "accepted");
   const selectors = accepting.flatMap(({ after }) => knownTexts(after?.inputs.device));
   const selected = await Promise.all(
-    selectors.map((selector) => devices.find(deviceKey(selector.toLowerCase()))),
+    selectors.map((selector) => enrolled.find(deviceKey(selector.toLowerCase()))),
   );
   const taken = await Promise.all(
-    selected.map((device) => device && devices.find(`mac ${listedMac(device)}`)),
+    selected.map((device) => device && enrolled.find(`mac ${listedMac(device)}`)),
   );
   // If a machine enrolled again, its new device replaces the accepted device with the same MAC address, and needs no
   // additional quota.

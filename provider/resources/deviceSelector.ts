@@ -1,9 +1,88 @@
-import { devices, uid } from "@gatehouse-access/sdk/contract";
+import { or, where } from "@gatehouse-access/sdk";
+import { devices as contract, uid } from "@gatehouse-access/sdk/contract";
 import { z } from "zod";
 import { output, required } from "../model/definition.ts";
 import { ResourceError, said } from "../resourceError.ts";
 import type { Connection, TenantClient } from "../service/connection.ts";
-import { type Device, deviceKey, devicesByKey } from "../service/listings.ts";
+import { type Device, type ListingSource, PAGE_SIZE, type Source } from "../service/listings.ts";
+
+const UID = /^[0-9a-f]{64}$/;
+const MAC = /^([0-9a-f]{2}[:-]){5}[0-9a-f]{2}$/;
+
+/**
+ * Returns the lookup key of the device that a selector matches, for a device listing. The selector is a uid, a MAC
+ * address or a device name, in lower case.
+ */
+export function deviceKey(selector: string): string {
+  if (UID.test(selector)) return selector;
+  return MAC.test(selector) ? `mac ${selector.replaceAll("-", ":")}` : `name ${selector}`;
+}
+
+/** Returns a device's MAC address in the notation of device listings. */
+export const macOf = (device: Pick<Device, "identity">): string =>
+  device.identity.mac.toLowerCase().replaceAll("-", ":");
+
+/** Returns the lookup keys of a device in a device listing. See {@link deviceKey}. */
+export const keysOfDevice = (device: Pick<Device, "uid" | "identity" | "name">): string[] => [
+  device.uid,
+  `mac ${macOf(device)}`,
+  `name ${device.name.toLowerCase()}`,
+];
+
+/**
+ * Returns the preferred one of two devices with the same name or MAC address: the accepted device, or else the first
+ * device.
+ */
+const preferredDevice = (left: Device, right: Device): Device =>
+  left.status !== "accepted" && right.status === "accepted" ? right : left;
+
+/** Returns an index of devices that were already read, by the same lookup keys as in {@link devices}. */
+export function devicesByKey(devices: readonly Device[]): ReadonlyMap<string, Device> {
+  const found = new Map<string, Device>();
+  for (const device of devices) {
+    for (const key of keysOfDevice(device)) found.set(key, preferredDevice(found.get(key) ?? device, device));
+  }
+  return found;
+}
+
+/**
+ * The devices of a namespace, by uid, MAC address and name. Among devices with the same name, the
+ * listing prefers the accepted device.
+ */
+export const devices: ListingSource<Device> = (client, tenant) => {
+  const source: Source<Device> = {
+    kind: "Device",
+    keysOf: keysOfDevice,
+    // Sorted by uid, because reports of devices change the default order while pages are read.
+    pages: () => client.pages("getDevices", { query: { perPage: PAGE_SIZE, sortBy: "uid", orderBy: "asc" } }),
+    among: ([first = "", ...others]) => {
+      const ofUid = (uid: string) => where("uid").eq(uid);
+      const filter = or(ofUid(first), ...others.map(ofUid));
+      return client.pages("getDevices", {
+        query: { filter, perPage: PAGE_SIZE, sortBy: "uid", orderBy: "asc" },
+      });
+    },
+    requireReadable: () => client.getNamespace({ params: { tenant } }),
+    prefer: preferredDevice,
+    look: (key) => (UID.test(key) ? client.getDevice({ params: { uid: key } }) : lookByText(key)),
+  };
+  async function lookByText(key: string): Promise<Device | undefined> {
+    const [kind = "", text = ""] = key.split(" ");
+    // The service stores a MAC address as the agent sent it: with colons or hyphens, in any letter case.
+    const mac = where("identity.mac");
+    const filter =
+      kind === "mac"
+        ? or(mac.contains(text), mac.contains(text.replaceAll(":", "-")))
+        : where("name").eq(text);
+    const query = { filter, perPage: PAGE_SIZE, sortBy: "uid", orderBy: "asc" } as const;
+    let found: Device | undefined;
+    for await (const device of client.iterate("getDevices", { query })) {
+      if (keysOfDevice(device).includes(key)) found = preferredDevice(found ?? device, device);
+    }
+    return found;
+  }
+  return source;
+};
 
 /** The input that selects the device of a resource. */
 export const deviceInput = required(z.string().min(1).max(64), {
@@ -27,7 +106,7 @@ export const deviceInput = required(z.string().min(1).max(64), {
 export const deviceOutputs = {
   uid: output(uid, { description: "The UID of the device." }),
   mac: output(z.string(), { description: "The MAC address of the device." }),
-  deviceName: output(devices.deviceName, { description: "The name of the device." }),
+  deviceName: output(contract.deviceName, { description: "The name of the device." }),
   deviceStatus: output(z.string(), {
     description:
       "The status of the device: `accepted`, `pending` or `rejected`. Users can log in to accepted devices only.",
@@ -71,7 +150,7 @@ export const pendingText = (selector: string): string =>
  * @throws Error with the resource's name if the namespace has no such device
  */
 export async function deviceOf(opened: TenantClient, selector: string, resource: string): Promise<Device> {
-  const device = await opened.devices.find(deviceKey(selector));
+  const device = await opened.listing(devices).find(deviceKey(selector));
   if (device) return device;
   throw new ResourceError(resource, {
     code: "object_not_found",
@@ -91,8 +170,8 @@ export async function idOfDevice(
   tenant: string,
   selector: string,
 ): Promise<string | undefined> {
-  const { devices } = await connection.tenant(tenant);
-  const device = await devices.find(deviceKey(selector.toLowerCase()));
+  const opened = await connection.tenant(tenant);
+  const device = await opened.listing(devices).find(deviceKey(selector.toLowerCase()));
   return device && `${tenant}/${device.uid}`;
 }
 
@@ -100,9 +179,9 @@ export async function idOfDevice(
  * Returns all devices of a namespace, each with the most readable selector that matches it: the name, the MAC address
  * or the uid. Several devices can share a name or MAC address. A device can also lack a name or MAC address.
  */
-export function selectorsOf(devices: readonly Device[]): Followed[] {
-  const byKey = devicesByKey(devices);
-  return devices.map((device) => {
+export function selectorsOf(all: readonly Device[]): Followed[] {
+  const byKey = devicesByKey(all);
+  return all.map((device) => {
     const isUnique = (selector: string) =>
       deviceInput.schema.safeParse(selector).success && byKey.get(deviceKey(selector))?.uid === device.uid;
     const selector = [device.name.toLowerCase(), device.identity.mac.toLowerCase()].find(isUnique);
@@ -123,13 +202,14 @@ export interface Followed {
  * A pending device never causes this switch, because any client can enroll a device with any name and MAC address.
  */
 export async function followDevice(
-  { devices }: TenantClient,
+  opened: TenantClient,
   uid: string,
   selector: string = uid,
 ): Promise<Followed | undefined> {
-  const same = await devices.find(uid);
+  const listing = opened.listing(devices);
+  const same = await listing.find(uid);
   if (same?.status === "accepted" && matchesSelector(same, selector)) return { device: same, selector };
-  const selected = selector === uid ? undefined : await devices.find(deviceKey(selector));
+  const selected = selector === uid ? undefined : await listing.find(deviceKey(selector));
   if (!same) return selected && { device: selected, selector };
   const isAnother = selected !== undefined && selected.uid !== uid && selected.status === "accepted";
   return { device: same, selector: isAnother ? uid : selector };

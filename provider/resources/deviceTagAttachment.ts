@@ -23,6 +23,7 @@ import {
   deviceInput,
   deviceOf,
   deviceOutputs,
+  devices,
   deviceValues,
   followDevice,
   idOfDevice,
@@ -74,8 +75,8 @@ const definition = defineResource({
   },
 
   async list(connection, tenant) {
-    const { devices } = await connection.tenant(tenant);
-    return selectorsOf(await devices.all()).flatMap(({ device, selector }) =>
+    const { listing } = await connection.tenant(tenant);
+    return selectorsOf(await listing(devices).all()).flatMap(({ device, selector }) =>
       device.tags.map((tag) => {
         const { id, state } = existing(tenant, selector, device, tag);
         return listed(id, `${tag} on ${device.name}`, state, { declaredBy: device.tagsDeclaredBy });
@@ -99,7 +100,7 @@ const definition = defineResource({
     origin.claim(created.id);
     if (wasRenamed(device, inputs.tag, origin)) return created;
     await opened.tagWork.during(() => attach(opened, device.uid, inputs.tag, origin));
-    opened.devices.put({ ...device, tags: [...device.tags, inputs.tag] });
+    opened.listing(devices).put({ ...device, tags: [...device.tags, inputs.tag] });
     return created;
   },
 

@@ -21,6 +21,7 @@ import {
   deviceInput,
   deviceOf,
   deviceOutputs,
+  devices,
   deviceValues,
   followDevice,
   idOfDevice,
@@ -63,8 +64,8 @@ const definition = defineResource({
   },
 
   async list(connection, tenant) {
-    const { devices } = await connection.tenant(tenant);
-    const selected = selectorsOf(await devices.all());
+    const { listing } = await connection.tenant(tenant);
+    const selected = selectorsOf(await listing(devices).all());
     return selected
       .filter(({ device }) => device.tags.length > 0)
       .map(({ device, selector }) =>
@@ -88,7 +89,7 @@ const definition = defineResource({
     await opened.tagWork.during(() =>
       opened.client.updateDeviceTags({ params: { uid: device.uid }, body: { tags } }),
     );
-    opened.devices.put({ ...device, tags });
+    opened.listing(devices).put({ ...device, tags });
     return { id, state: toState(tenant, inputs.device, { ...device, tags }) };
   },
 
@@ -168,7 +169,7 @@ const setTags = (draft: Draft, uid: string, { tags }: Values) =>
 
 /** Removes tags from a device, if the device exists and has the tags. */
 export async function deleteTags(
-  { client, devices }: TenantClient,
+  { client, listing }: TenantClient,
   uid: string,
   tags: readonly string[],
 ): Promise<void> {
@@ -178,8 +179,8 @@ export async function deleteTags(
     doubt ??= removed;
   }
   await requireAbsent("DeviceTagAttachment", `${uid}/${tags.join(", ")}`, doubt, async () => {
-    devices.forget();
-    const left = (await devices.find(uid))?.tags ?? [];
+    listing(devices).forget();
+    const left = (await listing(devices).find(uid))?.tags ?? [];
     return tags.some((tag) => left.includes(tag));
   });
 }

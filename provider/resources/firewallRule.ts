@@ -30,7 +30,7 @@ import { stored } from "../model/stored.ts";
 import { idWithin, sameInputs } from "../model/values.ts";
 import { said } from "../resourceError.ts";
 import type { Connection } from "../service/connection.ts";
-import type { FirewallRule } from "../service/listings.ts";
+import { type FirewallRule, type ListingSource, PAGE_SIZE } from "../service/listings.ts";
 import type { Values } from "../values.ts";
 
 const wire = firewall.createFirewallRule.body.shape;
@@ -60,6 +60,24 @@ const fields = {
   ...expiryInputs("the rule", "the firewall skips the rule"),
 };
 
+/** The firewall rules of a namespace, by id. */
+export const rules: ListingSource<FirewallRule> = (client, tenant) => ({
+  kind: "FirewallRule",
+  keysOf: (rule) => [rule.id],
+  pages: () => client.pages("getFirewallRules", { query: { perPage: PAGE_SIZE } }),
+  requireReadable: () => client.getNamespace({ params: { tenant } }),
+  look: (id) => client.getFirewallRule({ params: { id } }),
+});
+
+/**
+ * Returns the firewall rules of a namespace, without rules for a community instance, which has no firewall.
+ * @throws NotFoundError for a 404 that may come from a proxy in front of the service
+ */
+export async function firewallRulesIn(connection: Connection, tenant: string): Promise<FirewallRule[]> {
+  const opened = await connection.tenant(tenant);
+  return opened.listing(rules).all().catch(connection.withoutFirewall(tenant));
+}
+
 const definition = defineResource({
   ...stored({
     name: "FirewallRule",
@@ -69,8 +87,8 @@ const definition = defineResource({
       ruleId: output(z.string(), { description: "The ID of the rule." }),
       ...expiryOutputs,
     },
-    listing: ({ rules }) => rules,
-    all: (connection, tenant) => connection.firewallRules(tenant),
+    source: rules,
+    all: firewallRulesIn,
     keyOf: ({ id }: FirewallRule) => id,
     nameOf: (rule) => nameOf(rule),
     derived: ({ id, filter, expiresAt }) => ({

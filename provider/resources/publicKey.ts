@@ -1,3 +1,4 @@
+import { where } from "@gatehouse-access/sdk";
 import {
   email,
   fingerprint,
@@ -33,8 +34,9 @@ import { outputOf, UnpredictableError } from "../model/plannedStep.ts";
 import { type Place, stored } from "../model/stored.ts";
 import { idWithin } from "../model/values.ts";
 import { ResourceError, type ResourceFault, said } from "../resourceError.ts";
+import { completeList } from "../service/absence.ts";
 import type { Connection } from "../service/connection.ts";
-import { isUnreadable, type PublicKey } from "../service/listings.ts";
+import { isUnreadable, type ListingSource, PAGE_SIZE, type PublicKey } from "../service/listings.ts";
 import { lackNotice } from "../service/server.ts";
 import type { Values } from "../values.ts";
 import { hasEmail, definition as members, usersIn } from "./member/resource.ts";
@@ -53,6 +55,26 @@ export const sshKeySchema = z.string().superRefine((text, context) => {
 
 /** Returns a public key without its comment and extra white space. */
 export const canonicalSshKey = (line: string): string => sshPublicKeyLine(parseSshPublicKey(line));
+
+/** The public keys of a namespace, by fingerprint. The service has no request for a single key. */
+export const keys: ListingSource<PublicKey> = (client) => {
+  const kind = "PublicKey";
+  return {
+    kind,
+    keysOf: (key) => [key.fingerprint],
+    pages: () => client.pages("getPublicKeys", { query: { perPage: PAGE_SIZE } }),
+    // Servers that ignore the filter return every key, so the function searches the whole response.
+    async look(fingerprint) {
+      const query = { filter: where("fingerprint").eq(fingerprint), perPage: PAGE_SIZE };
+      const keys = await completeList(
+        kind,
+        () => client.pages("getPublicKeys", { query }),
+        (key) => key.fingerprint,
+      );
+      return keys.find((key) => key.fingerprint === fingerprint);
+    },
+  };
+};
 
 const inputs = {
   tenant: tenantInput,
@@ -105,7 +127,7 @@ const definition = defineResource({
     id: new IdForm("PublicKey", "tenant", "fingerprint"),
     inputs,
     outputs,
-    listing: ({ keys }) => keys,
+    source: keys,
     keyOf: ({ fingerprint }: PublicKey) => fingerprint,
     nameOf: ({ name }) => name,
     lookupKey: ({ data }) => parseSshPublicKey(data).fingerprint,
@@ -130,8 +152,8 @@ const definition = defineResource({
   },
 
   async list(connection, tenant) {
-    const { keys } = await connection.tenant(tenant);
-    const all = await keys.all();
+    const opened = await connection.tenant(tenant);
+    const all = await opened.listing(keys).all();
     const users = all.some(({ owner }) => owner) ? await knownUsers(connection, tenant) : [];
     const emails = new Map(users.map(({ id, email }) => [id, email.toLowerCase()]));
     return all.map((key) => {

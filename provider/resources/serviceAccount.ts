@@ -1,4 +1,9 @@
-import { ConflictError, createServiceAccount, deleteServiceAccount } from "@gatehouse-access/sdk";
+import {
+  ConflictError,
+  createServiceAccount,
+  deleteServiceAccount,
+  listServiceAccounts,
+} from "@gatehouse-access/sdk";
 import { parseSshPublicKey, sha256Fingerprint } from "@gatehouse-access/sdk/contract";
 import type { Principal, SshIdentity } from "@gatehouse-access/sdk/policy";
 import { DAY } from "@gatehouse-access/sdk/times";
@@ -22,11 +27,11 @@ import { daysOf, daysOnWire, daysSchema, hasEnded, NEVER, stateTime } from "../m
 import { idWithin } from "../model/values.ts";
 import { ResourceError, said } from "../resourceError.ts";
 import type { TenantClient } from "../service/connection.ts";
-import { isServiceAccount, isUnreadable } from "../service/listings.ts";
-import type { ServiceAccount } from "../service/newerListings.ts";
+import { isServiceAccount, isUnreadable, type ListingSource } from "../service/listings.ts";
+import { type ItemOf, listOf, sshIdentities, wholeSource } from "../service/newerListings.ts";
 import type { Values } from "../values.ts";
 import { byTexts } from "../words.ts";
-import { canonicalSshKey, lineOf, sshFingerprintOf, sshKeySchema } from "./publicKey.ts";
+import { canonicalSshKey, lineOf, keys as publicKeys, sshFingerprintOf, sshKeySchema } from "./publicKey.ts";
 
 const fingerprintOf = (line: string): string => sha256Fingerprint(parseSshPublicKey(line));
 
@@ -83,6 +88,13 @@ const outputs = {
 
 type AccountState = State<typeof inputs, typeof outputs>;
 
+/** A service account with its SSH key, as the service returns it. */
+type ServiceAccount = ItemOf<typeof listServiceAccounts>;
+
+/** The service accounts of a namespace, by id. */
+export const serviceAccounts: ListingSource<ServiceAccount> = (client) =>
+  wholeSource("ServiceAccount", () => listOf(client, listServiceAccounts));
+
 const ids = new IdForm("ServiceAccount", "tenant", "accountId");
 
 const definition = defineResource({
@@ -110,14 +122,14 @@ const definition = defineResource({
   ],
 
   async find(connection, { tenant: wanted, data }) {
-    const { tenant, serviceAccounts } = await connection.tenant(wanted);
-    const found = withKey(await serviceAccounts.all(), fingerprintOf(data));
+    const { tenant, listing } = await connection.tenant(wanted);
+    const found = withKey(await listing(serviceAccounts).all(), fingerprintOf(data));
     return found && { id: `${tenant}/${found.id}`, state: toState(tenant, found, { data }) };
   },
 
   async list(connection, tenant) {
     const opened = await connection.tenant(tenant);
-    const accounts = await opened.serviceAccounts.all();
+    const accounts = await opened.listing(serviceAccounts).all();
     const lines = accounts.length === 0 ? new Map<string, string>() : await publicKeyLines(opened);
     return accounts.map((account) => {
       // The service does not return the key of the account, which the namespace may also have as a public key.
@@ -134,11 +146,11 @@ const definition = defineResource({
 
   async create(connection, { tenant: wanted, name, data, singleUse = false, validDays = NEVER }) {
     const opened = await connection.tenant(wanted);
-    const { tenant, client, serviceAccounts } = opened;
+    const { tenant, client, listing } = opened;
     const body = { name, data, singleUse, expiresIn: daysOnWire(validDays) };
     try {
       const { body: created } = await client.request(createServiceAccount, { body });
-      serviceAccounts.forget();
+      listing(serviceAccounts).forget();
       return { id: `${tenant}/${created.id}`, state: toState(tenant, created, { data }) };
     } catch (error) {
       throw error instanceof ConflictError ? await conflictOf(opened, data, error) : error;
@@ -147,8 +159,8 @@ const definition = defineResource({
 
   async read(connection, id, state) {
     const { tenant, accountId } = ids.split(id);
-    const { serviceAccounts } = await connection.tenant(tenant);
-    const found = await serviceAccounts.find(accountId);
+    const { listing } = await connection.tenant(tenant);
+    const found = await listing(serviceAccounts).find(accountId);
     return found && { id, state: toState(tenant, found, state) };
   },
 
@@ -162,11 +174,10 @@ const definition = defineResource({
 
   async delete(connection, id) {
     const { tenant, accountId } = ids.split(id);
-    const { client, serviceAccounts } = await connection.tenant(tenant);
-    await serviceAccounts.remove(accountId, client, (witnessed) =>
+    const { client, listing } = await connection.tenant(tenant);
+    await listing(serviceAccounts).remove(accountId, client, (witnessed) =>
       witnessed.request(deleteServiceAccount, { params: { id: accountId } }),
     );
-    serviceAccounts.forget();
   },
 });
 
@@ -174,11 +185,13 @@ const withKey = (accounts: readonly ServiceAccount[], fingerprint: string): Serv
   accounts.find(({ identities }) => identities?.some((identity) => identity.fingerprint === fingerprint));
 
 /** Returns the lines of the public keys of a namespace that the credential may read, by SHA256 fingerprint. */
-async function publicKeyLines({ keys }: TenantClient): Promise<ReadonlyMap<string, string>> {
-  const all = await keys.all().catch((error: unknown) => {
-    if (isUnreadable(error)) return [];
-    throw error;
-  });
+async function publicKeyLines({ listing }: TenantClient): Promise<ReadonlyMap<string, string>> {
+  const all = await listing(publicKeys)
+    .all()
+    .catch((error: unknown) => {
+      if (isUnreadable(error)) return [];
+      throw error;
+    });
   return new Map(
     all.flatMap((key) => {
       const line = lineOf(key);
@@ -201,18 +214,20 @@ function undeclarable({ data, consumedAt, expiresAt }: AccountState): string | u
  * error of the service, since the create may adopt that account.
  */
 async function conflictOf(
-  { tenant, serviceAccounts, sshIdentities }: TenantClient,
+  { tenant, listing }: TenantClient,
   data: string,
   cause: ConflictError,
 ): Promise<unknown> {
   const fingerprint = fingerprintOf(data);
-  serviceAccounts.forget();
-  if (withKey(await serviceAccounts.all(), fingerprint)) return cause;
-  const keys = await sshIdentities.all().catch((error: unknown) => {
-    // API keys cannot read the keys of users. The error then does not contain the user.
-    if (isUnreadable(error)) return [];
-    throw error;
-  });
+  listing(serviceAccounts).forget();
+  if (withKey(await listing(serviceAccounts).all(), fingerprint)) return cause;
+  const keys = await listing(sshIdentities)
+    .all()
+    .catch((error: unknown) => {
+      // API keys cannot read the keys of users. The error then does not contain the user.
+      if (isUnreadable(error)) return [];
+      throw error;
+    });
   const owner = keys.find((key) => key.fingerprint === fingerprint);
   const user = owner ? said`the user ${owner.principalEmail || owner.principalId}` : said`a user`;
   return new ResourceError(

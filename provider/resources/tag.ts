@@ -8,7 +8,23 @@ import { idWithin } from "../model/values.ts";
 import { ResourceError, type ResourceFault, said } from "../resourceError.ts";
 import { doubtAbout, isMissingObject, isProvenMissing, requireAbsent } from "../service/absence.ts";
 import type { Connection, TenantClient } from "../service/connection.ts";
+import { type ListingSource, lengthOf } from "../service/listings.ts";
+import { policies } from "./accessPolicy.ts";
 import { changeDevice, deviceState, devicesOf } from "./device.ts";
+import { devices } from "./deviceSelector.ts";
+import { firewallRulesIn, rules } from "./firewallRule.ts";
+import { keys } from "./publicKey.ts";
+
+/** The tags of a namespace, by name. */
+const tags: ListingSource<string> = (client) => ({
+  kind: "Tag",
+  keysOf: (name) => [name],
+  async *pages() {
+    const { headers, body } = await client.call("getTags");
+    yield { items: body, total: lengthOf(body, headers) };
+  },
+  look: async () => undefined,
+});
 
 const ids = new IdForm("Tag", "tenant", "name");
 
@@ -42,9 +58,9 @@ const definition = defineResource({
   async read(connection, id, state) {
     const { tenant, name: first } = ids.split(id);
     const name = state.name ?? first;
-    const { client, tags } = await connection.tenant(tenant);
+    const opened = await connection.tenant(tenant);
     // A server without tags as objects does not store a tag that no object uses, but the state keeps the tag.
-    const exists = !(await storesTags(client)) || (await tags.all()).includes(name);
+    const exists = !(await storesTags(opened.client)) || (await opened.listing(tags).all()).includes(name);
     return exists ? { id, state: { tenant, name } } : undefined;
   },
 
@@ -63,8 +79,9 @@ const definition = defineResource({
     const opened = await connection.tenant(ids.split(id).tenant);
     if (!(await storesTags(opened.client)) || (await isUsed(connection, opened, state.name))) return;
     const params = { tag: state.name };
-    await opened.tags.remove(state.name, opened.client, (witnessed) => witnessed.deleteTag({ params }));
-    opened.tags.forget();
+    const listing = opened.listing(tags);
+    await listing.remove(state.name, opened.client, (witnessed) => witnessed.deleteTag({ params }));
+    listing.forget();
   },
 });
 
@@ -72,31 +89,31 @@ const storesTags = async (client: Client): Promise<boolean> =>
   hasDifference((await client.serverVersion()).dialect, "tags as objects");
 
 /** Creates the tag if the server stores tags as objects and has no such tag. */
-async function ensure({ client, tags, tagWork }: TenantClient, name: string): Promise<void> {
+async function ensure({ client, listing, tagWork }: TenantClient, name: string): Promise<void> {
   if (!(await storesTags(client))) return;
   await tagWork.during(() =>
     createTag(client, name).catch((error: unknown) => {
       if (!(error instanceof ConflictError)) throw error;
     }),
   );
-  tags.forget();
+  listing(tags).forget();
 }
 
 async function isUsed(connection: Connection, opened: TenantClient, name: string): Promise<boolean> {
-  const { client, keys, rules, accessPolicies, tenant } = opened;
+  const { client, listing, tenant } = opened;
   const query = { filter: where("tags").contains([name]), perPage: 1 };
   if ((await client.getDevices({ query })).length > 0) return true;
-  for (const listing of [keys, rules, accessPolicies]) listing.forget();
+  for (const source of [keys, rules, policies]) listing<unknown>(source).forget();
   const filters = [
-    ...(await accessPolicies.all()),
-    ...(await keys.all()),
-    ...(await connection.firewallRules(tenant)),
+    ...(await listing(policies).all()),
+    ...(await listing(keys).all()),
+    ...(await firewallRulesIn(connection, tenant)),
   ];
   return filters.some(({ filter }) => filter.tags?.includes(name));
 }
 
 async function rename(opened: TenantClient, from: string, to: string): Promise<void> {
-  const { client, devices, keys, rules, accessPolicies, tags } = opened;
+  const { client, listing } = opened;
   try {
     await client.renameTag({ params: { tag: from }, body: { tag: to } });
   } catch (error) {
@@ -113,10 +130,10 @@ async function rename(opened: TenantClient, from: string, to: string): Promise<v
     // attempt renamed the tag.
     if (!isMissingObject(error)) throw error;
     const doubt = isProvenMissing(error) ? undefined : doubtAbout(error);
-    await requireAbsent("Tag", from, doubt, () => tags.isListed(from));
+    await requireAbsent("Tag", from, doubt, () => listing(tags).isListed(from));
     await ensure(opened, to);
   }
-  for (const listing of [devices, keys, rules, accessPolicies, tags]) listing.forget();
+  for (const source of [devices, keys, rules, policies, tags]) listing<unknown>(source).forget();
 }
 
 /** The name of a tag. The resource neither creates nor deletes an object, but its update renames the tag everywhere. */

@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
+import { isNotFound } from "@gatehouse-access/sdk";
 import type { Role } from "@gatehouse-access/sdk/contract";
 import { dateTime, trustedWorkloads, userId } from "@gatehouse-access/sdk/contract";
 import { printableIssuer } from "@gatehouse-access/sdk/errors";
@@ -13,7 +14,16 @@ import { outputOf } from "../model/plannedStep.ts";
 import { gainedRole } from "../model/roles.ts";
 import { stored, valuesOf } from "../model/stored.ts";
 import { idWithin } from "../model/values.ts";
-import { keyOfName, type TrustedWorkload } from "../service/listings.ts";
+import { completeList } from "../service/absence.ts";
+import type { Connection } from "../service/connection.ts";
+import {
+  isSilent,
+  keyOfName,
+  type ListingSource,
+  PAGE_SIZE,
+  type TrustedWorkload,
+} from "../service/listings.ts";
+import { hasCapability } from "../service/server.ts";
 import { PLAIN, type Style } from "../style.ts";
 import { byText, byTexts, counted } from "../words.ts";
 
@@ -58,14 +68,49 @@ const outputs = {
   createdAt: output(dateTime, { description: "The time when the workload was created." }),
 };
 
+/** The trusted workloads of a namespace, by id and by name. */
+const workloads: ListingSource<TrustedWorkload> = (client) => {
+  const kind = "TrustedWorkload";
+  const pages = () => client.pages("listTrustedWorkloads", { query: { perPage: PAGE_SIZE } });
+  const keysOf = ({ id, name }: TrustedWorkload) => [id, keyOfName(name)];
+  return {
+    kind,
+    keysOf,
+    pages,
+    // The service has no request for a workload with a name.
+    look: async (key) =>
+      key.startsWith(keyOfName(""))
+        ? (await completeList(kind, pages, ({ id }) => id)).find((item) => keysOf(item).includes(key))
+        : client.getTrustedWorkload({ params: { id: key } }),
+  };
+};
+
+/**
+ * Returns the trusted workloads of a namespace, without workloads for a server that does not have them.
+ * @throws NotFoundError for a 404 that may come from a proxy in front of the service
+ */
+async function workloadsIn(connection: Connection, tenant: string): Promise<TrustedWorkload[]> {
+  const server = await connection.server(tenant);
+  if (!hasCapability(server, "trusted workloads")) return [];
+  const opened = await connection.tenant(tenant);
+  return opened
+    .listing(workloads)
+    .all()
+    .catch((error: unknown) => {
+      // A server of an earlier version has no such list. Its answer has a message.
+      if (isNotFound(error) && !(server.isOwn && isSilent(error))) return [];
+      throw error;
+    });
+}
+
 const definition = defineResource({
   ...stored({
     name: "TrustedWorkload",
     id: new IdForm("TrustedWorkload", "tenant", "workloadId"),
     inputs,
     outputs,
-    listing: ({ trustedWorkloads }) => trustedWorkloads,
-    all: (connection, tenant) => connection.trustedWorkloads(tenant),
+    source: workloads,
+    all: workloadsIn,
     keyOf: ({ id }: TrustedWorkload) => id,
     nameOf: ({ name }) => name,
     lookupKey: ({ name }) => keyOfName(name),

@@ -29,8 +29,8 @@ import { copiedFindings, undistinguished } from "../privileges/modeChange.ts";
 import { comparable, differenceOf } from "../privileges/privileges.ts";
 import { kindsWith } from "../resources/index.ts";
 import { hasMembershipEnded, membersOf } from "../resources/member/index.ts";
+import type { Member } from "../resources/member/listing.ts";
 import { workloadsOf } from "../resources/trustedWorkload.ts";
-import type { Member } from "../service/newerListings.ts";
 import { byText } from "../words.ts";
 import {
   deviceLockouts,

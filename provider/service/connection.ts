@@ -8,37 +8,8 @@ import {
 import { PromiseCache } from "@gatehouse-access/sdk/promises";
 import { UNKNOWN } from "../engineMarks.ts";
 import { ResourceError, type ResourceFault, said } from "../resourceError.ts";
-import { type Invitation, invitationListing } from "./invitations.ts";
-import {
-  type ApiKey,
-  apiKeyListing,
-  type Device,
-  deviceListing,
-  type FirewallRule,
-  isSilent,
-  isUnreadable,
-  Listing,
-  type Namespace,
-  namespaceListing,
-  type PublicKey,
-  publicKeyListing,
-  ruleListing,
-  type TrustedWorkload,
-  tagListing,
-  trustedWorkloadListing,
-} from "./listings.ts";
-import {
-  type AccessPolicy,
-  accessPolicyListing,
-  type InstallKey,
-  installKeyListing,
-  memberListing,
-  type ServiceAccount,
-  type SshIdentity,
-  serviceAccountListing,
-  sshIdentityListing,
-} from "./newerListings.ts";
-import { comesFromServer, hasCapability, newerVersionNote, type Server, serverOf } from "./server.ts";
+import { isUnreadable, Listing, type ListingSource, type Namespace, namespaceListing } from "./listings.ts";
+import { comesFromServer, newerVersionNote, type Server, serverOf } from "./server.ts";
 
 /** Returns true if two addresses are addresses of the same service. */
 export function isSameService(left: string, right: string): boolean {
@@ -52,21 +23,10 @@ export interface TenantClient {
   readonly tenant: string;
   /** A client for calls to this namespace. */
   readonly client: Client;
-  readonly devices: Listing<Device>;
-  readonly keys: Listing<PublicKey>;
-  readonly rules: Listing<FirewallRule>;
-  readonly apiKeys: Listing<ApiKey>;
-  readonly trustedWorkloads: Listing<TrustedWorkload>;
-  readonly tags: Listing<string>;
-  /** The users that are members, on servers that list service accounts among the members of a namespace. */
-  readonly members: ReturnType<typeof memberListing>;
-  /** The invitations, if the service lists them separately from members. */
-  readonly invitations: Listing<Invitation>;
-  /** The access policies, service accounts, SSH keys and install keys; empty on servers without them. */
-  readonly accessPolicies: Listing<AccessPolicy>;
-  readonly serviceAccounts: Listing<ServiceAccount>;
-  readonly sshIdentities: Listing<SshIdentity>;
-  readonly installKeys: Listing<InstallKey>;
+  /** Returns the listing of a source, which all resources of a run share. */
+  readonly listing: <T>(source: ListingSource<T>) => Listing<T>;
+  /** Drops the cached reads of all listings. */
+  readonly forget: () => void;
   readonly tagWork: TagWork;
 }
 
@@ -249,30 +209,14 @@ export class Connection {
   }
 
   /**
-   * Returns the firewall rules of a namespace, without rules for a community instance, which has no firewall.
-   * @throws NotFoundError for a 404 that may come from a proxy in front of the service
+   * Returns a function that handles a failed read of firewall rules. It returns no rules for a community instance, which
+   * has no firewall, and throws any other error: a 404 may come from a proxy in front of the service.
    */
-  async firewallRules(tenant: string): Promise<FirewallRule[]> {
-    const { rules } = await this.tenant(tenant);
-    return rules.all().catch(async (error: unknown) => {
+  withoutFirewall(tenant: string): (error: unknown) => Promise<never[]> {
+    return async (error) => {
       if (isNotFound(error) && (await this.server(tenant)).edition === "community") return [];
       throw error;
-    });
-  }
-
-  /**
-   * Returns the trusted workloads of a namespace, without workloads for a server that does not have them.
-   * @throws NotFoundError for a 404 that may come from a proxy in front of the service
-   */
-  async trustedWorkloads(tenant: string): Promise<TrustedWorkload[]> {
-    const server = await this.server(tenant);
-    if (!hasCapability(server, "trusted workloads")) return [];
-    const { trustedWorkloads } = await this.tenant(tenant);
-    return trustedWorkloads.all().catch((error: unknown) => {
-      // A server of an earlier version has no such list. Its answer has a message.
-      if (isNotFound(error) && !(server.isOwn && isSilent(error))) return [];
-      throw error;
-    });
+    };
   }
 
   /**
@@ -305,7 +249,7 @@ export class Connection {
     const opened = await Promise.allSettled(this.#shared.tenants.values());
     for (const result of opened) {
       if (result.status === "rejected") continue;
-      for (const value of Object.values(result.value)) if (value instanceof Listing) value.forget();
+      result.value.forget();
     }
   }
 
@@ -382,21 +326,19 @@ export class Connection {
   async #open(tenant: string): Promise<TenantClient> {
     const client = this.client.forTenant(tenant);
     await client.identity();
+    const listings = new Map<unknown, Listing<unknown>>();
     return {
       tenant,
       client,
-      devices: deviceListing(client, tenant),
-      keys: publicKeyListing(client),
-      rules: ruleListing(client, tenant),
-      apiKeys: apiKeyListing(client),
-      trustedWorkloads: trustedWorkloadListing(client),
-      tags: tagListing(client),
-      members: memberListing(client, tenant),
-      invitations: invitationListing(client, tenant),
-      accessPolicies: accessPolicyListing(client),
-      serviceAccounts: serviceAccountListing(client),
-      sshIdentities: sshIdentityListing(client),
-      installKeys: installKeyListing(client),
+      listing: <T>(source: ListingSource<T>) => {
+        const known = listings.get(source) as Listing<T> | undefined;
+        const listing = known ?? new Listing(source(client, tenant));
+        listings.set(source, listing as Listing<unknown>);
+        return listing;
+      },
+      forget() {
+        for (const listing of listings.values()) listing.forget();
+      },
       tagWork: new TagWork(client, tenant),
     };
   }

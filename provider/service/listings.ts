@@ -2,14 +2,11 @@ import { setTimeout as wait } from "node:timers/promises";
 import {
   type Client,
   NotFoundError,
-  or,
   PermissionError,
   RequestError,
   type ResponseHeaders,
-  where,
 } from "@gatehouse-access/sdk";
 import { PromiseCache } from "@gatehouse-access/sdk/promises";
-import { ResourceError, said } from "../resourceError.ts";
 import {
   completeList,
   type Doubt,
@@ -57,115 +54,6 @@ export function namespaceListing(client: Client): Listing<Namespace> {
   });
 }
 
-const UID = /^[0-9a-f]{64}$/;
-const MAC = /^([0-9a-f]{2}[:-]){5}[0-9a-f]{2}$/;
-
-/**
- * Returns the lookup key of the device that a selector matches, for a device listing. The selector is a uid, a MAC
- * address or a device name, in lower case.
- */
-export function deviceKey(selector: string): string {
-  if (UID.test(selector)) return selector;
-  return MAC.test(selector) ? `mac ${selector.replaceAll("-", ":")}` : `name ${selector}`;
-}
-
-/** Returns a device's MAC address in the notation of device listings. */
-export const macOf = (device: Pick<Device, "identity">): string =>
-  device.identity.mac.toLowerCase().replaceAll("-", ":");
-
-/** Returns the lookup keys of a device in a device listing. See {@link deviceKey}. */
-export const keysOfDevice = (device: Pick<Device, "uid" | "identity" | "name">): string[] => [
-  device.uid,
-  `mac ${macOf(device)}`,
-  `name ${device.name.toLowerCase()}`,
-];
-
-/**
- * Returns the preferred one of two devices with the same name or MAC address: the accepted device, or else the first
- * device.
- */
-const preferredDevice = (left: Device, right: Device): Device =>
-  left.status !== "accepted" && right.status === "accepted" ? right : left;
-
-/** Returns an index of devices that were already read, by the same lookup keys as in {@link deviceListing}. */
-export function devicesByKey(devices: readonly Device[]): ReadonlyMap<string, Device> {
-  const found = new Map<string, Device>();
-  for (const device of devices) {
-    for (const key of keysOfDevice(device)) found.set(key, preferredDevice(found.get(key) ?? device, device));
-  }
-  return found;
-}
-
-/**
- * Returns the listing of a namespace's devices, by uid, MAC address and name. Among devices with the same name, the
- * listing prefers the accepted device.
- */
-export function deviceListing(client: Client, tenant: string): Listing<Device> {
-  const source: Source<Device> = {
-    kind: "Device",
-    keysOf: keysOfDevice,
-    // Sorted by uid, because reports of devices change the default order while pages are read.
-    pages: () => client.pages("getDevices", { query: { perPage: PAGE_SIZE, sortBy: "uid", orderBy: "asc" } }),
-    among: ([first = "", ...others]) => {
-      const ofUid = (uid: string) => where("uid").eq(uid);
-      const filter = or(ofUid(first), ...others.map(ofUid));
-      return client.pages("getDevices", {
-        query: { filter, perPage: PAGE_SIZE, sortBy: "uid", orderBy: "asc" },
-      });
-    },
-    requireReadable: () => client.getNamespace({ params: { tenant } }),
-    prefer: preferredDevice,
-    look: (key) => (UID.test(key) ? client.getDevice({ params: { uid: key } }) : lookByText(key)),
-  };
-  async function lookByText(key: string): Promise<Device | undefined> {
-    const [kind = "", text = ""] = key.split(" ");
-    // The service stores a MAC address as the agent sent it: with colons or hyphens, in any letter case.
-    const mac = where("identity.mac");
-    const filter =
-      kind === "mac"
-        ? or(mac.contains(text), mac.contains(text.replaceAll(":", "-")))
-        : where("name").eq(text);
-    const query = { filter, perPage: PAGE_SIZE, sortBy: "uid", orderBy: "asc" } as const;
-    let found: Device | undefined;
-    for await (const device of client.iterate("getDevices", { query })) {
-      if (keysOfDevice(device).includes(key)) found = preferredDevice(found ?? device, device);
-    }
-    return found;
-  }
-  return new Listing(source);
-}
-
-/** Returns the listing of a namespace's public keys, by fingerprint. The service has no request for a single key. */
-export function publicKeyListing(client: Client): Listing<PublicKey> {
-  const kind = "PublicKey";
-  return new Listing({
-    kind,
-    keysOf: (key) => [key.fingerprint],
-    pages: () => client.pages("getPublicKeys", { query: { perPage: PAGE_SIZE } }),
-    // Servers that ignore the filter return every key, so the function searches the whole response.
-    async look(fingerprint) {
-      const query = { filter: where("fingerprint").eq(fingerprint), perPage: PAGE_SIZE };
-      const keys = await completeList(
-        kind,
-        () => client.pages("getPublicKeys", { query }),
-        (key) => key.fingerprint,
-      );
-      return keys.find((key) => key.fingerprint === fingerprint);
-    },
-  });
-}
-
-/** Returns the listing of a namespace's firewall rules, by id. */
-export function ruleListing(client: Client, tenant: string): Listing<FirewallRule> {
-  return new Listing({
-    kind: "FirewallRule",
-    keysOf: (rule) => [rule.id],
-    pages: () => client.pages("getFirewallRules", { query: { perPage: PAGE_SIZE } }),
-    requireReadable: () => client.getNamespace({ params: { tenant } }),
-    look: (id) => client.getFirewallRule({ params: { id } }),
-  });
-}
-
 /**
  * Returns the length of a list that the service returns without pages. Undefined for an empty list whose length the
  * service does not return.
@@ -173,91 +61,11 @@ export function ruleListing(client: Client, tenant: string): Listing<FirewallRul
 export const lengthOf = (items: readonly unknown[], headers: ResponseHeaders): number | undefined =>
   items.length > 0 || headers["x-total-count"] === "0" ? items.length : undefined;
 
-/** Returns the listing of a namespace's tags, by name. */
-export function tagListing(client: Client): Listing<string> {
-  return new Listing({
-    kind: "Tag",
-    keysOf: (name) => [name],
-    async *pages() {
-      const { headers, body } = await client.call("getTags");
-      yield { items: body, total: lengthOf(body, headers) };
-    },
-    look: async () => undefined,
-  });
-}
-
-/** The identity of an API key, which does not change with its name. */
-export interface KeyIdentity {
-  readonly createdAt: string;
-  /**
-   * The user who created the key. Undefined in states of earlier versions, which could not read this value from all
-   * servers.
-   */
-  readonly createdBy?: string | undefined;
-}
-
-/**
- * Returns the immutable identity of an API key as text: its time of creation and its creator. The time is truncated to
- * milliseconds, because the response to a create has a finer time than the service stores.
- */
-export function apiKeyIdentity({ createdAt, createdBy }: KeyIdentity): string {
-  const time = Date.parse(createdAt);
-  return `${Number.isNaN(time) ? createdAt : new Date(time).toISOString()} ${createdBy ?? "somebody"}`;
-}
-
-/**
- * Returns the listing of a namespace's API keys. The listing finds keys by identity and name, by identity, by time of
- * creation, and by name.
- */
-export function apiKeyListing(client: Client): Listing<ApiKey> {
-  const keysOf = (key: ApiKey) => {
-    const identity = apiKeyIdentity(key);
-    return [`${identity} ${key.name}`, identity, apiKeyIdentity({ createdAt: key.createdAt }), key.name];
-  };
-  const query = { sortBy: "created_at", orderBy: "asc", perPage: PAGE_SIZE } as const;
-  const kind = "ApiKey";
-  const pages = () => client.pages("listApiKeys", { query });
-  return new Listing({
-    kind,
-    keysOf,
-    pages,
-    prefer: () => undefined,
-    // The service has no request for a single key.
-    async look(wanted) {
-      const keys = await completeList(kind, pages, (key) => keysOf(key).join());
-      const found = keys.filter((key) => keysOf(key).includes(wanted));
-      if (found.length > 1) throw ambiguousKeys(found);
-      return found[0];
-    },
-  });
-}
-
-const ambiguousKeys = (keys: readonly ApiKey[]) =>
-  new ResourceError("ApiKey", {
-    code: "ambiguous_object",
-    detail: said`cannot distinguish the keys ${keys.map(({ name }) => `"${name}"`).join(" and ")}: they were created in the same millisecond`,
-    remedy: said`revoke both keys manually, and ${{ phrase: "refresh" }}`,
-  });
-
 /** Returns the lookup key of the object with this name, in listings of objects with unique names. */
 export const keyOfName = (name: string): string => `name ${name}`;
 
-/** Returns the listing of a namespace's trusted workloads, by id and by name. */
-export function trustedWorkloadListing(client: Client): Listing<TrustedWorkload> {
-  const kind = "TrustedWorkload";
-  const pages = () => client.pages("listTrustedWorkloads", { query: { perPage: PAGE_SIZE } });
-  const keysOf = ({ id, name }: TrustedWorkload) => [id, keyOfName(name)];
-  return new Listing({
-    kind,
-    keysOf,
-    pages,
-    // The service has no request for a workload with a name.
-    look: async (key) =>
-      key.startsWith(keyOfName(""))
-        ? (await completeList(kind, pages, ({ id }) => id)).find((item) => keysOf(item).includes(key))
-        : client.getTrustedWorkload({ params: { id: key } }),
-  });
-}
+/** Returns the source of the objects of one kind in a namespace. All resources of a run share its listing. */
+export type ListingSource<T> = (client: Client, tenant: string) => Source<T>;
 
 /** The source of a {@link Listing}. */
 export interface Source<T> {

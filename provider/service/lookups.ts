@@ -147,8 +147,8 @@ export async function publicKeysOf(service: Connection, lookup: LookupOptions): 
 
 /** Returns the firewall rules of a namespace, lowest priority first. */
 export async function firewallRulesOf(service: Connection, lookup: LookupOptions): Promise<FirewallRule[]> {
-  const { tenant } = await service.tenant(lookup.tenant);
-  return (await service.firewallRules(tenant)).map(withoutHints);
+  const { tenant, client } = await service.tenant(lookup.tenant);
+  return collect(client.iterate("getFirewallRules", PAGE)).catch(service.withoutFirewall(tenant));
 }
 
 /** Returns the API keys of a namespace, without their secrets. */

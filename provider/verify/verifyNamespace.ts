@@ -3,9 +3,10 @@ import { EngineError } from "../engine/index.ts";
 import { readNamespace } from "../namespace/readNamespace.ts";
 import { inParallel } from "../parallel.ts";
 import { deviceState, devicesOf } from "../resources/device.ts";
+import { devices as enrolled } from "../resources/deviceSelector.ts";
 import { lastPolicyChange, type PolicyChange } from "../service/auditTrail.ts";
-import type { Connection, TenantClient } from "../service/connection.ts";
-import { type Device, isUnreadable } from "../service/listings.ts";
+import type { Connection } from "../service/connection.ts";
+import { type Device, isUnreadable, type Listing } from "../service/listings.ts";
 import { counted, instantText } from "../words.ts";
 import { compareSessions, type Session } from "./compareSessions.ts";
 import type { Verification } from "./verification.ts";
@@ -50,7 +51,7 @@ export async function verifyNamespace(
     const estate = await readNamespace(connection, tenant);
     const devices = devicesOf(estate).map(deviceState);
     const { sessions, notEvaluated } = await readSessions(client, period.since, maxSessions);
-    const others = await otherDevices(opened.devices, devices, sessions);
+    const others = await otherDevices(opened.listing(enrolled), devices, sessions);
     const { lastChange } = trail;
     // A change during the check can be newer than the policy that the command has read.
     const isChanged = (await readTrail(client, tenant, isOwn, since)).lastChange?.entry !== lastChange?.entry;
@@ -179,7 +180,7 @@ async function readSessions(client: Client, since: Date, most: number) {
  * @throws TransportError if the service does not respond
  */
 export async function otherDevices(
-  devices: Pick<TenantClient["devices"], "find">,
+  devices: Pick<Listing<Device>, "find">,
   listed: readonly Pick<Device, "uid">[],
   sessions: readonly Pick<Session, "deviceUid">[],
 ): Promise<{ readonly devices: Device[]; readonly unread: ReadonlyMap<string, string> }> {

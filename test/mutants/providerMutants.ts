@@ -120,7 +120,7 @@ export const providerMutants: readonly Mutant[] = mutantsOf({
     },
     "test/review/guards/planProblems.test.ts > missing device": {
       "A new resource needs its device.":
-        "if (given.has(selector) || [-(await devices.find(deviceKey(selector)))-]{+devices+}) return [];",
+        "if (given.has(selector) || [-(await listing(devices).find(deviceKey(selector)))-]{+devices+}) return [];",
     },
     "test/review/guards/planProblems.test.ts > missing tag": {
       "A filter needs its tags.": ".filter(([-{ tag }) => !known.has(tag)-]{+) => false+})",

@@ -2,8 +2,10 @@ import { readFileSync } from "node:fs";
 import { expect, it } from "vitest";
 import type { LiveObject, Objects } from "../../provider/model/object.ts";
 import { keysByUser } from "../../provider/namespace/readNamespace.ts";
+import { policies as policySource } from "../../provider/resources/accessPolicy.ts";
 import type { KindName } from "../../provider/resources/index.ts";
 import { kindNamed } from "../../provider/resources/index.ts";
+import { serviceAccounts as accountSource } from "../../provider/resources/serviceAccount.ts";
 import type { Connection } from "../../provider/service/connection.ts";
 import {
   fromWire,
@@ -105,11 +107,13 @@ async function policyOf(state: State): Promise<NamespacePolicy | undefined> {
     role: serviceRoles[id] ?? "service",
     type: "service",
   }));
+  const listings = new Map<unknown, object>([
+    [policySource, all(listAccessPolicies, state.policies)],
+    [accountSource, all(listServiceAccounts, serviceAccounts)],
+  ]);
   const connection = {
     tenant: async () => ({
-      accessPolicies: all(listAccessPolicies, state.policies),
-      serviceAccounts: all(listServiceAccounts, serviceAccounts),
-      keys: { all: async () => [] },
+      listing: (source: unknown) => listings.get(source) ?? { all: async () => [] },
     }),
     namespaces: { find: async () => ({ members: [...members, ...accounts] }) },
   } as unknown as Connection;

@@ -4,9 +4,11 @@ import { z } from "zod";
 import { coverageOf, ManagedObjects } from "../../provider/namespace/coverage.ts";
 import { declarable, inventoryOf, watchedIn } from "../../provider/namespace/liveObjects.ts";
 import { readNamespace } from "../../provider/namespace/readNamespace.ts";
+import { policies } from "../../provider/resources/accessPolicy.ts";
 import { definitions, definitionsByName } from "../../provider/resources/index.ts";
 import { Connection } from "../../provider/service/connection.ts";
 import { isUnreadable } from "../../provider/service/listings.ts";
+import { sshIdentities as sshIdentitySource } from "../../provider/service/newerListings.ts";
 import {
   apiKeyCredential,
   type Client,
@@ -274,9 +276,15 @@ it("an API key cannot manage install keys or read SSH keys, and the inventory re
   await expect(definition?.create(connection, { name: "byKey" }, origin)).rejects.toThrow(
     "use a user's credential, not an API key",
   );
-  const { sshIdentities, accessPolicies } = await connection.tenant(undefined);
-  expect(isUnreadable(await sshIdentities.all().catch((error: unknown) => error))).toBe(true);
-  expect((await accessPolicies.all()).map(({ name }) => name)).toContain("Owner access");
+  const { listing } = await connection.tenant(undefined);
+  expect(
+    isUnreadable(
+      await listing(sshIdentitySource)
+        .all()
+        .catch((error: unknown) => error),
+    ),
+  ).toBe(true);
+  expect((await listing(policies).all()).map(({ name }) => name)).toContain("Owner access");
   const inventory = watchedIn(
     await readNamespace(connection, server.facts.tenant, { evaluatesAccess: false }),
   );

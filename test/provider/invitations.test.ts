@@ -227,7 +227,7 @@ describe("the user of a Member", () => {
       namespaces: {
         find: async () => ({ tenantId: tenant, members: [{ ...members[0], status: undefined }] }),
       },
-      tenant: async () => ({ tenant, invitations }),
+      tenant: async () => ({ tenant, listing: () => invitations }),
     } as unknown as Connection;
     const adopted = async (digit: string) =>
       (await definition.find?.(apart, { email: `${digit}@example.com`, role: "observer" }))?.id;

@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { listed } from "../../provider/resources/apiKey/heldKeys.ts";
+import { apiKeys } from "../../provider/resources/apiKey/listing.ts";
 import type { TenantClient } from "../../provider/service/connection.ts";
-import { apiKeyListing, isUnreadable, Listing } from "../../provider/service/listings.ts";
+import { isUnreadable, Listing } from "../../provider/service/listings.ts";
 import {
   AuthenticationError,
   type Client,
@@ -180,7 +181,8 @@ it("finds the API key in a state by its creation time and name, and rejects two 
       yield* keys;
     },
   } as unknown as Client;
-  const opened = { apiKeys: apiKeyListing(client) } as unknown as TenantClient;
+  const listing = new Listing(apiKeys(client, ""));
+  const opened = { listing: () => listing } as unknown as TenantClient;
   expect(await listed(opened, { ...creation, name: "first" })).toBe(first);
   expect(await listed(opened, { ...creation, name: "second" })).toBe(second);
   await expect(listed(opened, { ...creation, name: "renamed" })).rejects.toThrow(

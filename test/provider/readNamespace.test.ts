@@ -99,7 +99,7 @@ it("the list of keys reads the members once", async () => {
     return namespace;
   };
   const connection = {
-    tenant: async () => ({ tenant: TENANT, keys: { all: async () => keys } }),
+    tenant: async () => ({ tenant: TENANT, listing: () => ({ all: async () => keys }) }),
     namespaces: { find },
   } as unknown as Connection;
   const listed = (await definitionsByName.PublicKey.list?.(connection, TENANT)) ?? [];

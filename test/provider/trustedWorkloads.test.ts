@@ -116,12 +116,12 @@ describe("a server whose list of trusted workloads returns 404", () => {
       serverMessage,
     };
     const fault = new NotFoundError("not found", details as ConstructorParameters<typeof NotFoundError>[1]);
-    const trustedWorkloads = { all: () => Promise.reject(fault) };
+    const unread = { all: () => Promise.reject(fault) };
     Object.assign(connection, {
-      tenant: async () => ({ trustedWorkloads }),
+      tenant: async () => ({ listing: () => unread }),
       server: async () => ({ isOwn }),
     });
-    return connection.trustedWorkloads(fleet.tenant);
+    return definitionsByName.TrustedWorkload.list?.(connection, fleet.tenant);
   };
 
   it("has no workloads, unless the answer may come from a proxy in front of this project's server", async () => {

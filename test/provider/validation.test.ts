@@ -204,7 +204,7 @@ it("FirewallRule adopts a rule with equal inputs that no other resource manages"
   const others = Object.entries(changes).map(([field, value]) => ({ ...inputs, id: field, [field]: value }));
   const equal = { ...inputs, id: "equal", filter: { tags: ["web", "prod"] } };
   const find = (rules: readonly object[], isOthers?: (id: string) => boolean) => {
-    const connection = { tenant: async () => ({ tenant, rules: { all: async () => rules } }) };
+    const connection = { tenant: async () => ({ tenant, listing: () => ({ all: async () => rules }) }) };
     return firewallRule.definition.find?.(connection as unknown as Connection, inputs, isOthers);
   };
   expect(await find(others)).toBeUndefined();

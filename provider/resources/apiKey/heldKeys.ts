@@ -1,7 +1,8 @@
 import { ResourceError, said } from "../../resourceError.ts";
 import { doubtAbout, isMissingObject, isProvenMissing, requireAbsent } from "../../service/absence.ts";
 import type { Connection, TenantClient } from "../../service/connection.ts";
-import { type ApiKey, apiKeyIdentity, type KeyIdentity } from "../../service/listings.ts";
+import type { ApiKey } from "../../service/listings.ts";
+import { apiKeyIdentity, apiKeys, type KeyIdentity } from "./listing.ts";
 
 /** An API key that a state contains. After the state was written, the key may have been renamed or revoked. */
 export interface HeldKey extends KeyIdentity {
@@ -14,9 +15,10 @@ export interface HeldKey extends KeyIdentity {
 type InTenant = Omit<HeldKey, "tenant">;
 
 /** Returns the key from the service's list, with its current name. Undefined if the key no longer exists. */
-export async function listed({ apiKeys }: TenantClient, key: InTenant): Promise<ApiKey | undefined> {
+export async function listed(opened: TenantClient, key: InTenant): Promise<ApiKey | undefined> {
   const identity = apiKeyIdentity(key);
-  return (await apiKeys.find(`${identity} ${key.name}`)) ?? apiKeys.find(identity);
+  const listing = opened.listing(apiKeys);
+  return (await listing.find(`${identity} ${key.name}`)) ?? listing.find(identity);
 }
 
 /**
@@ -49,10 +51,12 @@ export async function revoke(connection: Connection, key: HeldKey): Promise<void
   const opened = await connection.tenant(key.tenant);
   const found = await listed(opened, key);
   if (!found) return;
-  await opened.apiKeys.remove(apiKeyIdentity(found), opened.client, (witnessed) =>
-    witnessed.deleteApiKey({ params: { key: found.name } }),
-  );
-  opened.apiKeys.drop(found);
+  await opened
+    .listing(apiKeys)
+    .remove(apiKeyIdentity(found), opened.client, (witnessed) =>
+      witnessed.deleteApiKey({ params: { key: found.name } }),
+    );
+  opened.listing(apiKeys).drop(found);
 }
 
 /**
@@ -72,13 +76,15 @@ export async function giveUpName(
   await rename(opened, found, otherName).catch(async (error: unknown) => {
     if (!isMissingObject(error)) throw error;
     const doubt = isProvenMissing(error) ? undefined : doubtAbout(error);
-    await requireAbsent("ApiKey", found.name, doubt, () => opened.apiKeys.isListed(apiKeyIdentity(found)));
+    await requireAbsent("ApiKey", found.name, doubt, () =>
+      opened.listing(apiKeys).isListed(apiKeyIdentity(found)),
+    );
   });
 }
 
 /** Renames a key. */
-export async function rename({ client, apiKeys }: TenantClient, key: ApiKey, name: string): Promise<void> {
+export async function rename({ client, listing }: TenantClient, key: ApiKey, name: string): Promise<void> {
   await client.updateApiKey({ params: { key: key.name }, body: { name } });
-  apiKeys.drop(key);
-  apiKeys.put({ ...key, name });
+  listing(apiKeys).drop(key);
+  listing(apiKeys).put({ ...key, name });
 }

@@ -10,10 +10,11 @@ import type { HasObjects } from "../../model/namespaceObjects.ts";
 import type { LiveObject, Objects } from "../../model/object.ts";
 import { hasOwnCredential, isHidden, nameIn, outputOf, type PlannedStep } from "../../model/plannedStep.ts";
 import { gainedRole } from "../../model/roles.ts";
-import { type ApiKey, apiKeyIdentity } from "../../service/listings.ts";
+import type { ApiKey } from "../../service/listings.ts";
 import type { Style } from "../../style.ts";
 import type { Values } from "../../values.ts";
 import { byTexts } from "../../words.ts";
+import { apiKeyIdentity } from "./listing.ts";
 import { definition, overlapDays } from "./resource.ts";
 
 interface KeyState {

@@ -1,6 +1,12 @@
 import { createHash, randomBytes, randomUUID } from "node:crypto";
 import { ConflictError, RequestError } from "@gatehouse-access/sdk";
-import { apiKeys, dateTime, role as roleSchema, tenantId, userId } from "@gatehouse-access/sdk/contract";
+import {
+  apiKeys as contract,
+  dateTime,
+  role as roleSchema,
+  tenantId,
+  userId,
+} from "@gatehouse-access/sdk/contract";
 import { DAY } from "@gatehouse-access/sdk/times";
 import { z } from "zod";
 import {
@@ -23,11 +29,12 @@ import { guarded } from "../../model/lockoutGuard.ts";
 import { hasEnded } from "../../model/validity.ts";
 import { type Message, ResourceError, said } from "../../resourceError.ts";
 import type { Connection, TenantClient } from "../../service/connection.ts";
-import { type ApiKey, apiKeyIdentity, type KeyIdentity } from "../../service/listings.ts";
+import type { ApiKey } from "../../service/listings.ts";
 import { agoText, inText } from "../../words.ts";
 import { giveUpName, type HeldKey, listed, nameOf, rename, revoke } from "./heldKeys.ts";
+import { apiKeyIdentity, apiKeys, type KeyIdentity } from "./listing.ts";
 
-const { API_KEY_DAYS } = apiKeys;
+const { API_KEY_DAYS } = contract;
 type ValidDays = (typeof API_KEY_DAYS)[number];
 
 const MAX_NAME = 20;
@@ -47,7 +54,7 @@ const hasReplaced = ({ previous }: Readonly<Record<string, unknown>>): boolean =
 
 const inputs = {
   tenant: tenantInput,
-  name: optional(apiKeys.createApiKey.body.shape.name, {
+  name: optional(contract.createApiKey.body.shape.name, {
     description:
       "The name of the key. Must be unique in the namespace and contain 3 to 20 characters without white space. Defaults to a generated name.",
     notDecisive: "the name is only displayed",
@@ -141,9 +148,9 @@ export const definition = defineResource({
   },
 
   async list(connection, tenant) {
-    const { apiKeys } = await connection.tenant(tenant);
+    const opened = await connection.tenant(tenant);
     const settings = (key: ApiKey) => ({ validDays: daysOf(key) });
-    return (await apiKeys.all()).map((key) =>
+    return (await opened.listing(apiKeys).all()).map((key) =>
       listedObject(
         `${tenant}/${key.name}`,
         key.name,
@@ -214,7 +221,7 @@ export const definition = defineResource({
     const { createdAt, createdBy } = state;
     const found = createdAt
       ? await listed(opened, { createdAt, createdBy, name: state.name ?? name })
-      : await opened.apiKeys.find(name);
+      : await opened.listing(apiKeys).find(name);
     if (!found) return endedAlone(connection, id, state);
     const validDays = state.validDays ?? daysOf(found);
     const settings = { ...state, validDays };
@@ -271,14 +278,15 @@ function unansweredName({ id, state: { createdAt } }: Existing<KeyState>): strin
  */
 async function revokeUnanswered(
   connection: Connection,
-  { tenant, apiKeys }: TenantClient,
+  { tenant, listing }: TenantClient,
   replaced: Existing<KeyState>,
   isClaimed?: IsClaimed,
 ): Promise<void> {
   const name = unansweredName(replaced);
   // The check avoids an extra request: `find` requests the list again for a name that the list does not contain.
-  const isListed = (await apiKeys.all()).some((key) => key.name === name);
-  const found = isListed ? await apiKeys.find(name) : undefined;
+  const keys = listing(apiKeys);
+  const isListed = (await keys.all()).some((key) => key.name === name);
+  const found = isListed ? await keys.find(name) : undefined;
   if (found && !isClaimed?.(claimOfKey(found))) await revoke(connection, { ...found, tenant });
 }
 
@@ -289,7 +297,7 @@ async function revokeUnanswered(
 async function refuseTaken(opened: TenantClient, name: string, olds: readonly HeldKey[]): Promise<void> {
   const today = await Promise.all(olds.map((key) => listed(opened, key)));
   const isOwn = today.some((key) => key?.name === name);
-  if (!isOwn && (await opened.apiKeys.find(name))) throw nameTaken(name);
+  if (!isOwn && (await opened.listing(apiKeys).find(name))) throw nameTaken(name);
 }
 
 /** Returns the days that a replaced key keeps working, from the inputs of its successor. */
@@ -395,13 +403,13 @@ type CreatedKey = Awaited<ReturnType<TenantClient["client"]["createApiKey"]>>;
  * create.
  */
 async function withIdentity(
-  { apiKeys }: TenantClient,
+  { listing }: TenantClient,
   created: CreatedKey,
 ): Promise<ApiKey & { readonly id: string }> {
   const createdBy = created.createdBy ?? created.userId;
   if (createdBy !== undefined && created.createdAt) return { ...created, createdBy };
-  apiKeys.forget();
-  const listed = await apiKeys.find(created.name);
+  listing(apiKeys).forget();
+  const listed = await listing(apiKeys).find(created.name);
   if (!listed)
     throw new ResourceError("ApiKey", {
       code: "incomplete_response",

@@ -2,6 +2,8 @@ import { createHash } from "node:crypto";
 import {
   ConflictError,
   createInstallKey,
+  iteratePages,
+  listInstallKeys,
   type RequestParts,
   revealInstallKey,
   updateInstallKey,
@@ -25,10 +27,10 @@ import {
 import { daysOf, daysOnWire, daysSchema, hasEnded, NEVER, stateTime } from "../../model/validity.ts";
 import { canonicalInputs } from "../../model/values.ts";
 import { ResourceError, type ResourceFault, said } from "../../resourceError.ts";
-import { doubtOf, requireAbsent } from "../../service/absence.ts";
+import { completeList, doubtOf, requireAbsent } from "../../service/absence.ts";
 import type { TenantClient } from "../../service/connection.ts";
-import { isUnclear } from "../../service/listings.ts";
-import { type InstallKey, installKeyNamed } from "../../service/newerListings.ts";
+import { isUnclear, keyOfName, type ListingSource, PAGE_SIZE } from "../../service/listings.ts";
+import { hasAccessModes, type ItemOf } from "../../service/newerListings.ts";
 
 const MODES = ["automatic", "manual", "allowlist", "webhook"] as const;
 const WEBHOOK_TIMEOUT = 5;
@@ -132,6 +134,49 @@ type KeyState = State<typeof inputs, typeof outputs>;
 /** The values in a state that the service does not return. */
 type Kept = Partial<Pick<KeyState, "key" | "webhookSecret" | "validDays" | "expiresAt">>;
 
+/** An install key, as the service lists it. */
+type InstallKey = ItemOf<typeof listInstallKeys>;
+
+/** The type of the install keys that users create. The other types belong to two keys that each namespace has. */
+const USER_KEY = "user";
+
+/**
+ * The install keys that users created in a namespace, by id and by name. The list contains
+ * revoked keys, whose names stay taken. API keys cannot read the list.
+ */
+const installKeys: ListingSource<InstallKey> = (client) => {
+  async function* all() {
+    if (!(await hasAccessModes(client))) {
+      yield { items: [], total: 0 };
+      return;
+    }
+    const sorted = { sortBy: "created_at", orderBy: "asc", perPage: PAGE_SIZE };
+    yield* iteratePages(listInstallKeys, sorted, async (query) => {
+      const { headers, body } = await client.request(listInstallKeys, { query });
+      return { headers, items: body };
+    });
+  }
+  const keysOf = ({ id, name }: InstallKey) => [id, keyOfName(name)];
+  const kind = "InstallKey";
+  async function* pages() {
+    for await (const { items, total } of all()) {
+      const own = items.filter(({ type }) => type === USER_KEY);
+      yield { items: own, total, skipped: items.length - own.length };
+    }
+  }
+  return {
+    kind,
+    keysOf,
+    pages,
+    look: async (key) =>
+      (await completeList(kind, pages, ({ id }) => id)).find((item) => keysOf(item).includes(key)),
+  };
+};
+
+/** Returns the install key with this name from a listing. Undefined if no user's key has the name. */
+const installKeyNamed = ({ listing }: TenantClient, name: string): Promise<InstallKey | undefined> =>
+  listing(installKeys).find(keyOfName(name));
+
 // The digest of the key never changes. A name can change, and a revoked key keeps its name.
 const ids = new IdForm("InstallKey", "tenant", "installKeyId");
 
@@ -172,13 +217,13 @@ export const definition = defineResource({
 
   async find(connection, { tenant, name }) {
     const opened = await connection.tenant(tenant);
-    const found = await installKeyNamed(opened.installKeys, name);
+    const found = await installKeyNamed(opened, name);
     return found && !found.revoked ? existing(opened, found, {}) : undefined;
   },
 
   async list(connection, tenant) {
-    const { installKeys } = await connection.tenant(tenant);
-    return (await installKeys.all())
+    const { listing } = await connection.tenant(tenant);
+    return (await listing(installKeys).all())
       .filter(({ revoked }) => !revoked)
       .map((key) =>
         listed(`${tenant}/${key.id}`, key.name, toState(tenant, key, {}), {
@@ -207,7 +252,7 @@ export const definition = defineResource({
   async read(connection, id, state) {
     const { tenant, installKeyId } = ids.split(id);
     const opened = await connection.tenant(tenant);
-    const found = await opened.installKeys.find(installKeyId);
+    const found = await opened.listing(installKeys).find(installKeyId);
     if (!found || found.revoked) return undefined;
     // An import reads the key. States without secrets, such as those of Terraform, have no property `key`.
     const isImport = state.installKeyId === undefined;
@@ -223,14 +268,14 @@ export const definition = defineResource({
   async delete(connection, id) {
     const { tenant, installKeyId } = ids.split(id);
     const opened = await connection.tenant(tenant);
-    const found = await opened.installKeys.find(installKeyId);
+    const found = await opened.listing(installKeys).find(installKeyId);
     if (!found || found.revoked) return;
-    const { client, installKeys } = opened;
+    const { client, listing } = opened;
     const doubt = await doubtOf(client, (witnessed) =>
       write({ ...opened, client: witnessed }, found, { revoked: true }),
     );
     await requireAbsent("InstallKey", found.name, doubt, async () => {
-      const after = await installKeys.find(installKeyId);
+      const after = await listing(installKeys).find(installKeyId);
       return after !== undefined && !after.revoked;
     });
   },
@@ -272,15 +317,15 @@ function bodyOf(values: Inputs) {
 
 /** Updates a key and returns its new state. */
 async function change(opened: TenantClient, { id, state }: Existing<KeyState>, values: Inputs) {
-  const { installKeys } = opened;
+  const listing = opened.listing(installKeys);
   const { installKeyId } = ids.split(id);
-  const found = usableKey(await installKeys.find(installKeyId), state.name);
+  const found = usableKey(await listing.find(installKeyId), state.name);
   const { validDays = NEVER, disabled = false, name } = values;
   const isExpired = hasEnded(stateTime(found.expiresAt), new Date());
   const isSame = validDays === state.validDays && !isExpired;
   const expiry = isSame ? {} : { expiresIn: daysOnWire(validDays) ?? null };
   await unlessTaken(opened, name, () => write(opened, found, { ...bodyOf(values), disabled, ...expiry }));
-  const changed = usableKey(await installKeys.find(installKeyId), name);
+  const changed = usableKey(await listing.find(installKeyId), name);
   const key = state.key === "" ? await keyOf(opened, changed) : state.key;
   const { expiresAt } = changed;
   return toState(opened.tenant, changed, { ...state, ...values, key, expiresAt: stateTime(expiresAt) });
@@ -301,7 +346,7 @@ function usableKey(found: InstallKey | undefined, name: string): InstallKey {
  * key accepts no change. Otherwise, the request is repeated once.
  */
 async function write(
-  { client, installKeys }: TenantClient,
+  { client, listing }: TenantClient,
   { id, name }: InstallKey,
   body: RequestParts["body"],
 ): Promise<void> {
@@ -310,17 +355,17 @@ async function write(
     await send(name);
   } catch (error) {
     if (!isUnclear(error)) throw error;
-    installKeys.forget();
-    const found = await installKeys.find(id);
+    listing(installKeys).forget();
+    const found = await listing(installKeys).find(id);
     if (found && !found.revoked) await send(found.name);
   }
-  installKeys.forget();
+  listing(installKeys).forget();
 }
 
 /** Requests the list of keys again and returns the key with this name, which was just created. */
-async function listedAgain({ installKeys }: TenantClient, name: string): Promise<InstallKey> {
-  installKeys.forget();
-  const found = await installKeyNamed(installKeys, name);
+async function listedAgain(opened: TenantClient, name: string): Promise<InstallKey> {
+  opened.listing(installKeys).forget();
+  const found = await installKeyNamed(opened, name);
   if (found) return found;
   throw new ResourceError("InstallKey", {
     code: "incomplete_response",
@@ -333,17 +378,13 @@ async function listedAgain({ installKeys }: TenantClient, name: string): Promise
  * Returns the answer to a write of a key with this name.
  * @throws ResourceError if the name is taken by a key that no create can adopt
  */
-async function unlessTaken<T>(
-  { installKeys }: TenantClient,
-  name: string,
-  send: () => Promise<T>,
-): Promise<T> {
+async function unlessTaken<T>(opened: TenantClient, name: string, send: () => Promise<T>): Promise<T> {
   try {
     return await send();
   } catch (cause) {
     if (!(cause instanceof ConflictError)) throw cause;
-    installKeys.forget();
-    const found = await installKeyNamed(installKeys, name);
+    opened.listing(installKeys).forget();
+    const found = await installKeyNamed(opened, name);
     if (found ? !found.revoked : !SYSTEM_KEYS.includes(name)) throw cause;
     const owner = found ? said`a revoked install key` : said`a system key of the service`;
     const fault: ResourceFault = {

@@ -17,12 +17,12 @@ import { gainedRole } from "../../model/roles.ts";
 import { hasEnded } from "../../model/validity.ts";
 import { idWithin } from "../../model/values.ts";
 import type { Connection } from "../../service/connection.ts";
-import { readInvitations } from "../../service/invitations.ts";
-import { type Member, usersOf } from "../../service/newerListings.ts";
 import type { Style } from "../../style.ts";
 import type { Values } from "../../values.ts";
 import { byTexts, counted, untilText } from "../../words.ts";
 import { publicKey } from "../publicKey.ts";
+import { readInvitations } from "./invitations.ts";
+import { type Member, usersOf } from "./listing.ts";
 import { definition, listedOwner } from "./resource.ts";
 import { memberWith, stateOf, userIdOf } from "./users.ts";
 

@@ -17,9 +17,9 @@ import { guarded } from "../../model/lockoutGuard.ts";
 import { ResourceError, said } from "../../resourceError.ts";
 import { doubtOf, requireAbsent } from "../../service/absence.ts";
 import type { Connection } from "../../service/connection.ts";
-import { hasStatus, type Invitation, isNotReturned, withdrawInvitation } from "../../service/invitations.ts";
 import type { Namespace } from "../../service/listings.ts";
-import { type Member, usersOf } from "../../service/newerListings.ts";
+import { hasStatus, type Invitation, invitations, isNotReturned, withdrawInvitation } from "./invitations.ts";
+import { type Member, members, usersOf } from "./listing.ts";
 
 const role = z.enum(ROLES).exclude(["owner"]);
 
@@ -196,7 +196,7 @@ interface Person extends LiveFacts {
 
 /** Removes a user from a namespace, and returns when the service or a new list of the members proves it. */
 async function removeUser(connection: Connection, tenant: string, uid: string): Promise<void> {
-  const { client, members } = await connection.tenant(tenant);
+  const { client, listing } = await connection.tenant(tenant);
   let after: Namespace | undefined;
   const doubt = await doubtOf(client, async (witnessed) => {
     after = await witnessed.removeMember({ params: { tenant, uid } });
@@ -205,16 +205,16 @@ async function removeUser(connection: Connection, tenant: string, uid: string): 
     // Other servers return the namespace with its members.
     const left = after?.tenantId === tenant && after.members.length > 0 ? after.members : undefined;
     connection.namespaces.forget();
-    members.forget();
+    listing(members).forget();
     return (left ?? (await usersIn(connection, tenant)) ?? []).some(({ id }) => id === uid);
   });
 }
 
 /** Withdraws an invitation, and returns when the service or a new list of the invitations proves it. */
 async function withdraw(connection: Connection, tenant: string, { id }: Person): Promise<void> {
-  const { client, invitations } = await connection.tenant(tenant);
+  const { client, listing } = await connection.tenant(tenant);
   await withdrawInvitation(client, tenant, id, async () => {
-    invitations.forget();
+    listing(invitations).forget();
     const left = await invitedTo(connection, tenant);
     return left?.some((person) => person.id === id && person.status !== "declined") ?? true;
   });
@@ -251,7 +251,7 @@ async function invite(
   inputs: { readonly email: string; readonly role: z.output<typeof role>; readonly expiresAt?: string },
   idempotencyKey?: string,
 ) {
-  const { client, invitations } = await connection.tenant(tenant);
+  const { client, listing } = await connection.tenant(tenant);
   const body = { email: inputs.email, role: inputs.role };
   const namespace = await client.inviteMember(
     { params: { tenant }, body: { ...body, accessExpiresAt: endToSend(inputs) } },
@@ -260,7 +260,7 @@ async function invite(
   connection.namespaces.put(namespace);
   const member = namespace.members.find((entry) => hasEmail(entry, inputs.email));
   if (member) return existing(tenant, inputs.email, fromMember(member));
-  invitations.forget();
+  listing(invitations).forget();
   const invited = await invitedTo(connection, tenant).catch((error: unknown) => {
     // The invitation was sent, and only the request that reads the invitation failed. If the create also failed, the
     // state would not contain the invitation. The next read finds the invitation.
@@ -336,10 +336,10 @@ async function peopleOf(connection: Connection, tenant: string): Promise<People 
 
 /** Returns the newest invitation of each person. Withdrawn and accepted invitations are omitted. */
 async function invitedTo(connection: Connection, tenant: string): Promise<Person[] | undefined> {
-  const { invitations } = await connection.tenant(tenant);
+  const { listing } = await connection.tenant(tenant);
   try {
     const newest = new Map<string, Invitation>();
-    for (const invitation of await invitations.all()) {
+    for (const invitation of await listing(invitations).all()) {
       const { id } = invitation.user;
       if ((newest.get(id)?.createdAt ?? "") <= invitation.createdAt) newest.set(id, invitation);
     }

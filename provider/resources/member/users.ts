@@ -1,6 +1,6 @@
 import type { Draft } from "../../model/draft.ts";
 import type { LiveObject, Objects } from "../../model/object.ts";
-import type { Member } from "../../service/newerListings.ts";
+import type { Member } from "./listing.ts";
 import { definition } from "./resource.ts";
 
 /** The values of a member in the model of a namespace. */

@@ -1,8 +1,8 @@
 import { isDeepStrictEqual } from "node:util";
 import { roleAtLeast } from "@gatehouse-access/sdk/contract";
 import type { Access, AccessDevice } from "@gatehouse-access/sdk/policy";
+import type { Member } from "../../resources/member/listing.ts";
 import type { Workload } from "../../resources/trustedWorkload.ts";
-import type { Member } from "../../service/newerListings.ts";
 import { firstOf } from "../../words.ts";
 
 const NAMED_MAX = 5;

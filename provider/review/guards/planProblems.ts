@@ -12,10 +12,12 @@ import { readNamespace } from "../../namespace/readNamespace.ts";
 import { withAdoptedNamespaces } from "../../plan/adoptedNamespaces.ts";
 import { applyPlan } from "../../plan/planned/appliedPlan.ts";
 import { listed, onService, stepsOf, tenantIn, titleIfUnnamed, topOf } from "../../plan/steps.ts";
+import { deviceKey, devices } from "../../resources/deviceSelector.ts";
+import { firewallRulesIn } from "../../resources/firewallRule.ts";
 import { kindOf, kindsWith } from "../../resources/index.ts";
+import type { Member } from "../../resources/member/listing.ts";
 import type { Connection, Home, TenantClient } from "../../service/connection.ts";
-import { deviceKey, isUnreadable, type Namespace } from "../../service/listings.ts";
-import type { Member } from "../../service/newerListings.ts";
+import { isUnreadable, type Namespace } from "../../service/listings.ts";
 import { allOperations, type OperationId } from "../../service/operations.ts";
 import { byText, byTexts } from "../../words.ts";
 
@@ -120,14 +122,14 @@ function once<T>(work: () => Promise<T>): () => Promise<T> {
 
 const inputs = ({ after }: PlannedStep): ResourceValues["inputs"] => after?.inputs ?? {};
 
-async function missingDevices({ devices, tenant }: TenantClient, steps: readonly PlannedStep[]) {
+async function missingDevices({ listing, tenant }: TenantClient, steps: readonly PlannedStep[]) {
   // Resources may select a device by the name that the plan gives the device.
   const given = new Set(namedBy(steps, "devices"));
   const selecting = steps.filter(({ step, definition }) => definition.inputs.device && step.op !== "update");
   const missing = selecting.flatMap((step) =>
     knownTexts(inputs(step).device).map(async (text) => {
       const selector = text.toLowerCase();
-      if (given.has(selector) || (await devices.find(deviceKey(selector)))) return [];
+      if (given.has(selector) || (await listing(devices).find(deviceKey(selector)))) return [];
       return [
         `${step.title}: the namespace ${tenant} has no device "${selector}"; enroll the device first, or set another uid, MAC address or name`,
       ];
@@ -217,7 +219,7 @@ async function mayContradict(
     .map(inputs);
   if (changed.length === 0) return false;
   if (changed.some(({ action, priority }) => isHidden(action) || isHidden(priority))) return true;
-  const live = await connection.firewallRules(tenant);
+  const live = await firewallRulesIn(connection, tenant);
   const prioritiesOf = (wanted: string) =>
     new Set<unknown>(
       [...live, ...changed].filter(({ action }) => action === wanted).map(({ priority }) => priority),

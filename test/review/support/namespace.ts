@@ -12,7 +12,7 @@ import { settingsOf } from "../../../provider/resources/namespace/index.ts";
 import type { NamespaceSettings } from "../../../provider/resources/namespace/resource.ts";
 import { type Workload, workloadsOf } from "../../../provider/resources/trustedWorkload.ts";
 import type { ApiKey, Device } from "../../../provider/service/listings.ts";
-import type { Member } from "../../../provider/service/newerListings.ts";
+import type { Member } from "../../../provider/resources/member/listing.ts";
 import type { Values } from "../../../provider/values.ts";
 import type {
   AccessKey,

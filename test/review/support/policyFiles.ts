@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import { expect } from "vitest";
 import type { PolicyTestReport, PolicyTestResult } from "../../../provider/policyTests/results.ts";
 import type { ApiKey } from "../../../provider/service/listings.ts";
-import type { Member } from "../../../provider/service/newerListings.ts";
+import type { Member } from "../../../provider/resources/member/listing.ts";
 import type { EvaluatedLogins, NamespacePolicy, SshIdentity } from "../../../sdk/policy/index.ts";
 import { loginsToEvaluate } from "../../../sdk/policy/index.ts";
 import { testFolder } from "../../support/folder.ts";

@@ -7,8 +7,9 @@ import {
   listInvitations,
   RequestError,
 } from "@gatehouse-access/sdk";
-import { doubtOf, requireAbsent } from "./absence.ts";
-import { isUnreadable, Listing } from "./listings.ts";
+import { doubtOf, requireAbsent } from "../../service/absence.ts";
+import type { TenantClient } from "../../service/connection.ts";
+import { isUnreadable, type ListingSource } from "../../service/listings.ts";
 
 const fetchInvitations = async (client: Client, tenant: string, query: object) => {
   const { headers, body } = await client.request(listInvitations, { params: { tenant }, query });
@@ -19,17 +20,15 @@ const fetchInvitations = async (client: Client, tenant: string, query: object) =
 export type Invitation = Awaited<ReturnType<typeof fetchInvitations>>["items"][number];
 
 /**
- * Returns the listing of a namespace's invitations, for services that separate invitations from members. The list
+ * The invitations to a namespace, for services that separate invitations from members. The list
  * contains all pending invitations, and may contain other invitations.
  */
-export function invitationListing(client: Client, tenant: string): Listing<Invitation> {
-  return new Listing({
-    kind: "Member",
-    keysOf: ({ user, createdAt }) => [`${user.id} ${createdAt}`],
-    pages: () => iteratePages(listInvitations, {}, (query) => fetchInvitations(client, tenant, query)),
-    look: async () => undefined,
-  });
-}
+export const invitations: ListingSource<Invitation> = (client, tenant) => ({
+  kind: "Member",
+  keysOf: ({ user, createdAt }) => [`${user.id} ${createdAt}`],
+  pages: () => iteratePages(listInvitations, {}, (query) => fetchInvitations(client, tenant, query)),
+  look: async () => undefined,
+});
 
 /** Returns true if the member has a status. Only services that list invited users as members return a status. */
 export const hasStatus = (member: { readonly status?: string }): boolean => member.status !== undefined;
@@ -50,12 +49,12 @@ const isMissingList = (error: RequestError): boolean => isNotFound(error) || err
  * @param members the members of the namespace
  */
 export async function readInvitations(
-  { client, invitations }: { readonly client: Client; readonly invitations: Listing<Invitation> },
+  { client, listing }: Pick<TenantClient, "client" | "listing">,
   members: readonly { readonly status?: string }[],
 ): Promise<{ readonly invitations: readonly Invitation[]; readonly error?: RequestError }> {
   if (members.every(hasStatus)) return { invitations: [] };
   try {
-    return { invitations: await invitations.all() };
+    return { invitations: await listing(invitations).all() };
   } catch (error) {
     if (!isNotReturned(error)) throw error;
     const { dialect } = await client.serverVersion();

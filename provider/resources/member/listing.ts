@@ -1,0 +1,33 @@
+import { listMembers, sshAccessModeOf } from "@gatehouse-access/sdk";
+import { requireLength } from "../../service/absence.ts";
+import type { TenantClient } from "../../service/connection.ts";
+import { isServiceAccount, type ListingSource, type Namespace } from "../../service/listings.ts";
+import { type ItemOf, wholeSource } from "../../service/newerListings.ts";
+
+/** A member of a namespace, as older servers return it. Newer servers omit the status and the expiry. */
+export type Member = Namespace["members"][number];
+
+/**
+ * The users that are members of a namespace, by id. Only servers with access policies have this
+ * list: see {@link usersOf}.
+ */
+export const members: ListingSource<ItemOf<typeof listMembers>> = (client, tenant) =>
+  wholeSource("Member", () => client.request(listMembers, { params: { tenant } }));
+
+/**
+ * Returns the users that are members of a namespace, without service accounts. On newer servers, the members of the
+ * namespace contain service accounts, which can have the role of a user.
+ * @param namespace the namespace with its members, or a newer server's namespace without its members
+ */
+export async function usersOf(
+  { listing }: Pick<TenantClient, "listing">,
+  namespace: Pick<Namespace, "members" | "settings">,
+): Promise<readonly Member[]> {
+  if (sshAccessModeOf(namespace) === undefined) {
+    return namespace.members.filter((member) => !isServiceAccount(member));
+  }
+  const users = await listing(members).all();
+  // The owner of a namespace is always a member, so a proxy sent an empty list.
+  requireLength("Member", users.length === 0, undefined);
+  return users.map(({ id, email, role, addedAt }) => ({ id, email, role, addedAt }) as Member);
+}
