@@ -113,7 +113,7 @@ export function stored<I extends Inputs, O extends Outputs, W extends object>(ki
     request: (body: Sent<I>) => Promise<W>,
   ): Promise<Existing<S>> {
     const place = { connection, tenant: opened.tenant };
-    const plain = valuesOf(values, state ? changeable : sentNames) as Sent<I>;
+    const plain = withDefaults(inputs, { ...values }, state ? changeable : sentNames) as Sent<I>;
     const body = ((await kind.body?.(plain, state, place)) ?? plain) as Sent<I>;
     const { filter } = values as { readonly filter?: { readonly tags?: readonly string[] } };
     const object = await opened.tagWork.needing(filter?.tags, name, () => request(body));
@@ -189,6 +189,14 @@ export function stored<I extends Inputs, O extends Outputs, W extends object>(ki
     },
   };
 }
+
+/** Returns the values of some inputs, with the defaults of omitted inputs. */
+const withDefaults = (inputs: Inputs, values: Values, names: readonly string[]): Values =>
+  Object.fromEntries(
+    names
+      .map((name) => [name, values[name] ?? inputs[name]?.default] as const)
+      .filter(([, value]) => value !== undefined),
+  );
 
 /** Returns the values of an object that have one of the names. */
 export const valuesOf = (object: object, names: readonly string[]): Values =>
