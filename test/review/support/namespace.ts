@@ -8,11 +8,11 @@ import { apiKeysOf } from "../../../provider/resources/apiKey/index.ts";
 import { devicesOf, listedDevice } from "../../../provider/resources/device.ts";
 import { definitionsByName, type KindName, kindNamed, kindsWith } from "../../../provider/resources/index.ts";
 import { membersOf } from "../../../provider/resources/member/index.ts";
+import type { Member } from "../../../provider/resources/member/listing.ts";
 import { settingsOf } from "../../../provider/resources/namespace/index.ts";
 import type { NamespaceSettings } from "../../../provider/resources/namespace/resource.ts";
 import { type Workload, workloadsOf } from "../../../provider/resources/trustedWorkload.ts";
 import type { ApiKey, Device } from "../../../provider/service/listings.ts";
-import type { Member } from "../../../provider/resources/member/listing.ts";
 import type { Values } from "../../../provider/values.ts";
 import type {
   AccessKey,

@@ -1,9 +1,9 @@
 import { expect } from "vitest";
 import type { Step } from "../../../provider/engine/index.ts";
+import type { Member } from "../../../provider/resources/member/listing.ts";
 import type { NamespaceSettings } from "../../../provider/resources/namespace/resource.ts";
 import type { Workload } from "../../../provider/resources/trustedWorkload.ts";
 import type { ApiKey } from "../../../provider/service/listings.ts";
-import type { Member } from "../../../provider/resources/member/listing.ts";
 import { parseSshPublicKey } from "../../../sdk/contract/index.ts";
 import type { AccessKey, AccessRule } from "../../../sdk/policy/index.ts";
 import { sshKeyLine } from "../../provider/support/programs.ts";
