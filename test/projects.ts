@@ -33,7 +33,7 @@ export const throughPlugin = [
   ...[
     "lostAnswers",
     "servers",
-    "foreignAnswers",
+    "intermediaries",
     "requests",
     "newerService",
     "expiry",

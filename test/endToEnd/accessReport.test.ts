@@ -1,13 +1,13 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import type { AccessEvidence } from "../../provider/access/evidence.ts";
 import { packageVersion } from "../../provider/packageFile.ts";
-import { createKey } from "../support/fleet.ts";
+import { changeKey, createKey } from "../support/fleet.ts";
 import { gatehouse, spawnGatehouse } from "../support/gatehouse.ts";
 import { gitLabel, gitOnPath, TestRepository } from "../support/git.ts";
-import { firewallRule, policyEnv, publicKey } from "../support/policy.ts";
-import { PolicyProgram } from "../support/policyProgram.ts";
+import { firewallRule, publicKey } from "../support/policy.ts";
+import { sharedProgram } from "../support/policyProgram.ts";
 import { schemaFaults } from "../support/schemas.ts";
 import { sharedFleet } from "../support/sharedFleet.ts";
 import { startSparseService } from "../support/sparseService.ts";
@@ -17,43 +17,34 @@ const FORMULA = '=cmd(), "x" | [a](http://evil) <b>';
 
 describe.skipIf(!gitOnPath)(`evidence of access, with ${gitLabel}`, { timeout: 120_000 }, () => {
   const fleet = sharedFleet(["carla"]);
-  let program: PolicyProgram;
+  const program = sharedProgram();
   let env: Record<string, string>;
   let commit: string;
 
   beforeAll(async () => {
     await fleet.enroll("web-01");
-    program = new PolicyProgram();
     const repository = new TestRepository(program.folder);
     repository.write({ ".gitignore": "node_modules\nPulumi.*.yaml\naccess.*\n" });
     commit = repository.commit("The policy");
-    env = {
-      ...fleet.env,
-      PULUMI_BACKEND_URL: `file://${program.states}`,
-      PULUMI_CONFIG_PASSPHRASE: "correct horse battery staple",
-    };
-    const policy = policyEnv({
+    env = { ...fleet.env, ...program.backend };
+    await program.stack({ env, name: "prod" }).apply({
       carla: { type: "Member", args: { email: "carla@example.com", role: "operator" } },
       ana: publicKey("ana", "^root$", { hostname: ".*" }, { expiresAt: END, owner: "carla@example.com" }),
       office: firewallRule("allow", 10, { sourceIp: "^203\\.0\\.113\\.7$" }),
     });
-    await program.stack({ env, name: "prod" }).result(["up", "--yes", "--skip-preview"], policy);
     await createKey(fleet.client, FORMULA);
   });
-  afterAll(() => program?.remove());
 
   const file = (name: string) => join(program.folder, name);
-  const words = (name: string) => [
-    "access",
-    "--folder",
-    program.folder,
-    "--stack",
-    "prod",
-    "--engine",
-    "embedded",
-    "--report",
-    file(name),
-  ];
+  const words = (name: string) => {
+    const stack = ["--folder", program.folder, "--stack", "prod", "--engine", "embedded"];
+    return ["access", ...stack, "--report", file(name)];
+  };
+  /** Writes a report. Returns its text. */
+  async function written(name: string): Promise<string> {
+    expect((await gatehouse(words(name), env)).code).toBe(0);
+    return readFileSync(file(name), "utf8");
+  }
 
   it("lists each access with its declaration, owner and end, the commit, and unmanaged objects", async () => {
     const run = await spawnGatehouse(words("access.json"), env);
@@ -91,8 +82,7 @@ describe.skipIf(!gitOnPath)(`evidence of access, with ${gitLabel}`, { timeout: 1
 
   it("writes CSV without formulas and Markdown without links, and reports uncommitted changes", async () => {
     program.write("new.txt", "");
-    expect((await gatehouse(words("access.csv"), env)).code).toBe(0);
-    const csv = readFileSync(file("access.csv"), "utf8");
+    const csv = await written("access.csv");
     expect(csv).toContain(`"'=cmd(), ""x"" | [a](http://evil) <b>"`);
     expect(csv).toContain(`about,,,Program,,,,,,,,"commit ${commit} of `);
     expect(csv).toContain("with uncommitted changes");
@@ -100,27 +90,19 @@ describe.skipIf(!gitOnPath)(`evidence of access, with ${gitLabel}`, { timeout: 1
       /^access,PublicKey,[0-9a-f:]+,ana,carla@example\.com,ana of commonjs-program\/prod,root,203\.0\.113\.7,web-01,"FirewallRule /m,
     );
 
-    expect((await gatehouse(words("access.md"), env)).code).toBe(0);
-    const markdown = readFileSync(file("access.md"), "utf8");
+    const markdown = await written("access.md");
     expect(markdown).toMatch(/\| PublicKey \| [0-9a-f:]+ \| ana \| carla\\@example\.com \|/);
     expect(markdown).toContain("2999-12-01 18:00 UTC");
     expect(markdown).toContain("\\[a\\](http:\\//evil) \\<b\\>");
   });
 
   it("does not contain a declared end that the live key no longer has", async () => {
-    const keys = await fleet.client.getPublicKeys({ query: { perPage: 100 } });
-    const { fingerprint = "" } = keys.find(({ name }) => name === "ana") ?? {};
-    const body = { name: "ana", username: "^root$", filter: { hostname: ".*" } };
-    await fleet.client.updatePublicKey({ params: { fingerprint }, body: { ...body, expiresAt: null } });
-    try {
-      expect((await gatehouse(words("access.json"), env)).code).toBe(0);
-      const evidence = JSON.parse(readFileSync(file("access.json"), "utf8")) as AccessEvidence;
-      expect(evidence.objects.find(({ name }) => name === "ana")).toMatchObject({ until: null });
-      const ana = evidence.access?.find(({ subject }) => subject.name === "ana");
-      expect(ana).toMatchObject({ until: null });
-    } finally {
-      await fleet.client.updatePublicKey({ params: { fingerprint }, body: { ...body, expiresAt: END } });
-    }
+    await changeKey(fleet.client, "ana", { expiresAt: null });
+    const evidence = JSON.parse(await written("access.json")) as AccessEvidence;
+    expect(evidence.objects.find(({ name }) => name === "ana")).toMatchObject({ until: null });
+    const ana = evidence.access?.find(({ subject }) => subject.name === "ana");
+    expect(ana).toMatchObject({ until: null });
+    await changeKey(fleet.client, "ana", { expiresAt: END });
   });
 
   it("is incomplete without a stack on a server that does not return declarations", async () => {

@@ -1,21 +1,18 @@
 import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { stripVTControlCharacters } from "node:util";
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import type { Client } from "../../sdk/index.ts";
 import { environmentWithout } from "../support/command.ts";
 import { agentCall, type Fleet, newAgentKey, startFleet } from "../support/fleet.ts";
 import { COMMAND, gatehouse, spawnGatehouse } from "../support/gatehouse.ts";
 import { listening } from "../support/listening.ts";
+import { sharedFleet } from "../support/sharedFleet.ts";
 import { openTerminal, type Terminal } from "../support/terminal.ts";
 
 const [CTRL_C, CTRL_D] = ["\u0003", "\u0004"];
 
-let fleet: Fleet;
-beforeAll(async () => {
-  fleet = await startFleet([], { env: { GATEHOUSE_SSH_ENDPOINT: "gate.example.org:2222" } });
-});
-afterAll(() => fleet.stop());
+const fleet = sharedFleet([], { env: { GATEHOUSE_SSH_ENDPOINT: "gate.example.org:2222" } });
 
 /** A namespace with devices that only the calling test uses. */
 interface Namespace {
@@ -25,6 +22,10 @@ interface Namespace {
   readonly env: Record<string, string>;
   /** Enrolls a pending device. Returns its uid. */
   enroll(hostname: string, mac?: string): Promise<string>;
+  /** Enrolls a device and accepts it. Returns its uid. */
+  accepted(hostname: string, mac?: string): Promise<string>;
+  /** Enrolls a device and rejects it. Returns its uid. */
+  rejected(hostname: string): Promise<string>;
   status(uid: string): Promise<string>;
 }
 
@@ -39,12 +40,24 @@ async function newNamespace({ client, env }: Fleet = fleet): Promise<Namespace> 
     macs += 1;
     return `02:00:00:00:01:${macs.toString(16).padStart(2, "0")}`;
   };
+  const enroll = async (hostname: string, mac = newMac()) =>
+    (await agentCall(own, hostname, mac, tenant)).uid;
   return {
     name,
     tenant,
     client: own,
     env: { ...env, GATEHOUSE_TENANT: tenant },
-    enroll: async (hostname, mac = newMac()) => (await agentCall(own, hostname, mac, tenant)).uid,
+    enroll,
+    async accepted(hostname, mac) {
+      const uid = await enroll(hostname, mac);
+      await own.acceptDevice({ params: { uid } });
+      return uid;
+    },
+    async rejected(hostname) {
+      const uid = await enroll(hostname);
+      await own.updateDeviceStatus({ params: { uid, status: "reject" } });
+      return uid;
+    },
     status: async (uid) => (await own.getDevice({ params: { uid } })).status,
   };
 }
@@ -59,6 +72,13 @@ const inTerminal = (env: Record<string, string>, ...args: readonly string[]) =>
 async function enrolling(env: Record<string, string>): Promise<Terminal> {
   const terminal = inTerminal(env, "enroll");
   await terminal.untilShown("Waiting for a device … (Ctrl-C to stop)");
+  return terminal;
+}
+
+/** Runs `gatehouse device accept` in a terminal, and waits for the prompt. */
+async function accepting(env: Record<string, string>, device = "web-1"): Promise<Terminal> {
+  const terminal = inTerminal(env, "accept", device);
+  await terminal.untilShown("[y/N] ");
   return terminal;
 }
 
@@ -101,10 +121,9 @@ const apiKeyEnv = async ({ client, tenant }: Namespace, role: "observer" | "oper
 describe("gatehouse device list", () => {
   test("lists name, status, connection, tags, address and uid, sorted by name", async () => {
     const lab = await newNamespace();
-    const [ten, two, bad] = [await lab.enroll("web-10"), await lab.enroll("web-2"), await lab.enroll("bad")];
-    await lab.client.acceptDevice({ params: { uid: ten } });
+    const [ten, two] = [await lab.accepted("web-10"), await lab.enroll("web-2")];
+    const bad = await lab.rejected("bad");
     await lab.client.updateDeviceTags({ params: { uid: ten }, body: { tags: ["prod", "edge"] } });
-    await lab.client.updateDeviceStatus({ params: { uid: bad, status: "reject" } });
     const { code, stdout } = await gatehouse(["device", "list"], lab.env);
     expect(stdout).toBe(
       [
@@ -116,11 +135,7 @@ describe("gatehouse device list", () => {
       ].join("\n"),
     );
     expect(code).toBe(0);
-    for (const [status, uid] of [
-      ["accepted", ten],
-      ["pending", two],
-      ["rejected", bad],
-    ] as const) {
+    for (const [status, uid] of Object.entries({ accepted: ten, pending: two, rejected: bad })) {
       const lines = (await gatehouse(["device", "list", "--status", status], lab.env)).stdout.split("\n");
       expect(lines).toEqual([expect.stringMatching(/^NAME /), expect.stringContaining(uid), ""]);
     }
@@ -131,8 +146,7 @@ describe("gatehouse device list", () => {
     const empty = await gatehouse(["device", "list", "--json"], lab.env);
     expect(JSON.parse(empty.stdout)).toEqual({ devices: [] });
     const mac = "02:00:00:00:02:09";
-    const uid = await lab.enroll("web-1", mac);
-    await lab.client.acceptDevice({ params: { uid } });
+    const uid = await lab.accepted("web-1", mac);
     await lab.client.updateDeviceTags({ params: { uid }, body: { tags: ["prod"] } });
     const { code, stdout } = await gatehouse(["device", "list", "--json"], lab.env);
     const device = { uid, name: "web-1", status: "accepted", online: true, tags: ["prod"], mac };
@@ -151,8 +165,10 @@ describe("gatehouse device list", () => {
   });
 
   test("rejects an unknown status", async () => {
-    const { code, stderr } = await gatehouse(["device", "list", "--status", "open"]);
-    expect([code, stderr]).toEqual([1, expect.stringMatching(/--status.*pending, accepted, rejected/)]);
+    expect(await gatehouse(["device", "list", "--status", "open"])).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/--status.*pending, accepted, rejected/),
+    });
   });
 
   // 150,000 devices take 5 seconds.
@@ -202,8 +218,7 @@ describe("gatehouse device accept", () => {
 
   test("accepts a device by its uid, and a rejected device", async () => {
     const lab = await newNamespace();
-    const uid = await lab.enroll("web-1");
-    await lab.client.updateDeviceStatus({ params: { uid, status: "reject" } });
+    const uid = await lab.rejected("web-1");
     const { code, stdout } = await gatehouse(["device", "accept", uid, "-y"], lab.env);
     expect([code, stdout]).toEqual([0, expect.stringContaining("Accepted web-1.")]);
     expect(await lab.status(uid)).toBe("accepted");
@@ -211,8 +226,7 @@ describe("gatehouse device accept", () => {
 
   test("changes nothing for an accepted device", async () => {
     const lab = await newNamespace();
-    const uid = await lab.enroll("web-1");
-    await lab.client.acceptDevice({ params: { uid } });
+    const uid = await lab.accepted("web-1");
     const accepted = { code: 0, stdout: "web-1 is already accepted.\n", stderr: "" };
     for (const selector of ["web-1", uid])
       expect(await gatehouse(["device", "accept", selector], lab.env)).toEqual(accepted);
@@ -233,9 +247,7 @@ describe("gatehouse device accept", () => {
 
   test("requires a uid if several devices that wait for acceptance have the name", async () => {
     const lab = await newNamespace();
-    const uids = [await lab.enroll("web-1"), await lab.enroll("web-1")];
-    const [first = "", second = ""] = uids;
-    await lab.client.updateDeviceStatus({ params: { uid: second, status: "reject" } });
+    const [first, second] = [await lab.enroll("web-1"), await lab.rejected("web-1")];
     const { code, stderr } = await gatehouse(["device", "accept", "web-1", "--yes"], lab.env);
     expect([code, stderr.replace(" [usage]", "").split("\n").toSorted()]).toEqual([
       1,
@@ -245,7 +257,7 @@ describe("gatehouse device accept", () => {
         "error: 2 devices have the name web-1. Give a uid:",
       ],
     ]);
-    expect(await Promise.all(uids.map(lab.status))).toEqual(["pending", "rejected"]);
+    expect(await Promise.all([first, second].map(lab.status))).toEqual(["pending", "rejected"]);
     // The name then belongs to an accepted device, but the command selects the device that waits.
     await gatehouse(["device", "accept", first, "--yes"], lab.env);
     const taken = await gatehouse(["device", "accept", "web-1", "--yes"], lab.env);
@@ -257,8 +269,7 @@ describe("gatehouse device accept", () => {
 
   /** Enrolls two devices with the same MAC address and accepts the first one. Returns the uids. */
   async function reinstalled(lab: Namespace, mac: string) {
-    const old = await lab.enroll("web-1", mac);
-    await lab.client.acceptDevice({ params: { uid: old } });
+    const old = await lab.accepted("web-1", mac);
     const { uid } = await agentCall(lab.client, "reinstalled", mac, lab.tenant, "v0.19.0", newAgentKey());
     return { old, uid };
   }
@@ -274,8 +285,7 @@ describe("gatehouse device accept", () => {
   test("shows the accepted device that the device replaces", async () => {
     const lab = await newNamespace();
     const { old, uid } = await reinstalled(lab, "02:00:00:00:02:02");
-    const terminal = inTerminal(lab.env, "accept", "reinstalled");
-    await terminal.untilShown("[y/N] ");
+    const terminal = await accepting(lab.env, "reinstalled");
     expect(terminal.shown()).toContain(
       `  replaces the accepted device web-1 (uid ${old})\r\n` +
         "           The other device is deleted. Its name and sessions pass to this device.\r\n",
@@ -289,26 +299,26 @@ describe("gatehouse device accept", () => {
   test("--yes requires the uid of a device that replaces an accepted device", async () => {
     const lab = await newNamespace();
     const { old, uid } = await reinstalled(lab, "02:00:00:00:02:03");
-    const { code, stdout, stderr } = await gatehouse(["device", "accept", "reinstalled", "--yes"], lab.env);
-    expect([code, stdout, stderr]).toEqual([
-      1,
-      "",
-      `error: reinstalled (uid ${uid}) would replace the accepted device web-1 (uid ${old}), which has the same MAC address. ` +
+    expect(await gatehouse(["device", "accept", "reinstalled", "--yes"], lab.env)).toEqual({
+      code: 1,
+      stdout: "",
+      stderr:
+        `error: reinstalled (uid ${uid}) would replace the accepted device web-1 (uid ${old}), which has the same MAC address. ` +
         `To confirm, give the uid: gatehouse device accept ${uid} --yes. Nothing was changed. [usage]\n`,
-    ]);
+    });
     expect([await lab.status(old), await lab.status(uid)]).toEqual(["accepted", "pending"]);
   });
 
   test("fails without a terminal unless --yes is given", async () => {
     const lab = await newNamespace();
     const uid = await lab.enroll("web-1");
-    const { code, stdout, stderr } = await spawnGatehouse(["device", "accept", "web-1"], lab.env);
-    expect([code, stdout, stderr]).toEqual([
-      1,
-      "",
-      "error: `device accept` needs a confirmation, but the standard input or output is not a terminal. Add --yes. " +
+    expect(await spawnGatehouse(["device", "accept", "web-1"], lab.env)).toEqual({
+      code: 1,
+      stdout: "",
+      stderr:
+        "error: `device accept` needs a confirmation, but the standard input or output is not a terminal. Add --yes. " +
         "Nothing was changed. [confirmation_required]\n",
-    ]);
+    });
     expect(await lab.status(uid)).toBe("pending");
   });
 
@@ -332,19 +342,17 @@ describe("gatehouse device accept", () => {
     onTestFinished(() => cloud.stop());
     for (const name of ["web-1", "web-2", "web-3"]) await cloud.enroll(name);
     await cloud.enrollPending("web-4");
-    const { code, stderr } = await gatehouse(["device", "accept", "web-4", "--yes"], cloud.env);
-    expect([code, stderr]).toEqual([
-      1,
-      expect.stringContaining("the namespace can have at most 3 accepted devices"),
-    ]);
+    expect(await gatehouse(["device", "accept", "web-4", "--yes"], cloud.env)).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining("the namespace can have at most 3 accepted devices"),
+    });
   });
 
   test("shows the device at a terminal, and accepts it only after a confirmation", async () => {
     const lab = await newNamespace();
-    const uid = await lab.enroll("web-1");
-    await lab.client.updateDeviceStatus({ params: { uid, status: "reject" } });
-    const declining = inTerminal(lab.env, "accept", "web-1");
-    await declining.untilShown("Accept this device? [y/N] ");
+    const uid = await lab.rejected("web-1");
+    const declining = await accepting(lab.env);
+    expect(declining.shown()).toContain("Accept this device? [y/N] ");
     expect(declining.shown()).toContain(
       ["Device web-1", `  uid      ${uid}`, "  status   rejected, online", "  MAC      02:00:00:00:01:"].join(
         "\r\n",
@@ -354,12 +362,11 @@ describe("gatehouse device accept", () => {
     await declining.untilShown("error: Nothing was changed. [declined]");
     expect([await declining.code, await lab.status(uid)]).toEqual([1, "rejected"]);
 
-    const accepting = inTerminal(lab.env, "accept", "web-1");
-    await accepting.untilShown("[y/N] ");
-    accepting.type("yes");
-    await accepting.untilShown("Accepted web-1.");
-    expect([await accepting.code, await lab.status(uid)]).toEqual([0, "accepted"]);
-    expect(firstWords(accepting.shown())).toEqual(firstWords(onPage));
+    const terminal = await accepting(lab.env);
+    terminal.type("yes");
+    await terminal.untilShown("Accepted web-1.");
+    expect([await terminal.code, await lab.status(uid)]).toEqual([0, "accepted"]);
+    expect(firstWords(terminal.shown())).toEqual(firstWords(onPage));
   });
 
   test.each([
@@ -368,8 +375,7 @@ describe("gatehouse device accept", () => {
   ])("changes nothing if %s ends the prompt", async (_, keys, code) => {
     const lab = await newNamespace();
     const uid = await lab.enroll("web-1");
-    const terminal = inTerminal(lab.env, "accept", "web-1");
-    await terminal.untilShown("[y/N] ");
+    const terminal = await accepting(lab.env);
     terminal.press(keys);
     expect([await terminal.code, await lab.status(uid)]).toEqual([code, "pending"]);
     expect(terminal.shown()).not.toMatch(/Warning|unsettled/);
@@ -379,13 +385,13 @@ describe("gatehouse device accept", () => {
 describe("gatehouse device enroll", () => {
   test("fails without a terminal", async () => {
     const { env } = await newNamespace();
-    const { code, stdout, stderr } = await spawnGatehouse(["device", "enroll"], env);
-    expect([code, stdout, stderr]).toEqual([
-      1,
-      "",
-      "error: `device enroll` prompts before it accepts a device, but the standard input or output is not a terminal. " +
+    expect(await spawnGatehouse(["device", "enroll"], env)).toEqual({
+      code: 1,
+      stdout: "",
+      stderr:
+        "error: `device enroll` prompts before it accepts a device, but the standard input or output is not a terminal. " +
         "Use `device accept <device> --yes`. [confirmation_required]\n",
-    ]);
+    });
   });
 
   test("waits for devices, keeps a declined device pending, and accepts the next device", async () => {
@@ -492,8 +498,7 @@ test("texts from the service cannot control the terminal or add lines", async ()
   expect(unknown.stderr).toBe(
     `error: The namespace has no device db-1. Pending devices: ${shown}. [usage]\n`,
   );
-  const terminal = inTerminal(hostile, "accept", uid);
-  await terminal.untilShown("[y/N] ");
+  const terminal = await accepting(hostile, uid);
   expect(terminal.shown()).toContain(`Device ${shown}\r\n`);
   terminal.type("y");
   await terminal.untilShown(`Accepted ${shown}. If`);

@@ -7,7 +7,7 @@ import { makeCertificate, openssl } from "../support/certificate.ts";
 import { testFolder } from "../support/folder.ts";
 import { gatehouse, spawnGatehouse } from "../support/gatehouse.ts";
 import { freePort, listening } from "../support/listening.ts";
-import { PolicyProgram } from "../support/policyProgram.ts";
+import { type PolicyProgram, testProgram } from "../support/policyProgram.ts";
 import { startRecordedService } from "../support/recordedService.ts";
 import { schemaFaults } from "../support/schemas.ts";
 import { testService } from "../support/service.ts";
@@ -51,12 +51,6 @@ function programs(texts: Record<string, string>): string {
     chmodSync(join(folder, name), 0o755);
   }
   return folder;
-}
-
-function testProgram(): PolicyProgram {
-  const program = new PolicyProgram();
-  onTestFinished(() => program.remove());
-  return program;
 }
 
 /** Returns a folder with a Pulumi.yaml. */
@@ -126,300 +120,203 @@ function withPulumi(text: string): readonly [Env, string] {
 
 type Setup = () => Env | readonly [Env, string] | Promise<Env | readonly [Env, string]>;
 
-/** Problems: the check, its state, a part of the found facts, a part of the remedy, and the environment. */
-const PROBLEMS: readonly (readonly [string, CheckState, string, string, Setup])[] = [
-  [
-    "pulumi",
-    "failed",
-    "not on the PATH",
-    "GATEHOUSE_ENGINE=embedded",
-    () => [{ PATH: programs({}) }, testProgram().folder],
-  ],
-  ["pulumi", "warning", "runs use the Pulumi CLI", "To run Pulumi programs", () => ({ PATH: programs({}) })],
-  [
-    "pulumi",
-    "warning",
-    "runs use the embedded engine",
-    "For production",
-    () => ({ PATH: programs({}), GATEHOUSE_ENGINE: "embedded" }),
-  ],
-  ["pulumi", "failed", 'cannot be "other"', "Install", () => ({ GATEHOUSE_ENGINE: "other" })],
-  [
-    "terraform",
-    "warning",
-    "1.4.9",
-    "1.5 or newer",
-    () => ({ PATH: programs({ terraform: "echo Terraform v1.4.9" }) }),
-  ],
-  [
-    "terraform",
-    "warning",
-    "unknown version",
-    "1.5 or newer",
-    () => ({ PATH: programs({ terraform: "exit 1" }) }),
-  ],
-  ["tofu", "not checked", "not on the PATH", "configurations of OpenTofu", () => ({ PATH: programs({}) })],
-  ["git", "not checked", "not on the PATH", "gatehouse review --base", () => ({ PATH: programs({}) })],
-  ["ssh", "not checked", "not on the PATH", "ssh-config", () => ({ PATH: programs({}) })],
-  ["project", "failed", "is not valid YAML", "Correct Pulumi.yaml", () => [{}, projectWith("name: [")]],
-  [
-    "project",
-    "failed",
-    "(python): programs in languages other than Node.js",
-    "another engine",
-    () => [{ GATEHOUSE_ENGINE: "embedded" }, projectWith("name: p\nruntime: python")],
-  ],
-  [
-    "package",
-    "warning",
-    "version 0.0.9, this command has",
-    "Install @gatehouse-access/provider@",
-    () => {
-      const folder = projectWith("name: p\nruntime: nodejs");
-      const installed = join(folder, "node_modules/@gatehouse-access/provider");
-      mkdirSync(installed, { recursive: true });
-      writeFileSync(join(installed, "package.json"), '{ "version": "0.0.9" }');
-      return [{}, folder];
-    },
-  ],
-  [
-    "package",
-    "warning",
-    "version none",
-    "Run gatehouse pulumi install",
-    () => [{ PULUMI_HOME: testFolder() }, projectWith("name: p\nruntime: python")],
-  ],
-  [
-    "backend",
-    "failed",
-    "No state backend is configured",
-    "Set PULUMI_BACKEND_URL",
-    () => [{ PULUMI_HOME: testFolder() }, testProgram().folder],
-  ],
-  [
-    "backend",
-    "failed",
-    "does not exist",
-    "Create the folder",
-    () => [{ PULUMI_BACKEND_URL: "file:///no/such/folder" }, testProgram().folder],
-  ],
-  [
-    "backend",
-    "failed",
-    "a part of the path is a file",
-    "Correct the path",
-    () => [{ PULUMI_BACKEND_URL: `file://${import.meta.filename}` }, testProgram().folder],
-  ],
-  [
-    "backend",
-    "failed",
-    "postgres://",
-    "another engine",
-    () => [
-      { GATEHOUSE_ENGINE: "embedded", PULUMI_BACKEND_URL: `postgres://me:${SECRET}@db/state` },
-      testProgram().folder,
-    ],
-  ],
-  [
-    "backend",
-    "warning",
-    "one.json of ana@elsewhere",
-    "delete the file",
-    () => {
-      const program = testProgram();
-      return [locked(program), program.folder];
-    },
-  ],
-  [
-    "stack",
-    "failed",
-    "passphrase of the stack's secrets is missing",
-    "Set PULUMI_CONFIG_PASSPHRASE",
-    async () => {
-      const program = testProgram();
-      await program.configure("prod", { "gatehouse:url": "http://a" }, "correct horse");
-      const { PULUMI_CONFIG_PASSPHRASE: _, ...env } = embedded(program);
-      return [{ ...env, PULUMI_STACK: "prod" }, program.folder];
-    },
-  ],
-  [
-    "stack",
-    "failed",
-    "The passphrase is wrong",
-    "Correct the stack, its passphrase",
-    async () => {
-      const program = testProgram();
-      await program.configure("prod", { "gatehouse:url": "http://a" }, "correct horse");
-      return [
-        { ...embedded(program), PULUMI_CONFIG_PASSPHRASE: SECRET, PULUMI_STACK: "prod" },
-        program.folder,
-      ];
-    },
-  ],
-  [
-    "stack",
-    "failed",
-    "Minimum version requirement failed",
-    "the Pulumi CLI",
-    () => withPulumi("echo v2.0.0"),
-  ],
-  [
-    "stack",
-    "failed",
-    "could not open the stack. error: broken",
-    "the Pulumi CLI",
-    () => withPulumi('case "$1" in version) echo v3.270.0;; *) echo "error: broken" >&2; exit 255;; esac'),
-  ],
-  ["address", "failed", "GATEHOUSE_URL is not set", "https://access.example.org", () => ({})],
-  [
-    "address",
-    "failed",
-    "must begin with https://",
-    "Set GATEHOUSE_URL",
-    () => ({ GATEHOUSE_URL: "ftp://host" }),
-  ],
-  [
-    "address",
-    "failed",
-    "must not contain a user name",
-    "Pass them",
-    () => ({ GATEHOUSE_URL: `http://me:${SECRET}@host` }),
-  ],
-  [
-    "address",
-    "failed",
-    "GATEHOUSE_URL_FILE: Cannot read",
-    "Give the path of a file",
-    () => ({ GATEHOUSE_URL_FILE: testFolder() }),
-  ],
-  [
-    "address",
-    "failed",
-    "GATEHOUSE_CA_FILE: Cannot read",
-    "Correct the path",
-    () => ({ ...fleet.env, GATEHOUSE_CA_FILE: "/no/file" }),
-  ],
-  [
-    "address",
-    "failed",
-    "are not PEM",
-    "Set GATEHOUSE_URL",
-    () => ({ ...fleet.env, GATEHOUSE_CA_FILE: import.meta.filename }),
-  ],
-  [
-    "address",
-    "failed",
-    "connection refused",
-    "Check that the service runs",
-    async () => ({ ...fleet.env, GATEHOUSE_URL: `http://127.0.0.1:${await freePort()}` }),
-  ],
-  ["address", "failed", "the server failed (503)", "Set GATEHOUSE_URL", () => answering(503, "")],
-  ["address", "warning", "/info: the response is not JSON", "Check the URL", () => answering(200, "<html>")],
-  [
-    "address",
-    "warning",
-    "is not encrypted",
-    "Use an https:// address",
-    () => ({ ...fleet.env, GATEHOUSE_URL: fleet.service.url.replace("127.0.0.1", "0.0.0.0") }),
-  ],
-  ["credential", "failed", "no credential is set", "Set GATEHOUSE_API_KEY", () => withCredential({})],
-  [
-    "credential",
-    "failed",
-    "API key is not valid",
-    "Set GATEHOUSE_API_KEY",
-    () => withCredential({ GATEHOUSE_API_KEY: SECRET }),
-  ],
-  [
-    "credential",
-    "failed",
-    "token is not valid",
-    "Set GATEHOUSE_API_KEY",
-    () => withCredential({ GATEHOUSE_TOKEN: SECRET }),
-  ],
-  [
-    "credential",
-    "failed",
-    "wrong user name or password",
-    "Set GATEHOUSE_API_KEY",
-    () => withCredential({ GATEHOUSE_USERNAME: "unknown", GATEHOUSE_PASSWORD: SECRET }),
-  ],
-  [
-    "credential",
-    "failed",
-    "GATEHOUSE_API_KEY and GATEHOUSE_TOKEN are set",
-    "Set only one",
-    () => withCredential({ GATEHOUSE_API_KEY: SECRET, GATEHOUSE_TOKEN: SECRET }),
-  ],
-  [
-    "credential",
-    "failed",
-    "GATEHOUSE_API_KEY_FILE: Cannot read",
-    "Give the path of a file",
-    () => withCredential({ GATEHOUSE_API_KEY_FILE: testFolder() }),
-  ],
-  [
-    "credential",
-    "failed",
-    "GATEHOUSE_TENANT: must be",
-    "Set",
-    () => ({ ...fleet.env, GATEHOUSE_TENANT: "prod" }),
-  ],
-  [
-    "credential",
-    "failed",
-    "not found (404)",
-    "Set GATEHOUSE_TENANT",
-    () => ({ ...fleet.env, GATEHOUSE_TENANT: UNKNOWN_TENANT }),
-  ],
-  [
-    "credential",
-    "failed",
-    "does not come from the service",
-    "Check the URL",
-    () => answering(404, "<html>", { "content-type": "text/html" }),
-  ],
-  [
-    "credential",
-    "warning",
-    "not a member of any namespace",
-    "Create a namespace",
-    () => withCredential({ GATEHOUSE_USERNAME: "bob", GATEHOUSE_PASSWORD: "correct-horse" }),
-  ],
-  ["clock", "warning", "s ahead of the service", "NTP", () => clockAhead(100)],
-  ["clock", "failed", "s ahead of the service", "NTP", () => clockAhead(1_000)],
-  ["clock", "failed", "s behind the service", "NTP", () => clockAhead(-1_000)],
-  [
-    "server",
-    "warning",
-    "version 0.31.0",
-    "upgrade Gatehouse",
-    () =>
-      recorded("info of a newer version", "get namespace with its members", "firewall rules do not exist"),
-  ],
-  [
-    "access mode",
-    "warning",
-    "a mode that this version does not know",
-    "Upgrade Gatehouse",
-    () => recorded("info", "get namespace in a mode of a later version", "firewall rules do not exist"),
-  ],
-];
+/** Settings with which the test program has an encrypted configuration of the stack `prod`. */
+async function encrypted(change: Env): Promise<readonly [Env, string]> {
+  const program = testProgram();
+  await program.configure("prod", { "gatehouse:url": "http://a" }, "correct horse");
+  return [{ ...embedded(program), PULUMI_STACK: "prod", ...change }, program.folder];
+}
 
-it.each(PROBLEMS)("reports %s as %s: %s", async (name, state, found, remedy, setup) => {
-  const given = await setup();
-  const checks = await (Array.isArray(given) ? doctor(...(given as [Env, string])) : doctor(given as Env));
-  expect(checks[name]).toMatchObject({
-    state,
-    found: expect.stringContaining(found),
-    remedy: expect.stringContaining(remedy),
+/** Settings for a run of the test program. */
+const inProgram = (env: Env) => [env, testProgram().folder] as const;
+const onPath = (texts: Record<string, string> = {}) => ({ PATH: programs(texts) });
+const ofFleet = (change: Env) => ({ ...fleet.env, ...change });
+
+/** A problem: a part of the remedy, and the settings. */
+type Problem = readonly [remedy: string, setup: Setup];
+
+/** The problems of each check, by the state and a part of the found facts. */
+const PROBLEMS: Readonly<Record<string, Readonly<Record<`${CheckState}: ${string}`, Problem>>>> = {
+  pulumi: {
+    "failed: not on the PATH": ["GATEHOUSE_ENGINE=embedded", () => inProgram(onPath())],
+    "warning: runs use the Pulumi CLI": ["To run Pulumi programs", () => onPath()],
+    "warning: runs use the embedded engine": [
+      "For production",
+      () => ({ ...onPath(), GATEHOUSE_ENGINE: "embedded" }),
+    ],
+    'failed: cannot be "other"': ["Install", () => ({ GATEHOUSE_ENGINE: "other" })],
+  },
+  terraform: {
+    "warning: 1.4.9": ["1.5 or newer", () => onPath({ terraform: "echo Terraform v1.4.9" })],
+    "warning: unknown version": ["1.5 or newer", () => onPath({ terraform: "exit 1" })],
+  },
+  tofu: { "not checked: not on the PATH": ["configurations of OpenTofu", () => onPath()] },
+  git: { "not checked: not on the PATH": ["gatehouse review --base", () => onPath()] },
+  ssh: { "not checked: not on the PATH": ["ssh-config", () => onPath()] },
+  project: {
+    "failed: is not valid YAML": ["Correct Pulumi.yaml", () => [{}, projectWith("name: [")]],
+    "failed: (python): programs in languages other than Node.js": [
+      "another engine",
+      () => [{ GATEHOUSE_ENGINE: "embedded" }, projectWith("name: p\nruntime: python")],
+    ],
+  },
+  package: {
+    "warning: version 0.0.9, this command has": [
+      "Install @gatehouse-access/provider@",
+      () => {
+        const folder = projectWith("name: p\nruntime: nodejs");
+        const installed = join(folder, "node_modules/@gatehouse-access/provider");
+        mkdirSync(installed, { recursive: true });
+        writeFileSync(join(installed, "package.json"), '{ "version": "0.0.9" }');
+        return [{}, folder];
+      },
+    ],
+    "warning: version none": [
+      "Run gatehouse pulumi install",
+      () => [{ PULUMI_HOME: testFolder() }, projectWith("name: p\nruntime: python")],
+    ],
+  },
+  backend: {
+    "failed: No state backend is configured": [
+      "Set PULUMI_BACKEND_URL",
+      () => inProgram({ PULUMI_HOME: testFolder() }),
+    ],
+    "failed: does not exist": [
+      "Create the folder",
+      () => inProgram({ PULUMI_BACKEND_URL: "file:///no/such/folder" }),
+    ],
+    "failed: a part of the path is a file": [
+      "Correct the path",
+      () => inProgram({ PULUMI_BACKEND_URL: `file://${import.meta.filename}` }),
+    ],
+    "failed: postgres://": [
+      "another engine",
+      () =>
+        inProgram({ GATEHOUSE_ENGINE: "embedded", PULUMI_BACKEND_URL: `postgres://me:${SECRET}@db/state` }),
+    ],
+    "warning: one.json of ana@elsewhere": [
+      "delete the file",
+      () => {
+        const program = testProgram();
+        return [locked(program), program.folder];
+      },
+    ],
+  },
+  stack: {
+    "failed: passphrase of the stack's secrets is missing": [
+      "Set PULUMI_CONFIG_PASSPHRASE",
+      async () => {
+        const [{ PULUMI_CONFIG_PASSPHRASE: _, ...env }, folder] = await encrypted({});
+        return [env, folder];
+      },
+    ],
+    "failed: The passphrase is wrong": [
+      "Correct the stack, its passphrase",
+      () => encrypted({ PULUMI_CONFIG_PASSPHRASE: SECRET }),
+    ],
+    "failed: Minimum version requirement failed": ["the Pulumi CLI", () => withPulumi("echo v2.0.0")],
+    "failed: could not open the stack. error: broken": [
+      "the Pulumi CLI",
+      () => withPulumi('case "$1" in version) echo v3.270.0;; *) echo "error: broken" >&2; exit 255;; esac'),
+    ],
+  },
+  address: {
+    "failed: GATEHOUSE_URL is not set": ["https://access.example.org", () => ({})],
+    "failed: must begin with https://": ["Set GATEHOUSE_URL", () => ({ GATEHOUSE_URL: "ftp://host" })],
+    "failed: must not contain a user name": [
+      "Pass them",
+      () => ({ GATEHOUSE_URL: `http://me:${SECRET}@host` }),
+    ],
+    "failed: GATEHOUSE_URL_FILE: Cannot read": [
+      "Give the path of a file",
+      () => ({ GATEHOUSE_URL_FILE: testFolder() }),
+    ],
+    "failed: GATEHOUSE_CA_FILE: Cannot read": [
+      "Correct the path",
+      () => ofFleet({ GATEHOUSE_CA_FILE: "/no/file" }),
+    ],
+    "failed: are not PEM": ["Set GATEHOUSE_URL", () => ofFleet({ GATEHOUSE_CA_FILE: import.meta.filename })],
+    "failed: connection refused": [
+      "Check that the service runs",
+      async () => ofFleet({ GATEHOUSE_URL: `http://127.0.0.1:${await freePort()}` }),
+    ],
+    "failed: the server failed (503)": ["Set GATEHOUSE_URL", () => answering(503, "")],
+    "warning: /info: the response is not JSON": ["Check the URL", () => answering(200, "<html>")],
+    "warning: is not encrypted": [
+      "Use an https:// address",
+      () => ofFleet({ GATEHOUSE_URL: fleet.service.url.replace("127.0.0.1", "0.0.0.0") }),
+    ],
+  },
+  credential: {
+    "failed: no credential is set": ["Set GATEHOUSE_API_KEY", () => withCredential({})],
+    "failed: API key is not valid": [
+      "Set GATEHOUSE_API_KEY",
+      () => withCredential({ GATEHOUSE_API_KEY: SECRET }),
+    ],
+    "failed: token is not valid": [
+      "Set GATEHOUSE_API_KEY",
+      () => withCredential({ GATEHOUSE_TOKEN: SECRET }),
+    ],
+    "failed: wrong user name or password": [
+      "Set GATEHOUSE_API_KEY",
+      () => withCredential({ GATEHOUSE_USERNAME: "unknown", GATEHOUSE_PASSWORD: SECRET }),
+    ],
+    "failed: GATEHOUSE_API_KEY and GATEHOUSE_TOKEN are set": [
+      "Set only one",
+      () => withCredential({ GATEHOUSE_API_KEY: SECRET, GATEHOUSE_TOKEN: SECRET }),
+    ],
+    "failed: GATEHOUSE_API_KEY_FILE: Cannot read": [
+      "Give the path of a file",
+      () => withCredential({ GATEHOUSE_API_KEY_FILE: testFolder() }),
+    ],
+    "failed: GATEHOUSE_TENANT: must be": ["Set", () => ofFleet({ GATEHOUSE_TENANT: "prod" })],
+    "failed: not found (404)": ["Set GATEHOUSE_TENANT", () => ofFleet({ GATEHOUSE_TENANT: UNKNOWN_TENANT })],
+    "failed: does not come from the service": [
+      "Check the URL",
+      () => answering(404, "<html>", { "content-type": "text/html" }),
+    ],
+    "warning: not a member of any namespace": [
+      "Create a namespace",
+      () => withCredential({ GATEHOUSE_USERNAME: "bob", GATEHOUSE_PASSWORD: "correct-horse" }),
+    ],
+  },
+  clock: {
+    "warning: s ahead of the service": ["NTP", () => clockAhead(100)],
+    "failed: s ahead of the service": ["NTP", () => clockAhead(1_000)],
+    "failed: s behind the service": ["NTP", () => clockAhead(-1_000)],
+  },
+  server: {
+    "warning: version 0.31.0": [
+      "upgrade Gatehouse",
+      () =>
+        recorded("info of a newer version", "get namespace with its members", "firewall rules do not exist"),
+    ],
+  },
+  "access mode": {
+    "warning: a mode that this version does not know": [
+      "Upgrade Gatehouse",
+      () => recorded("info", "get namespace in a mode of a later version", "firewall rules do not exist"),
+    ],
+  },
+};
+
+describe.each(Object.entries(PROBLEMS))("the check %s", (name, problems) => {
+  it.each(Object.entries(problems))("reports %s", async (problem, [remedy, setup]) => {
+    const given = await setup();
+    const checks = await (Array.isArray(given) ? doctor(...(given as [Env, string])) : doctor(given as Env));
+    const [state = "", ...found] = problem.split(": ");
+    expect(checks[name]).toMatchObject({
+      state,
+      found: expect.stringContaining(found.join(": ")),
+      remedy: expect.stringContaining(remedy),
+    });
   });
 });
 
 it("has a test of a problem for every check except the first one", async () => {
   const [first, ...others] = Object.keys(await doctor({}));
   expect(first).toBe("gatehouse");
-  expect(others).toEqual([...new Set(PROBLEMS.map(([name]) => name))]);
+  expect(others).toEqual(Object.keys(PROBLEMS));
 });
 
 const statesOf = (checks: Record<string, Check>) =>
@@ -429,12 +326,11 @@ describe("without a problem", () => {
   /** Creates a stack whose encrypted configuration has all settings of the service. */
   async function configured() {
     const program = testProgram();
-    const settings = {
-      "gatehouse:url": fleet.env.GATEHOUSE_URL ?? "",
-      "gatehouse:username": fleet.env.GATEHOUSE_USERNAME ?? "",
-      "gatehouse:password": fleet.env.GATEHOUSE_PASSWORD ?? "",
-    };
-    await program.configure("prod", settings, "correct horse");
+    const settings = ["url", "username", "password"].map((name) => [
+      `gatehouse:${name}`,
+      fleet.env[`GATEHOUSE_${name.toUpperCase()}`] ?? "",
+    ]);
+    await program.configure("prod", Object.fromEntries(settings), "correct horse");
     const path = programs({
       pulumi: "echo v3.270.0",
       terraform: "echo Terraform v1.11.4",

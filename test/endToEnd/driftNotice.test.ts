@@ -1,11 +1,17 @@
+/**
+ * Slow: each test runs several commands. test/review/driftNotice.test.ts covers the notices.
+ *
+ * @module-tag long
+ */
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import type { DriftNotice } from "../../provider/drift/driftNotice.ts";
 import { createKey, startFleet } from "../support/fleet.ts";
 import { policyEnv, publicKey } from "../support/policy.ts";
 import { PolicyProgram } from "../support/policyProgram.ts";
 import { schemaFaults } from "../support/schemas.ts";
+import { shared } from "../support/shared.ts";
 import { startWebhook } from "../support/webhook.ts";
 
 const POLICY = policyEnv({ ana: publicKey("ana") });
@@ -56,17 +62,12 @@ async function startWorld() {
     },
   };
 }
-type World = Awaited<ReturnType<typeof startWorld>>;
 
 const JSON_FORM = ["--notify", "json"];
 const SLACK_FORM = ["--notify", "slack"];
 
 describe("a webhook", { timeout: 120_000 }, () => {
-  let world: World;
-  beforeAll(async () => {
-    world = await startWorld();
-  });
-  afterAll(() => world?.stop());
+  const world = shared(startWorld);
 
   // test/review/driftNotice.test.ts covers every change of the findings.
   it("receives a notice of drift, and a notice of its resolution", async () => {

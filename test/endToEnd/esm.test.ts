@@ -1,26 +1,22 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+/**
+ * Slow: the runs are processes. test/engine/run.test.ts runs an ES module in short runs.
+ *
+ * @module-tag long
+ */
 import { fileURLToPath } from "node:url";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { sshKeyLine } from "../provider/support/programs.ts";
-import { engines, Stack } from "../support/gatehouse.ts";
+import { testFolder } from "../support/folder.ts";
+import { describeEngines, Stack } from "../support/gatehouse.ts";
 import { sharedFleet } from "../support/sharedFleet.ts";
 
 const PROGRAM = fileURLToPath(new URL("./fixtures/esm", import.meta.url));
 
-describe.each(engines)("an ES module program under the $label", ({ engine, available }) => {
+describeEngines("an ES module program", {}, (engine) => {
   const fleet = sharedFleet();
-  let folder: string;
-
-  beforeAll(async () => {
-    folder = mkdtempSync(join(tmpdir(), "gatehouse-esm-"));
-  });
-  afterAll(() => folder && rmSync(folder, { recursive: true, force: true }));
-
-  it.runIf(available)("imports the package, and returns its outputs", { timeout: 120_000 }, async () => {
+  it("imports the package, and returns its outputs", { timeout: 120_000 }, async () => {
     const env = { ...fleet.env, NAMESPACE_NAME: "esm", KEY_LINE: sshKeyLine("me@here") };
-    const stack = new Stack({ program: PROGRAM, folder, engine, env, spawned: true });
+    const stack = new Stack({ program: PROGRAM, folder: testFolder(), engine, env, spawned: true });
     try {
       const result = await stack.result(["up", "--yes", "--skip-preview"]);
       expect(result.outputs.fingerprint).toMatch(/^([0-9a-f]{2}:){15}[0-9a-f]{2}$/);

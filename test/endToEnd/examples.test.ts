@@ -2,10 +2,10 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, expect, it } from "vitest";
 import { exampleOf } from "../../provider/providers/generate/exampleOf.ts";
 import { definitions } from "../../provider/resources/index.ts";
-import { changesOf, engines, Stack } from "../support/gatehouse.ts";
+import { changesOf, describeEngines, Stack } from "../support/gatehouse.ts";
 import { ownDefinitions } from "../support/ownDefinitions.ts";
 import { sharedFleet } from "../support/sharedFleet.ts";
 
@@ -15,7 +15,7 @@ it.each(definitions.map(({ name }) => name))("the examples contain %s", (name) =
   expect(exampleOf(name)).toContain(`new ${name}(`);
 });
 
-describe.each(engines)("the examples, with the $label", ({ engine, available }) => {
+describeEngines("the examples", {}, (engine) => {
   const fleet = sharedFleet(["carla"]);
   let stack: Stack;
   let folder: string;
@@ -32,19 +32,15 @@ describe.each(engines)("the examples, with the $label", ({ engine, available }) 
 
   // The SDK compiles each example and checks its types.
   const options = { timeout: 180_000, tags: ["long"] };
-  it.runIf(available)(
-    "are applied without changes to their code, and the next plan is empty",
-    options,
-    async () => {
-      const up = await stack.result(["up", "--yes", "--skip-preview"]);
-      const created = changesOf(up).filter((line) => line.startsWith("create "));
-      // `up` creates one resource for each resource type of this server, and four more: the stack resource, which the Pulumi CLI also
-      // counts, the tags of a second gateway, a second firewall rule, and a second trusted workload.
-      expect(created).toHaveLength(1 + ownDefinitions.length + 3);
-      expect(changesOf(await stack.result(["preview"]))).toEqual([]);
-      expect((await stack.run(["drift"])).code).toBe(0);
-      await stack.result(["destroy", "--yes"]);
-      expect(await fleet.client.getPublicKeys()).toEqual([]);
-    },
-  );
+  it("are applied without changes to their code, and the next plan is empty", options, async () => {
+    const up = await stack.result(["up", "--yes", "--skip-preview"]);
+    const created = changesOf(up).filter((line) => line.startsWith("create "));
+    // `up` creates one resource for each resource type of this server, and four more: the stack resource, which the Pulumi CLI also
+    // counts, the tags of a second gateway, a second firewall rule, and a second trusted workload.
+    expect(created).toHaveLength(1 + ownDefinitions.length + 3);
+    expect(changesOf(await stack.result(["preview"]))).toEqual([]);
+    expect((await stack.run(["drift"])).code).toBe(0);
+    await stack.result(["destroy", "--yes"]);
+    expect(await fleet.client.getPublicKeys()).toEqual([]);
+  });
 });

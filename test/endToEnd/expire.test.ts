@@ -1,6 +1,5 @@
 import { readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import type { DriftReport } from "../../provider/drift/driftReport.ts";
 import { type ExpireReport, findExpired, removeExpired } from "../../provider/drift/expire.ts";
 import { definitionNamed } from "../../provider/namespace/liveObjects.ts";
@@ -8,10 +7,10 @@ import { Connection } from "../../provider/service/connection.ts";
 import { createClient, passwordCredential } from "../../sdk/index.ts";
 import { DAY } from "../../sdk/times.ts";
 import { environmentWithout } from "../support/command.ts";
-import { createKey } from "../support/fleet.ts";
+import { changeKey, createKey, deleteKey, memberId } from "../support/fleet.ts";
 import { COMMAND, gatehouse } from "../support/gatehouse.ts";
 import { firewallRule, keyData, policyEnv, publicKey } from "../support/policy.ts";
-import { PolicyProgram } from "../support/policyProgram.ts";
+import { type PolicyProgram, sharedProgram } from "../support/policyProgram.ts";
 import { schemaFaults } from "../support/schemas.ts";
 import { shared } from "../support/shared.ts";
 import { sharedFleet } from "../support/sharedFleet.ts";
@@ -24,47 +23,40 @@ const LATER = new Date(Date.now() + DAY).toISOString();
 const all = { hostname: ".*" };
 
 /** Returns the program, in which four resources have this end. */
-const ending = (expiresAt: string) =>
-  policyEnv({
-    ana: publicKey("ana"),
-    later: publicKey("later", "^root$", all, { expiresAt: LATER }),
-    temp: publicKey("temp", "^root$", all, { expiresAt }),
-    altered: publicKey("altered", "^root$", all, { expiresAt }),
-    guests: firewallRule("deny", 10, { sourceIp: "^203\\.", expiresAt }),
-    carla: { type: "Member", args: { email: "carla@example.com", role: "operator", expiresAt } },
-  });
-const POLICY = ending(ENDED);
+const ending = (expiresAt: string) => ({
+  ana: publicKey("ana"),
+  later: publicKey("later", "^root$", all, { expiresAt: LATER }),
+  temp: publicKey("temp", "^root$", all, { expiresAt }),
+  altered: publicKey("altered", "^root$", all, { expiresAt }),
+  guests: firewallRule("deny", 10, { sourceIp: "^203\\.", expiresAt }),
+  carla: { type: "Member", args: { email: "carla@example.com", role: "operator", expiresAt } },
+});
+const POLICY = policyEnv(ending(ENDED));
 
 /** Applies the program with ends in the future, and then moves these ends in the state, as if time had passed. */
 async function expiredStack(program: PolicyProgram, env: Record<string, string>, name: string) {
   const stack = program.stack({ env, name });
   const soon = new Date(Date.now() + DAY / 2).toISOString();
-  await stack.result(["up", "--yes", "--skip-preview"], ending(soon));
-  const path = stateFile(program, name);
+  await stack.apply(ending(soon));
+  const path = program.stateFile(name);
   writeFileSync(path, readFileSync(path, "utf8").replaceAll(soon, ENDED));
   return stack;
 }
 
-const stateFile = ({ states }: PolicyProgram, name: string) =>
-  join(states, ".pulumi", "stacks", "commonjs-program", `${name}.json`);
-
+// Long tests run many commands. test/review/guards/expire.test.ts covers the selection of the objects.
 describe("expired objects on a server that does not end access", { timeout: 120_000 }, () => {
   const fleet = sharedFleet(["carla"]);
   const sparse = shared(() => startSparseService(fleet.service.url));
-  let program: PolicyProgram;
+  const program = sharedProgram();
   let env: Record<string, string>;
-
   beforeAll(() => {
-    program = new PolicyProgram();
     env = { ...fleet.env, GATEHOUSE_URL: sparse.url };
   });
-  afterAll(() => program?.remove());
 
   const runEnv = () => ({
     ...environmentWithout("GATEHOUSE_", "PULUMI_"),
     ...env,
-    PULUMI_BACKEND_URL: `file://${program.states}`,
-    PULUMI_CONFIG_PASSPHRASE: "correct horse battery staple",
+    ...program.backend,
   });
   const words = (name: string) => ["expire", program.folder, "--stack", name, "--engine", "embedded"];
 
@@ -87,16 +79,11 @@ describe("expired objects on a server that does not end access", { timeout: 120_
     ].sort();
   };
 
-  it("are listed, removed after a confirmation, and are no drift", async () => {
+  it("are listed, removed after a confirmation, and are no drift", { tags: ["long"] }, async () => {
     const stack = await expiredStack(program, env, "first");
-    const keys = await fleet.client.getPublicKeys({ query: { perPage: 100 } });
-    const fingerprint = keys.find(({ name }) => name === "altered")?.fingerprint ?? "";
-    await fleet.client.updatePublicKey({
-      params: { fingerprint },
-      body: { name: "altered", username: ".*", filter: { hostname: ".*" } },
-    });
+    await changeKey(fleet.client, "altered", { username: ".*" });
     const expire = async (args: readonly string[], code: number) => {
-      const report = (await stack.result(["expire", ...args], POLICY, code)) as unknown as ExpireReport;
+      const report = await stack.result<ExpireReport>(["expire", ...args], POLICY, code);
       expect(schemaFaults("expire", report)).toEqual([]);
       return Object.fromEntries(report.objects.map(({ name, status }) => [name, status]));
     };
@@ -115,7 +102,7 @@ describe("expired objects on a server that does not end access", { timeout: 120_
     expect(text.stdout).toMatch(/PublicKey altered: .*; username changed out of band/);
     expect(text.stdout).toContain("4 expired objects still give access");
 
-    const drift = (await stack.result(["drift"], POLICY, 2)) as DriftReport;
+    const drift = await stack.result<DriftReport>(["drift"], POLICY, 2);
     expect(schemaFaults("drift", drift)).toEqual([]);
     expect(drift.drifted.map(({ name }) => name)).toEqual(["altered"]);
     expect(drift.expired.map(({ name }) => name).sort()).toEqual(["altered", "carla", "guests", "temp"]);
@@ -130,13 +117,13 @@ describe("expired objects on a server that does not end access", { timeout: 120_
     expect(await namesOf()).toEqual(before.filter((name) => !gone.includes(name)));
     expect(stack.stateText("commonjs-program")).toBe(state);
 
-    await fleet.client.deletePublicKey({ params: { fingerprint } });
+    await deleteKey(fleet.client, "altered");
     expect(await expire(["--yes"], 0)).toEqual({});
-    const left = await stack.run(["drift", "--markdown", join(program.folder, "drift.md")], POLICY);
+    const left = await stack.run(["drift", "--markdown", program.path("drift.md")], POLICY);
     expect(left.stdout).toContain("No drift");
     expect(left.stdout).toContain("PublicKey temp: expired 3 days ago; delete these lines\n");
     expect(left.code).toBe(0);
-    expect(readFileSync(join(program.folder, "drift.md"), "utf8")).toContain("Expired: 4");
+    expect(readFileSync(program.path("drift.md"), "utf8")).toContain("Expired: 4");
 
     const repair = await stack.run(["drift", "--repair", "--yes"], POLICY);
     expect(repair.code).toBe(0);
@@ -144,10 +131,11 @@ describe("expired objects on a server that does not end access", { timeout: 120_
   });
 
   it("are removed with --yes only if no other resource declares the object, and if the state contains the end", async () => {
-    const policy = policyEnv({ renewed: publicKey("renewed") });
+    const renewed = { renewed: publicKey("renewed") };
+    const policy = policyEnv(renewed);
     const stack = program.stack({ env, name: "second" });
-    await stack.result(["up", "--yes", "--skip-preview"], policy);
-    const path = stateFile(program, "second");
+    await stack.apply(renewed);
+    const path = program.stateFile("second");
     const state = JSON.parse(readFileSync(path, "utf8"));
     const { resources } = state.checkpoint.latest;
     const key = resources.find(({ urn }: { urn: string }) => urn.endsWith("::renewed"));
@@ -159,7 +147,7 @@ describe("expired objects on a server that does not end access", { timeout: 120_
       writeFileSync(path, JSON.stringify({ ...state, checkpoint: { ...checkpoint, latest } }));
     };
     put(...resources, former);
-    const report = (await stack.result(["expire", "--yes"], policy)) as unknown as ExpireReport;
+    const report = await stack.result<ExpireReport>(["expire", "--yes"], policy);
     expect(report.objects).toEqual([]);
     expect(await namesOf()).toContain("renewed");
 
@@ -172,7 +160,7 @@ describe("expired objects on a server that does not end access", { timeout: 120_
     expect(unreadable.stdout).toContain("No expired object is known to give access; 1 not evaluated.");
 
     put(...resources.filter((resource: object) => resource !== key), former);
-    const removed = (await stack.result(["expire", "--yes"], policy)) as unknown as ExpireReport;
+    const removed = await stack.result<ExpireReport>(["expire", "--yes"], policy);
     expect(removed.objects).toMatchObject([{ name: "renewed-former", status: "removed" }]);
     expect(await namesOf()).not.toContain("renewed");
   });
@@ -195,27 +183,22 @@ describe("expired objects on a server that does not end access", { timeout: 120_
       expiry_status: "by-run",
     });
     const resources = { ci: row("ci", fingerprint), moved: row("moved", altered) };
+    const type = "gatehouse_public_key";
+    const blocks = Object.keys(resources).map((name) => ({ address: `${type}.${name}`, type }));
     const plan = {
       format_version: "1.2",
       planned_values: {},
-      configuration: {
-        root_module: {
-          resources: Object.keys(resources).map((name) => ({
-            address: `gatehouse_public_key.${name}`,
-            type: "gatehouse_public_key",
-          })),
-        },
-      },
+      configuration: { root_module: { resources: blocks } },
       resource_changes: Object.entries(resources).map(([name, values]) => ({
-        address: `gatehouse_public_key.${name}`,
+        address: `${type}.${name}`,
         mode: "managed",
-        type: "gatehouse_public_key",
+        type,
         name,
         change: { actions: ["no-op"], before: values, after: values, after_unknown: {} },
       })),
     };
     program.write("plan.json", JSON.stringify(plan));
-    const words = ["expire", program.folder, "--terraform", join(program.folder, "plan.json"), "--yes"];
+    const words = ["expire", program.folder, "--terraform", program.path("plan.json"), "--yes"];
     const { code, stdout } = await gatehouse([...words, "--json"], env);
     const { objects } = JSON.parse(stdout) as ExpireReport;
     expect([code, objects.map(({ name, status }) => [name, status])]).toEqual([
@@ -260,10 +243,7 @@ describe("expired objects on a server that does not end access", { timeout: 120_
       expect(found.objects).toMatchObject([{ name: "raced", status: "by-run" }]);
       const lasting = others.map((one) => ({ ...one, outputs: { ...one.outputs, expiresAt: LATER } }));
       expect((await findExpired({ ...search, others: lasting })).objects).toEqual([]);
-      await fleet.client.updatePublicKey({
-        params: { fingerprint },
-        body: { name: "raced", username: ".*", filter: { hostname: ".*" } },
-      });
+      await changeKey(fleet.client, "raced", { username: ".*" });
       const after = await removeExpired(search, found, () => expect.unreachable());
       expect(after.objects).toMatchObject([{ name: "raced", status: "changed" }]);
       expect(await namesOf()).toContain("raced");
@@ -282,23 +262,20 @@ describe("expired objects on a server that does not end access", { timeout: 120_
   });
 });
 
-describe("expired objects on this project's server", { timeout: 120_000 }, () => {
+describe("expired objects on this project's server", { tags: ["long"], timeout: 120_000 }, () => {
   const fleet = sharedFleet(["carla"]);
-  let program: PolicyProgram;
-  beforeAll(() => {
-    program = new PolicyProgram();
-  });
-  afterAll(() => program?.remove());
+  const program = sharedProgram();
 
   it("a state of an earlier version, without ends and owners, is no drift", async () => {
-    const policy = policyEnv({
+    const former = {
       ana: publicKey("former"),
       guests: firewallRule("deny", 20),
       carla: { type: "Member", args: { email: "carla@example.com", role: "operator" } },
-    });
+    };
+    const policy = policyEnv(former);
     const stack = program.stack({ env: fleet.env, name: "earlier" });
-    await stack.result(["up", "--yes", "--skip-preview"], policy);
-    const path = stateFile(program, "earlier");
+    await stack.apply(former);
+    const path = program.stateFile("earlier");
     const state = JSON.parse(readFileSync(path, "utf8"));
     const added = ["expiresAt", "expiryStatus", "owner", "ownerId", "invitationExpiresAt"];
     for (const { urn, inputs, outputs } of state.checkpoint.latest.resources) {
@@ -307,16 +284,13 @@ describe("expired objects on this project's server", { timeout: 120_000 }, () =>
       if (urn.endsWith("::carla")) outputs.expiresAt = LATER;
     }
     writeFileSync(path, JSON.stringify(state));
-    const drift = (await stack.result(["drift", "--unmanaged", "ignore"], policy)) as DriftReport;
+    const drift = await stack.result<DriftReport>(["drift", "--unmanaged", "ignore"], policy);
     expect([drift.drifted, drift.expired]).toEqual([[], []]);
     expect(drift.notes).toEqual([
       'Member carla was changed by the service: invitationExpiresAt is "" now; refresh to update the state',
     ]);
-    await fleet.client.updatePublicKey({
-      params: { fingerprint: (await fleet.client.getPublicKeys())[0]?.fingerprint ?? "" },
-      body: { name: "former", username: ".*", filter: all, expiresAt: LATER },
-    });
-    const changed = (await stack.result(["drift", "--unmanaged", "ignore"], policy, 2)) as DriftReport;
+    await changeKey(fleet.client, "former", { username: ".*", expiresAt: LATER });
+    const changed = await stack.result<DriftReport>(["drift", "--unmanaged", "ignore"], policy, 2);
     expect(changed.drifted.map(({ name, fields }) => [name, fields.map(({ path }) => path)])).toEqual([
       ["ana", expect.arrayContaining(["expiresAt"])],
     ]);
@@ -326,46 +300,33 @@ describe("expired objects on this project's server", { timeout: 120_000 }, () =>
   it("need no removal, are no drift and count as neither managed nor unmanaged", async () => {
     const stack = await expiredStack(program, fleet.env, "own");
     await createKey(fleet.client, "left");
-    const body = { username: "^root$", filter: all, expiresAt: ENDED };
-    for (const { name, fingerprint } of await fleet.client.getPublicKeys({ query: { perPage: 100 } })) {
-      if (name === "ana" || name === "later") continue;
-      await fleet.client.updatePublicKey({ params: { fingerprint }, body: { name, ...body } });
-    }
+    for (const name of ["temp", "altered", "left"])
+      await changeKey(fleet.client, name, { username: "^root$", expiresAt: ENDED });
     const [rule] = await fleet.client.getFirewallRules({ query: { perPage: 100 } });
     if (!rule) throw new Error("the program declares a rule");
     const { id, tenantId: _, revision: _revision, declaredBy: _declaredBy, ...declared } = rule;
     await fleet.client.updateFirewallRule({ params: { id }, body: { ...declared, expiresAt: ENDED } });
-    const { members } = await fleet.client.getNamespace({ params: { tenant: fleet.tenant } });
-    const uid = members.find(({ email }) => email === "carla@example.com")?.id ?? "";
-    await fleet.client.updateMember({
-      params: { tenant: fleet.tenant, uid },
-      body: { accessExpiresAt: ENDED },
-    });
+    const params = { tenant: fleet.tenant, uid: await memberId(fleet, "carla@example.com") };
+    await fleet.client.updateMember({ params, body: { accessExpiresAt: ENDED } });
 
-    const report = (await stack.result(["expire", "--yes"], POLICY)) as unknown as ExpireReport;
+    const report = await stack.result<ExpireReport>(["expire", "--yes"], POLICY);
     expect(report.objects).toEqual([]);
-    const drift = await stack.run(["drift", "--junit", join(program.folder, "drift.xml")], POLICY);
+    const drift = await stack.run(["drift", "--junit", program.path("drift.xml")], POLICY);
     expect(drift.stdout).toContain(
       "PublicKey left: expired 3 days ago; no resource declares this object; delete the object manually",
     );
     expect(drift.stdout).toContain("PublicKey temp: expired 3 days ago; delete these lines\n");
     expect(drift).toMatchObject({ code: 0, stdout: expect.stringContaining("5 expired objects") });
-    expect(readFileSync(join(program.folder, "drift.xml"), "utf8")).toContain('failures="0"');
+    expect(readFileSync(program.path("drift.xml"), "utf8")).toContain('failures="0"');
     const coverage = await stack.run(["coverage", "--fail-on-unmanaged"], POLICY);
     expect(coverage).toMatchObject({ code: 0, stdout: expect.stringContaining("PublicKey left: expired") });
 
     // The end was removed out of band, so the key gives access again.
-    const [temp] = (await fleet.client.getPublicKeys({ query: { perPage: 100 } })).filter(
-      ({ name }) => name === "temp",
-    );
-    await fleet.client.updatePublicKey({
-      params: { fingerprint: temp?.fingerprint ?? "" },
-      body: { name: "temp", ...body, expiresAt: null },
-    });
+    await changeKey(fleet.client, "temp", { expiresAt: null });
     const reopened = await stack.run(["expire", "--yes"], POLICY);
     expect(reopened.code).toBe(2);
     expect(reopened.stdout).toMatch(/PublicKey temp: .*; expiresAt changed out of band/);
-    const drifted = (await stack.result(["drift"], POLICY, 2)) as DriftReport;
+    const drifted = await stack.result<DriftReport>(["drift"], POLICY, 2);
     expect(drifted.drifted.map(({ name, fields }) => [name, fields[0]?.path])).toEqual([
       ["temp", "expiresAt"],
     ]);

@@ -1,16 +1,15 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { beforeAll, expect, it } from "vitest";
 import { gatehouse, type Stack } from "../support/gatehouse.ts";
 import { policyEnv, publicKey } from "../support/policy.ts";
-import { PolicyProgram } from "../support/policyProgram.ts";
+import { sharedProgram } from "../support/policyProgram.ts";
 import { sharedFleet } from "../support/sharedFleet.ts";
 
 const fleet = sharedFleet([]);
-let program: PolicyProgram;
+const program = sharedProgram();
 let stack: Stack;
 beforeAll(async () => {
-  program = new PolicyProgram();
   const env = {
     ...fleet.env,
     ...policyEnv({ ana: publicKey("ana") }),
@@ -19,8 +18,8 @@ beforeAll(async () => {
   stack = program.stack({ env });
   await stack.result(["up", "--yes", "--skip-preview"]);
 });
-afterAll(() => program?.remove());
 
+// Long tests run a program before they write the file.
 it.each([
   ["drift", "--junit"],
   ["drift", "--markdown"],
@@ -29,17 +28,21 @@ it.each([
   ["review", "--markdown"],
   ["review", "--html"],
   ["review", "--save"],
-])("a file in a missing folder is an error with its cause and a remedy: %s %s %s %s", async (...args) => {
-  const file = join(program.folder, "none", "out");
-  const { code, stderr } = await stack.run([...args, file]);
-  const error = stderr.split("\n").find((line) => line.startsWith("error: "));
-  expect([code, error]).toEqual([
-    1,
-    expect.stringMatching(
-      `^error: Cannot write ${file}: the folder does not exist\\. Create it, or choose another path\\. \\[[a-z_]+\\]$`,
-    ),
-  ]);
-});
+])(
+  "a file in a missing folder is an error with its cause and a remedy: %s %s %s %s",
+  { tags: ["long"] },
+  async (...args) => {
+    const file = join(program.folder, "none", "out");
+    const { code, stderr } = await stack.run([...args, file]);
+    const error = stderr.split("\n").find((line) => line.startsWith("error: "));
+    expect([code, error]).toEqual([
+      1,
+      expect.stringMatching(
+        `^error: Cannot write ${file}: the folder does not exist\\. Create it, or choose another path\\. \\[[a-z_]+\\]$`,
+      ),
+    ]);
+  },
+);
 
 it("reports the cause and a remedy if a plan file does not exist", async () => {
   const file = join(program.folder, "none.plan");

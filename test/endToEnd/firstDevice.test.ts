@@ -1,3 +1,8 @@
+/**
+ * Slow: an agent connects. Faster tests in deviceCommands.test.ts and test/agent cover both sides.
+ *
+ * @module-tag long
+ */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { userInfo } from "node:os";

@@ -1,15 +1,20 @@
+/**
+ * Slow: each test runs several commands. Faster tests in test/review/guards cover the guards themselves.
+ *
+ * @module-tag long
+ */
 import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import Database from "better-sqlite3";
-import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { afterEach, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import type { DriftReport } from "../../provider/drift/driftReport.ts";
 import { login } from "../../provider/helpers/patterns.ts";
 import type { Review } from "../../provider/review/report/review.ts";
-import { createKey, startFleet } from "../support/fleet.ts";
+import { changeKey, createKey, deleteKey, memberId, startFleet } from "../support/fleet.ts";
 import { testFolder } from "../support/folder.ts";
 import type { Stack } from "../support/gatehouse.ts";
 import { firewallRule, keyData, type Policy, policyEnv, publicKey } from "../support/policy.ts";
-import { PolicyProgram } from "../support/policyProgram.ts";
+import { sharedProgram } from "../support/policyProgram.ts";
 import { startService } from "../support/service.ts";
 import { sharedFleet } from "../support/sharedFleet.ts";
 
@@ -24,21 +29,18 @@ const tags = (device: string, ...names: string[]) => ({
 
 describe("guards fail closed", { timeout: 120_000 }, () => {
   const fleet = sharedFleet(["dave"]);
-  let program: PolicyProgram;
+  const program = sharedProgram();
   let web: string;
 
   beforeAll(async () => {
     web = await fleet.enroll("web-01");
-    program = new PolicyProgram();
   });
   // Deletes a test's objects directly on the service, without the stack. This is safe, since each test has its own
   // stack.
   afterEach(() => fleet.clear());
-  afterAll(() => program?.remove());
 
   const newStack = (name?: string) => program.stack({ env: fleet.env, ...(name !== undefined && { name }) });
-  const up = (stack: Stack, policy: Policy, ...flags: readonly string[]) =>
-    stack.result(["up", "--yes", "--skip-preview", ...flags], policyEnv(policy));
+  const up = (stack: Stack, policy: Policy, ...flags: readonly string[]) => stack.apply(policy, ...flags);
   const text = async (stack: Stack, args: readonly string[], policy: Policy) => {
     const { code, stdout, stderr } = await stack.run(args, policyEnv(policy));
     return { code, text: stdout + stderr };
@@ -51,6 +53,15 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
     const { code, stdout } = await stack.run(["drift", "--json", ...args], policyEnv(policy));
     return { code, ...(JSON.parse(stdout) as DriftReport) };
   };
+  /** Runs a repair. */
+  const repair = (stack: Stack, policy: Policy, ...more: readonly string[]) =>
+    text(stack, ["drift", "--repair", "--yes", ...more], policy);
+  /** Removes a member that a test has invited, when the test ends. */
+  const removeAtEnd = (email: string) =>
+    onTestFinished(async () => {
+      const uid = await memberId(fleet, email).catch(() => undefined);
+      if (uid) await fleet.client.removeMember({ params: { tenant: fleet.tenant, uid } });
+    });
   const keys = async () =>
     (await fleet.client.getPublicKeys()).map(({ name, username }) => `${name} ${username}`).sort();
 
@@ -62,10 +73,7 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
       const { members } = await client.getNamespace({ params: { tenant } });
       return members.find((member) => member.email === email);
     };
-    onTestFinished(async () => {
-      const left = await dave();
-      if (left) await client.removeMember({ params: { tenant, uid: left.id } });
-    });
+    removeAtEnd(email);
     const credential = { GATEHOUSE_USERNAME: "dave", GATEHOUSE_PASSWORD: "correct-horse" };
     const stack = program.stack({ env: { ...fleet.env, GATEHOUSE_TENANT: tenant, ...credential } });
     const member = (role: string, more: object = {}) => ({
@@ -89,9 +97,7 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
       await up(mine, { ana: key("ana") });
       const overwritten = key("ana", { hostname: "^web" }, { username: ".*", adopt: "overwrite" });
       await up(theirs, { bob: key("bob"), ana: overwritten });
-      const repair = (...more: string[]) =>
-        text(mine, ["drift", "--repair", "--yes", ...more], { ana: key("ana") });
-      const left = await repair();
+      const left = await repair(mine, { ana: key("ana") });
       expect(left.code).toBe(2);
       expect(left.text).toContain("PublicKey bob");
       expect(left.text).toMatch(
@@ -99,7 +105,8 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
       );
       expect(left.text).toMatch(/stays: ana of commonjs-program\/theirs declared this object last/);
       expect(await keys()).toEqual(["ana .*", "bob ^root$"]);
-      expect(await repair("--adopt-from", "commonjs-program/theirs")).toMatchObject({ code: 0 });
+      const adopting = ["--adopt-from", "commonjs-program/theirs"];
+      expect(await repair(mine, { ana: key("ana") }, ...adopting)).toMatchObject({ code: 0 });
       expect(await keys()).toEqual(["ana ^root$"]);
     });
 
@@ -107,8 +114,8 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
       const [mine, theirs] = [newStack(), newStack()];
       await up(mine, {});
       await fleet.client.updateDeviceTags({ params: { uid: web }, body: { tags: ["edge"] } });
-      await up(theirs, { tags: { type: "DeviceTags", args: { device: "web-01", tags: ["edge"] } } });
-      expect(await text(mine, ["drift", "--repair", "--yes"], {})).toMatchObject({
+      await up(theirs, { tags: tags("web-01", "edge") });
+      expect(await repair(mine, {})).toMatchObject({
         code: 2,
         text: expect.stringMatching(/stays: tags of .* declared this object last/),
       });
@@ -124,7 +131,7 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
       const repairAs = (credential: Record<string, string>) => {
         const { GATEHOUSE_USERNAME: _username, GATEHOUSE_PASSWORD: _password, ...rest } = fleet.env;
         const own = program.stack({ name: stack.name, env: { ...rest, ...credential } });
-        return text(own, ["drift", "--repair", "--yes"], policy);
+        return repair(own, policy);
       };
       const apiKeys = async () => (await client.listApiKeys()).map(({ name }) => name);
       const members = async () =>
@@ -141,11 +148,7 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
 
       const dave = { email: "dave@example.com", role: "administrator" } as const;
       await client.inviteMember({ params: { tenant }, body: dave });
-      onTestFinished(async () => {
-        const { members } = await client.getNamespace({ params: { tenant } });
-        const left = members.find(({ email }) => email === dave.email);
-        if (left) await client.removeMember({ params: { tenant, uid: left.id } });
-      });
+      removeAtEnd(dave.email);
       const byUser = await repairAs({ GATEHOUSE_USERNAME: "dave", GATEHOUSE_PASSWORD: "correct-horse" });
       expect([byUser.code, byUser.text]).toEqual([
         2,
@@ -154,7 +157,7 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
       expect(await apiKeys()).toEqual([]);
       expect(await members()).toContain(dave.email);
 
-      expect(await text(stack, ["drift", "--repair", "--yes"], policy)).toMatchObject({ code: 0 });
+      expect(await repair(stack, policy)).toMatchObject({ code: 0 });
       expect(await members()).not.toContain(dave.email);
     });
 
@@ -164,8 +167,7 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
       for (const { id, active: _active, ...body } of await fleet.client.getFirewallRules())
         await fleet.client.updateFirewallRule({ params: { id }, body: { ...body, active: false } });
       const changed = { allow: rule("allow", 5), deny: rule("deny", 7) };
-      const repaired = await text(stack, ["drift", "--repair", "--yes"], changed);
-      expect(repaired).toMatchObject({
+      expect(await repair(stack, changed)).toMatchObject({
         code: 2,
         text: expect.stringMatching(/FirewallRule deny stays: the program declares another change/),
       });
@@ -183,20 +185,12 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
       const both = { allow: rule("allow", 5), deny: rule("deny", 6) };
       await up(stack, both);
       // A user manually gives both rules the same priority, and removes the rule that was created first.
-      const rules = await fleet.client.getFirewallRules();
-      const [allow, deny] = [
-        rules.find(({ action }) => action === "allow"),
-        rules.find(({ action }) => action === "deny"),
-      ];
-      if (!allow || !deny) throw new Error("the rules are not there");
-      const { active, action, sourceIp, username, filter } = deny;
-      await fleet.client.updateFirewallRule({
-        params: { id: deny.id },
-        body: { active, action, sourceIp, username, filter, priority: 5 },
-      });
-      await fleet.client.deleteFirewallRule({ params: { id: allow.id } });
+      for (const { id, action, ...body } of await fleet.client.getFirewallRules())
+        if (action === "allow") await fleet.client.deleteFirewallRule({ params: { id } });
+        else
+          await fleet.client.updateFirewallRule({ params: { id }, body: { ...body, action, priority: 5 } });
       const equal = { allow: rule("allow", 5), deny: rule("deny", 5) };
-      const refused = await text(stack, ["drift", "--repair", "--yes"], equal);
+      const refused = await repair(stack, equal);
       expect(refused.code).toBe(1);
       expect(refused.text).toMatch(
         /have the same priority 5; one rule allows and the other rule denies logins on web-01/,
@@ -273,21 +267,15 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
     const stack = newStack();
     const policy = { ana: key("ana") };
     await up(stack, policy);
-    for (const command of [
-      ["up"],
-      ["up", "--skip-preview"],
-      ["refresh"],
-      ["destroy"],
-      ["drift", "--repair"],
-    ]) {
-      for (const more of [[], ["--json"]]) {
-        const run = await stack.run([...command, ...more], policyEnv({ ...policy, bob: key("bob") }));
-        expect([run.code, run.stderr]).toEqual([1, expect.stringContaining("Add --yes")]);
-      }
-    }
+    const both = policyEnv({ ...policy, bob: key("bob") });
+    for (const command of ["up", "up --skip-preview", "refresh", "destroy", "drift --repair"])
+      for (const more of [[], ["--json"]])
+        expect(await stack.run([...command.split(" "), ...more], both)).toMatchObject({
+          code: 1,
+          stderr: expect.stringContaining("Add --yes"),
+        });
     expect(await keys()).toEqual(["ana ^root$"]);
     const plan = join(testFolder(), "plan");
-    const both = policyEnv({ ...policy, bob: key("bob") });
     expect(await stack.run(["review", "--save", plan], both)).toMatchObject({ code: 0 });
     expect(await stack.run(["up", "--plan", plan], both)).toMatchObject({ code: 0 });
     expect(await keys()).toEqual(["ana ^root$", "bob ^root$"]);
@@ -327,10 +315,7 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
   it("JUnit and Markdown reports contain the failing policy tests", async () => {
     const stack = newStack();
     await up(stack, { ana: key("ana") });
-    const [junit, markdown] = ["drift.xml", "drift.md"].map((name) => join(testFolder(), name)) as [
-      string,
-      string,
-    ];
+    const [junit, markdown] = [join(testFolder(), "drift.xml"), join(testFolder(), "drift.md")];
     program.write(
       "closed.policy.ts",
       'import { expect, policyTest } from "@gatehouse-access/provider/policy";\n' +
@@ -345,7 +330,7 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
       /failures="1"[\s\S]*policy tests" name="no root login"><failure/,
     );
     expect(readFileSync(markdown, "utf8")).toContain("no root login");
-    rmSync(join(program.folder, "closed.policy.ts"));
+    rmSync(program.path("closed.policy.ts"));
   });
 
   describe("drift", () => {
@@ -401,20 +386,12 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
         free: { ...key("free", { hostname: "^other$" }), options: { ignoreChanges: ["username"] } },
       };
       await up(stack, policy);
-      const fingerprints = new Map(
-        (await fleet.client.getPublicKeys()).map(({ name, fingerprint }) => [name, fingerprint]),
-      );
-      const keyAt = (name: string) => ({ params: { fingerprint: fingerprints.get(name) ?? "" } });
-      const free = { name: "free", username: "^free$", filter: { hostname: "^other$" } };
-      await fleet.client.updatePublicKey({ ...keyAt("free"), body: free });
+      await changeKey(fleet.client, "free", { username: "^free$" });
       expect(await drift(stack, policy)).toMatchObject({ code: 0, drifted: [] });
       await fleet.client.updateDevice({ params: { uid: web }, body: { name: "renamed" } });
       await fleet.client.acceptDevice({ params: { uid: later } });
-      await fleet.client.deletePublicKey(keyAt("idle"));
-      await fleet.client.updatePublicKey({
-        ...keyAt("free"),
-        body: { ...free, filter: { hostname: "^none$" } },
-      });
+      await deleteKey(fleet.client, "idle");
+      await changeKey(fleet.client, "free", { filter: { hostname: "^none$" } });
       const { code, drifted } = await drift(stack, policy);
       expect(code).toBe(2);
       const reported = Object.fromEntries(
@@ -430,11 +407,10 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
         idle: ["delete", []],
         free: ["filter.hostname", ""],
       });
-      const repair = await text(stack, ["drift", "--repair", "--yes"], policy);
-      expect([repair.code, repair.text]).toEqual([
-        2,
-        expect.stringContaining("change the device manually, or declare a Device"),
-      ]);
+      expect(await repair(stack, policy)).toMatchObject({
+        code: 2,
+        text: expect.stringContaining("change the device manually, or declare a Device"),
+      });
       await fleet.client.updateDevice({ params: { uid: web }, body: { name: "web-01" } });
       await fleet.client.deleteDevice({ params: { uid: later } });
     });

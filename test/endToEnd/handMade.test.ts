@@ -3,10 +3,10 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { DriftReport } from "../../provider/drift/driftReport.ts";
 import { type Client, createClient, passwordCredential } from "../../sdk/index.ts";
-import { createKey } from "../support/fleet.ts";
+import { changeKey, createKey, deleteKey, memberId } from "../support/fleet.ts";
 import type { Stack } from "../support/gatehouse.ts";
-import { firewallRule, type Policy, publicKey } from "../support/policy.ts";
-import { PolicyProgram } from "../support/policyProgram.ts";
+import { firewallRule, type Policy, policyEnv, publicKey } from "../support/policy.ts";
+import { sharedProgram } from "../support/policyProgram.ts";
 import { schemaFaults } from "../support/schemas.ts";
 import { sharedFleet } from "../support/sharedFleet.ts";
 import { startSparseService } from "../support/sparseService.ts";
@@ -19,14 +19,17 @@ const policy: Policy = {
   dave: { type: "Member", args: { email: "dave@example.com", role: "administrator" } },
   tags: { type: "DeviceTags", args: { device: "web-01", tags: ["web"] } },
 };
-const POLICY = { POLICY: JSON.stringify(policy) };
+const POLICY = policyEnv(policy);
+/** The kinds of the unmanaged objects. */
+const UNMANAGED = ["DeviceTagAttachment", "FirewallRule", "PublicKey"];
 
 /** Returns the lines of a text that contain a word. */
 const linesWith = (text: string, word: string) => text.split("\n").filter((line) => line.includes(word));
 
+// Long tests run several commands on the objects of the first test.
 describe("manual changes", { timeout: 120_000 }, () => {
   const fleet = sharedFleet(["carla", "dave"]);
-  let program: PolicyProgram;
+  const program = sharedProgram();
   let stack: Stack;
   let dave: Client;
   let carla: Client;
@@ -35,9 +38,8 @@ describe("manual changes", { timeout: 120_000 }, () => {
   beforeAll(async () => {
     await fleet.enroll("web-01");
     edge = await fleet.enroll("edge-01");
-    program = new PolicyProgram();
     stack = stackOf(fleet.env);
-    await stack.result(["up", "--yes", "--skip-preview"], POLICY);
+    await stack.apply(policy);
     [dave, carla] = ["dave", "carla"].map((username) =>
       createClient({
         url: fleet.service.url,
@@ -46,41 +48,24 @@ describe("manual changes", { timeout: 120_000 }, () => {
     ) as [Client, Client];
     await changeManually();
   });
-  afterAll(async () => {
-    await Promise.all([dave?.close(), carla?.close()]);
-    program?.remove();
-  });
+  afterAll(() => Promise.all([dave?.close(), carla?.close()]));
 
   /** Makes six changes as three different users. */
   async function changeManually(): Promise<void> {
     await createKey(dave, "backdoor");
-    await dave.createFirewallRule({
-      body: {
-        action: "allow",
-        active: true,
-        priority: 999,
-        username: ".*",
-        sourceIp: "^203\\.0\\.113\\.7$",
-        filter: { hostname: ".*" },
-      },
-    });
+    const { args } = firewallRule("allow", 999, { active: true, sourceIp: "^203\\.0\\.113\\.7$" });
+    await dave.createFirewallRule({ body: args as never });
     await carla.createDeviceTag({ params: { uid: edge }, body: { tag: "web" } });
-    const keys = await fleet.client.getPublicKeys({ query: { perPage: 100 } });
-    const held = (owner: string) => keys.find(({ name }) => name === owner)?.fingerprint ?? "";
-    await fleet.client.updatePublicKey({
-      params: { fingerprint: held("ana") },
-      body: { name: "ana", username: ".*", filter: { hostname: ".*" } },
-    });
-    await fleet.client.deletePublicKey({ params: { fingerprint: held("bob") } });
-    const { members } = await fleet.client.getNamespace({ params: { tenant: fleet.tenant } });
-    const uid = members.find(({ email }) => email.startsWith("carla"))?.id ?? "";
+    await changeKey(fleet.client, "ana", { username: ".*" });
+    await deleteKey(fleet.client, "bob");
+    const uid = await memberId(fleet, "carla@example.com");
     await fleet.client.updateMember({ params: { tenant: fleet.tenant, uid }, body: { role: "observer" } });
   }
 
   const stackOf = (env: Record<string, string>, name?: string) =>
     program.stack({ env, ...(name !== undefined && { name }) });
   const drift = async (args: readonly string[], code: number) => {
-    const report = (await stack.result(["drift", ...args], POLICY, code)) as DriftReport;
+    const report = await stack.result<DriftReport>(["drift", ...args], POLICY, code);
     expect(schemaFaults("drift", report)).toEqual([]);
     return report;
   };
@@ -201,8 +186,8 @@ describe("manual changes", { timeout: 120_000 }, () => {
   }, async () => {
     const { carla: _carla, bob: _bob, ana: _ana, ...rest } = policy;
     const alone = stackOf(fleet.env, "alone");
-    const run = async (args: string[], code: number) =>
-      (await alone.result(["drift", ...args], { POLICY: JSON.stringify(rest) }, code)) as DriftReport;
+    const run = (args: string[], code: number) =>
+      alone.result<DriftReport>(["drift", ...args], policyEnv(rest), code);
     await alone.result(["preview", "--create"], { POLICY: "{}" });
     const all = await run([], 2);
     expect(all.unmanaged.length).toBeGreaterThan(6);
@@ -210,11 +195,7 @@ describe("manual changes", { timeout: 120_000 }, () => {
     expect((await run(["--unmanaged", "warn"], 0)).unmanaged).toHaveLength(all.unmanaged.length);
     expect((await run(["--unmanaged", "ignore"], 0)).unmanaged).toEqual([]);
     const beside = await run(["--with-stack", stack.name], 2);
-    expect(beside.unmanaged.map(({ kind }) => kind).sort()).toEqual([
-      "DeviceTagAttachment",
-      "FirewallRule",
-      "PublicKey",
-    ]);
+    expect(beside.unmanaged.map(({ kind }) => kind).sort()).toEqual(UNMANAGED);
     expect((await drift(["--target", "**::tags"], 0)).unmanaged).toEqual([]);
   });
 
@@ -225,15 +206,11 @@ describe("manual changes", { timeout: 120_000 }, () => {
     try {
       const there = stackOf({ ...fleet.env, GATEHOUSE_URL: sparse.url }, stack.name);
       const seen = async () => {
-        const found = (await there.result(["drift"], POLICY, 2)) as DriftReport;
+        const found = await there.result<DriftReport>(["drift"], POLICY, 2);
         return found.unmanaged.map(({ kind, by, firstSeen }) => ({ kind, by, firstSeen }));
       };
       const first = await seen();
-      expect(first.map(({ kind }) => kind).sort()).toEqual([
-        "DeviceTagAttachment",
-        "FirewallRule",
-        "PublicKey",
-      ]);
+      expect(first.map(({ kind }) => kind).sort()).toEqual(UNMANAGED);
       for (const { by, firstSeen } of first) {
         expect(by).toBeUndefined();
         expect(firstSeen).toMatch(/^\d{4}-\d\d-\d\dT/);
@@ -245,7 +222,7 @@ describe("manual changes", { timeout: 120_000 }, () => {
     }
   });
 
-  it("are reverted by a repair, which also deletes unmanaged objects", async () => {
+  it("are reverted by a repair, which also deletes unmanaged objects", { tags: ["long"] }, async () => {
     const run = await stack.run(["drift", "--repair", "--yes"], POLICY);
     expect([run.code, run.stderr]).toEqual([0, ""]);
     expect(

@@ -1,7 +1,7 @@
-import { cpSync, readFileSync, writeFileSync } from "node:fs";
+import { cpSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import {
   type Client,
   createAccessPolicy,
@@ -17,18 +17,15 @@ import { agentCall } from "../support/fleet.ts";
 import { testFolder } from "../support/folder.ts";
 import { spawnGatehouse } from "../support/gatehouse.ts";
 import { PolicyProgram } from "../support/policyProgram.ts";
-import { type RecordedServer, recordServer, replayServer } from "../support/recordedServer.ts";
+import { RECORDED_PASSWORD as password, sharedRecording } from "../support/recordedServer.ts";
 import { hasTerraform, LABEL, RootModule, startProvider } from "../terraform/support/terraform.ts";
 
-// The examples of identity mode, with all commands, on a recorded 0.27 server. To record, set RECORD, GATEHOUSE_URL,
-// GATEHOUSE_USERNAME, GATEHOUSE_PASSWORD and GATEHOUSE_TENANT to an empty namespace, and run all tests once, with
-// Terraform on the PATH.
+// The examples of identity mode, with all commands, on a recorded 0.27 server. To record, use an empty namespace, and run
+// all tests once, with Terraform on the PATH.
 const FILE = new URL("../fixtures/identityMode/programs.jsonl", import.meta.url);
 const EXAMPLES = fileURLToPath(new URL("../../examples", import.meta.url));
 const CLOCK = new URL("../support/recordedTime.ts", import.meta.url).href;
-const { RECORD, GATEHOUSE_URL = "", GATEHOUSE_USERNAME = "", GATEHOUSE_PASSWORD = "" } = process.env;
-const { GATEHOUSE_TENANT = "" } = process.env;
-const password = GATEHOUSE_PASSWORD || "password";
+const { RECORD, GATEHOUSE_URL = "", GATEHOUSE_USERNAME = "", GATEHOUSE_TENANT = "" } = process.env;
 
 /** The access that both programs give. The owner and the invited operator have no SSH key yet. */
 const GRANTED = [
@@ -50,28 +47,16 @@ async function prepare(): Promise<void> {
   await recorded.close();
 }
 
-let server: RecordedServer;
+const server = sharedRecording(FILE, { prepare, order: "any", movesClock: false });
 let client: Client;
 let settings: Record<string, string>;
 let program: PolicyProgram;
 
-beforeAll(async () => {
-  const facts = {
-    version: "0.27.0-rc.6",
-    time: new Date().toISOString(),
-    username: GATEHOUSE_USERNAME,
-    tenant: GATEHOUSE_TENANT,
-    namespace: "dev",
-  };
-  if (RECORD) await prepare();
-  server = RECORD ? await recordServer(GATEHOUSE_URL, facts, FILE) : await replayServer(FILE, "any");
+beforeAll(() => {
   const { username, tenant, time } = server.facts;
   settings = {
-    GATEHOUSE_URL: server.url,
-    GATEHOUSE_TENANT: tenant,
+    ...server.env(),
     GATEHOUSE_RETRY_TIMEOUT: "0",
-    GATEHOUSE_USERNAME: username,
-    GATEHOUSE_PASSWORD: password,
     ...(!RECORD && { NODE_OPTIONS: `--import=${CLOCK}`, RECORDED_TIME: time }),
   };
   const credential = passwordCredential({ username, password });
@@ -79,13 +64,9 @@ beforeAll(async () => {
   program = new PolicyProgram();
   cpSync(join(EXAMPLES, "identity-mode"), program.folder, { recursive: true });
 });
-beforeEach(({ task }) => server.begin(task.name));
-afterEach(() => expect(server.unknown.join("\n")).toBe(""));
 afterAll(async () => {
-  server.save();
   program.remove();
   await client.close();
-  await server.stop();
 });
 
 /** Runs a command on the stack of the TypeScript example. @returns standard output and standard error */
@@ -104,8 +85,8 @@ async function command(args: readonly string[], code = 0): Promise<string> {
 
 /** Requests that change the namespace, without the ids of its objects. */
 const writes = () =>
-  server.requests
-    .filter((request) => !request.startsWith("GET "))
+  server
+    .writes()
     .map((request) => request.replaceAll(/[0-9a-f]{8}-[0-9a-f-]{27}/g, "<id>").replace(/ \{.*/, ""));
 
 const policies = async () => (await client.request(listAccessPolicies, {})).body;
@@ -120,18 +101,11 @@ async function rootModule(files: string) {
   return { root: new RootModule(folder, { ...provider.env, ...settings, ...secret }), stop: provider.stop };
 }
 
-/** Writes the plan of a root module to a file, and returns the path of the file. */
-async function planFile(root: RootModule): Promise<string> {
-  const file = join(root.folder, "plan.json");
-  writeFileSync(file, JSON.stringify(await root.plan()));
-  return file;
-}
-
 // Each command runs as a process, because policy tests need processes.
 describe("the examples of identity mode", { timeout: 180_000, tags: ["long"] }, () => {
   it.runIf(hasTerraform)(`${LABEL}: the review of the first apply shows all access`, async () => {
     const { root, stop } = await rootModule(join(EXAMPLES, "terraform", "identity-mode"));
-    const stdout = await command(["review", "--terraform", await planFile(root)]);
+    const stdout = await command(["review", "--terraform", await root.planFile()]);
     await stop();
     for (const line of GRANTED) expect(stdout).toContain(line);
     expect(stdout).not.toMatch(/not evaluated|not checked|creates a namespace|AccessPolicy Owner access/);

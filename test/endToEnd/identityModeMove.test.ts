@@ -1,4 +1,3 @@
-import { createHash } from "node:crypto";
 import {
   existsSync,
   mkdirSync,
@@ -11,27 +10,22 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { createClient, createServiceAccount, passwordCredential } from "../../sdk/index.ts";
 import { agentCall, startFleet } from "../support/fleet.ts";
 import { gatehouse } from "../support/gatehouse.ts";
-import { type RecordedServer, recordServer, replayServer } from "../support/recordedServer.ts";
+import {
+  recordedKey as keyOf,
+  RECORDED_PASSWORD,
+  replayServer,
+  sharedRecording,
+} from "../support/recordedServer.ts";
 
-// The move of a namespace on a recorded 0.27 server from legacy to identity mode. To record, set RECORD,
-// GATEHOUSE_URL, GATEHOUSE_USERNAME, GATEHOUSE_PASSWORD and GATEHOUSE_TENANT to an empty namespace in legacy mode.
+// The move of a namespace on a recorded 0.27 server from legacy to identity mode. To record, use an empty namespace in
+// legacy mode.
 const FILE = new URL("../fixtures/identityMode/move.jsonl", import.meta.url);
 const MODULES = fileURLToPath(new URL("../../node_modules", import.meta.url));
-const { RECORD, GATEHOUSE_URL = "", GATEHOUSE_USERNAME = "", GATEHOUSE_PASSWORD = "" } = process.env;
-const { GATEHOUSE_TENANT = "" } = process.env;
-const password = GATEHOUSE_PASSWORD || "password";
-
-/** Returns the line of a public key that is the same in each run. */
-function keyOf(name: string): string {
-  const field = (bytes: Buffer | string) =>
-    Buffer.concat([Buffer.from([0, 0, 0, Buffer.byteLength(bytes)]), Buffer.from(bytes)]);
-  const blob = [field("ssh-ed25519"), field(createHash("sha256").update(name).digest())];
-  return `ssh-ed25519 ${Buffer.concat(blob).toString("base64")}`;
-}
+const { RECORD, GATEHOUSE_URL = "", GATEHOUSE_USERNAME = "", GATEHOUSE_TENANT = "" } = process.env;
 
 const KEYS = [
   { name: "ana", username: "^(deploy|root)$", filter: { hostname: "^web-1$" } },
@@ -42,7 +36,7 @@ const KEYS = [
 
 /** Fills the namespace that is recorded. */
 async function prepare(): Promise<void> {
-  const credential = passwordCredential({ username: GATEHOUSE_USERNAME, password });
+  const credential = passwordCredential({ username: GATEHOUSE_USERNAME, password: RECORDED_PASSWORD });
   const client = createClient({ url: GATEHOUSE_URL, credential });
   const tenant = GATEHOUSE_TENANT;
   await client.editNamespace({
@@ -63,47 +57,22 @@ async function prepare(): Promise<void> {
   await client.close();
 }
 
-let server: RecordedServer;
+const server = sharedRecording(FILE, { prepare });
 let folder: string;
 let settings: Record<string, string>;
 
-beforeAll(async () => {
+beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), "gatehouse-move-"));
   symlinkSync(MODULES, join(folder, "node_modules"));
   mkdirSync(join(folder, "states"));
-  const facts = {
-    version: "0.27.0-rc.6",
-    time: new Date().toISOString(),
-    username: GATEHOUSE_USERNAME,
-    tenant: GATEHOUSE_TENANT,
-    namespace: "dev",
-  };
-  if (RECORD) await prepare();
-  server = RECORD ? await recordServer(GATEHOUSE_URL, facts, FILE) : await replayServer(FILE);
-  const { username, tenant } = server.facts;
   settings = {
-    GATEHOUSE_URL: server.url,
-    GATEHOUSE_TENANT: tenant,
+    ...server.env(),
     GATEHOUSE_RETRY_TIMEOUT: "0",
-    GATEHOUSE_USERNAME: username,
-    GATEHOUSE_PASSWORD: password,
     PULUMI_BACKEND_URL: `file://${join(folder, "states")}`,
     PULUMI_CONFIG_PASSPHRASE: "correct horse battery staple",
   };
 });
-beforeEach(({ task }) => {
-  vi.useFakeTimers({ now: new Date(server.facts.time), toFake: ["Date"] });
-  server.begin(task.name);
-});
-afterEach(() => {
-  vi.useRealTimers();
-  expect(server.unknown.join("\n")).toBe("");
-});
-afterAll(async () => {
-  server.save();
-  await server.stop();
-  rmSync(folder, { recursive: true, force: true });
-});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const run = async (args: readonly string[], code = 0) => {
   const result = await gatehouse(args, settings);
@@ -116,8 +85,8 @@ const written = (name: string, ...flags: string[]) =>
   run(["import", "--to-identity-mode", "--out", out(name), ...flags]);
 /** Requests that change the namespace, without the ids of its objects. */
 const writes = () =>
-  server.requests
-    .filter((request) => !request.startsWith("GET "))
+  server
+    .writes()
     .map((request) => request.replaceAll(/[0-9a-f]{8}-[0-9a-f-]{27}/g, "<id>").replace(/ \{.*/, ""));
 
 it("yaml: the namespace depends on the new policies", async () => {
@@ -155,7 +124,9 @@ it("terraform: the new resources are in a file of their own", async () => {
   expect(writes()).toEqual([]);
 });
 
-it("typescript: the program creates the policies, and then changes the mode", async () => {
+it("typescript: the program creates the policies, and then changes the mode", {
+  tags: ["long"],
+}, async () => {
   const { stdout, stderr } = await written("typescript", "--stack", "dev");
   expect(stdout).toContain("It creates 4 AccessPolicy, 3 ServiceAccount,\nand then changes the mode.");
   expect(stderr).toContain(
@@ -226,7 +197,9 @@ describe.skipIf(RECORD)("a namespace that differs from the recorded one", () => 
     return result.stderr;
   }
 
-  it("keeps the plain names of a pattern, and the copied patterns do not block", async () => {
+  it("keeps the plain names of a pattern, and the copied patterns do not block", {
+    tags: ["long"],
+  }, async () => {
     const changed = await serverWith(
       ['"username":"^ci"', '"username":"^(dev1)$|deploy"'],
       ['"hostname":"^web-1$"', '"hostname":"web"'],

@@ -98,6 +98,7 @@ async function fill({ client, tenant, service }: Fleet, sizes: Sizes, seed: numb
   await client.createApiKey({ body: { name: "pipeline", expiresAt: 30, role: "observer" } });
 }
 
+// Long tests import many objects. test/terraform/imported.test.ts imports an estate in short runs.
 describe("a program for an existing namespace", { timeout: 300_000 }, () => {
   let fleet: Fleet;
   let folder: string;
@@ -131,7 +132,9 @@ describe("a program for an existing namespace", { timeout: 300_000 }, () => {
 
   const SMALL = { keys: 16, rules: 14, members: 1, devices: 4, tagged: 3 };
 
-  it("is imported without a write request, and plans exactly the changes that users make to it", async () => {
+  it("is imported without a write request, and plans exactly the changes that users make to it", {
+    tags: ["long"],
+  }, async () => {
     await start(SMALL);
     const out = outFolder();
     let stdout = "";

@@ -1,11 +1,17 @@
+/**
+ * Slow: each test runs several commands. test/engine covers components and resource options.
+ *
+ * @module-tag long
+ */
 import { mkdirSync, symlinkSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { beforeAll, expect, it, vi } from "vitest";
 import { createClient, passwordCredential } from "../../sdk/index.ts";
-import { changesOf, engines } from "../support/gatehouse.ts";
+import { changeKey } from "../support/fleet.ts";
+import { changesOf, describeEngines } from "../support/gatehouse.ts";
 import { keyData, policyEnv, publicKey } from "../support/policy.ts";
-import { PolicyProgram } from "../support/policyProgram.ts";
+import { testProgram } from "../support/policyProgram.ts";
 import { sharedFleet } from "../support/sharedFleet.ts";
 
 vi.setConfig({ testTimeout: 180_000 });
@@ -66,37 +72,30 @@ for (const [name, data] of Object.entries(JSON.parse(KEYS))) {
 }
 `;
 
-describe.each(engines)("ordinary programs, with the $label", ({ engine, available }) => {
+describeEngines("ordinary programs", {}, (engine) => {
   const fleet = sharedFleet(["rotator"]);
-  let program: PolicyProgram;
 
   beforeAll(async () => {
     for (const name of ["web-01", "fleet", "second"]) await fleet.enroll(name);
-    program = new PolicyProgram();
   });
-  afterAll(() => program?.remove());
-  it.skipIf(!available)("create nested components whose children depend on each other", async () => {
-    const tree = new PolicyProgram();
-    try {
-      tree.write("index.js", TREE);
-      const stack = tree.stack({ engine, env: fleet.env });
-      await stack.result(UP);
-      const rules = await fleet.client.getFirewallRules({ query: { perPage: 100 } });
-      expect(rules.map(({ priority, username }) => `${priority} ${username}`).sort()).toEqual(
-        [100, 101, 102, 110, 111, 112, 120, 200, 300, 301, 302, 310, 311, 312, 320].map(
-          (priority) => `${priority} ^transformed$`,
-        ),
-      );
-      expect(changesOf(await stack.result(["up", "--yes"]))).toEqual([]);
-      await stack.result(["destroy", "--yes"]);
-      expect(await fleet.client.getFirewallRules()).toEqual([]);
-    } finally {
-      tree.remove();
-    }
+  it("create nested components whose children depend on each other", async () => {
+    const tree = testProgram();
+    tree.write("index.js", TREE);
+    const stack = tree.stack({ engine, env: fleet.env });
+    await stack.result(UP);
+    const rules = await fleet.client.getFirewallRules({ query: { perPage: 100 } });
+    expect(rules.map(({ priority, username }) => `${priority} ${username}`).sort()).toEqual(
+      [100, 101, 102, 110, 111, 112, 120, 200, 300, 301, 302, 310, 311, 312, 320].map(
+        (priority) => `${priority} ^transformed$`,
+      ),
+    );
+    expect(changesOf(await stack.result(["up", "--yes"]))).toEqual([]);
+    await stack.result(["destroy", "--yes"]);
+    expect(await fleet.client.getFirewallRules()).toEqual([]);
   });
 
-  it.skipIf(!available)("keep manual changes of fields that they ignore, also after a refresh", async () => {
-    const stack = program.stack({ engine, env: fleet.env });
+  it("keep manual changes of fields that they ignore, also after a refresh", async () => {
+    const stack = testProgram().stack({ engine, env: fleet.env });
     const key = (username: string, options: object = {}) => ({
       ...publicKey("ana", username, { hostname: "^web" }),
       options,
@@ -104,11 +103,7 @@ describe.each(engines)("ordinary programs, with the $label", ({ engine, availabl
     const ignored = policyEnv({ ana: key("^root$", { ignoreChanges: ["username"] }) });
     await stack.result(UP, ignored);
     const ana = async () => (await fleet.client.getPublicKeys()).find(({ name }) => name === "ana");
-    const { fingerprint = "" } = (await ana()) ?? {};
-    await fleet.client.updatePublicKey({
-      params: { fingerprint },
-      body: { name: "ana", username: "^by-hand$", filter: { hostname: "^web" } },
-    });
+    await changeKey(fleet.client, "ana", { username: "^by-hand$" });
     await stack.result(["refresh", "--yes"], ignored);
     expect(changesOf(await stack.result(["up", "--yes"], ignored))).toEqual([]);
     // An update of another input keeps the live value of the input in `ignoreChanges`.
@@ -123,8 +118,8 @@ describe.each(engines)("ordinary programs, with the $label", ({ engine, availabl
   });
 
   // Skipped with the embedded engine, which does not support provider instances.
-  it.runIf(available && engine === "cli")("use the program's credential, not the state's", async () => {
-    const rotated = new PolicyProgram();
+  it.runIf(engine === "cli")("use the program's credential, not the state's", async () => {
+    const rotated = testProgram();
     const url = fleet.service.url;
     const credential = passwordCredential({ username: "rotator", password: "correct-horse" });
     const client = createClient({ url, credential });
@@ -160,7 +155,6 @@ describe.each(engines)("ordinary programs, with the $label", ({ engine, availabl
       await stack.result(["destroy", "--yes"], now);
     } finally {
       await client.close();
-      rotated.remove();
     }
   });
 });

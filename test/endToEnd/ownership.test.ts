@@ -1,19 +1,24 @@
+/**
+ * Slow: each test runs about ten commands. Faster tests in test/provider and test/review/guards cover declarations.
+ *
+ * @module-tag long
+ */
 import { copyFileSync, existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
-import { afterAll, afterEach, beforeEach, describe, expect, it } from "vitest";
+import { dirname } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { DriftReport } from "../../provider/drift/driftReport.ts";
 import { environmentWithout } from "../support/command.ts";
-import { createKey } from "../support/fleet.ts";
+import { changeKey, createKey } from "../support/fleet.ts";
 import { COMMAND, changesOf, type Stack } from "../support/gatehouse.ts";
 import { firewallRule, type Policy, policyEnv, publicKey } from "../support/policy.ts";
-import { PolicyProgram } from "../support/policyProgram.ts";
+import { type PolicyProgram, testProgram } from "../support/policyProgram.ts";
 import { sharedFleet } from "../support/sharedFleet.ts";
 import { startSparseService } from "../support/sparseService.ts";
 import { openTerminal } from "../support/terminal.ts";
 
-const PROJECT = "commonjs-program";
-
 const deny = firewallRule("deny", 10, { sourceIp: "^203\\." });
+/** The key of another stack, adopted. */
+const adopted = publicKey("ana", "^root$", { hostname: ".*" }, { adopt: true });
 const apiKey = { type: "ApiKey", args: { name: "ci-key", role: "observer", validDays: 30 } };
 
 /** An entry of a state file. */
@@ -27,29 +32,18 @@ interface Entry {
 describe("the objects of a stack", { timeout: 120_000 }, () => {
   const fleet = sharedFleet();
   let program: PolicyProgram;
-
   beforeEach(() => {
-    program = new PolicyProgram();
+    program = testProgram();
   });
-  afterEach(async () => {
-    program.remove();
-    for (const { fingerprint } of await fleet.client.getPublicKeys({ query: { perPage: 100 } }))
-      await fleet.client.deletePublicKey({ params: { fingerprint } });
-    for (const { id } of await fleet.client.getFirewallRules({ query: { perPage: 100 } }))
-      await fleet.client.deleteFirewallRule({ params: { id } });
-    for (const { name } of await fleet.client.listApiKeys())
-      await fleet.client.deleteApiKey({ params: { key: name } });
-  });
-  afterAll(() => program.remove());
+  afterEach(() => fleet.clear());
 
   const stackOf = (name: string, env = fleet.env) => program.stack({ env, name });
   const up = (stack: Stack, policy: Policy) => stack.result(["up", "--yes"], policyEnv(policy));
-  const drift = async (stack: Stack, policy: Policy, code = 0, args: readonly string[] = []) =>
-    (await stack.result(["drift", ...args], policyEnv(policy), code)) as DriftReport;
+  const drift = (stack: Stack, policy: Policy, code = 0) =>
+    stack.result<DriftReport>(["drift"], policyEnv(policy), code);
   const repair = (stack: Stack, policy: Policy, ...args: readonly string[]) =>
     stack.run(["drift", "--repair", "--yes", ...args], policyEnv(policy));
-  const stateFile = (stack: Stack) =>
-    join(program.states, ".pulumi", "stacks", PROJECT, `${stack.name}.json`);
+  const stateFile = (stack: Stack) => program.stateFile(stack.name);
   const rules = async () => fleet.client.getFirewallRules();
   const keys = async () => fleet.client.getPublicKeys();
   /** The stack that declared each rule, key and API key last. */
@@ -86,13 +80,8 @@ describe("the objects of a stack", { timeout: 120_000 }, () => {
         provider: `${provider?.urn}::${provider?.id}`,
       };
     });
-    write(
-      from,
-      withResources(
-        source,
-        source.checkpoint.latest.resources.filter((entry) => !isMoved(entry)),
-      ),
-    );
+    const kept = source.checkpoint.latest.resources.filter((entry) => !isMoved(entry));
+    write(from, withResources(source, kept));
     write(to, withResources(target, [...target.checkpoint.latest.resources, ...moved]));
   }
 
@@ -102,7 +91,7 @@ describe("the objects of a stack", { timeout: 120_000 }, () => {
     const moved: Policy = { deny, ci: apiKey };
     await up(s1, { ...kept, ...moved });
     // `pulumi state move` encrypts secrets with the key of the other stack. Here, both stacks have the same key.
-    copyFileSync(join(program.folder, "Pulumi.s1.yaml"), join(program.folder, "Pulumi.s2.yaml"));
+    copyFileSync(program.path("Pulumi.s1.yaml"), program.path("Pulumi.s2.yaml"));
     await up(s2, { bob: publicKey("bob") });
     move(s1, s2, ["deny", "ci"]);
 
@@ -112,12 +101,8 @@ describe("the objects of a stack", { timeout: 120_000 }, () => {
     expect(await rules()).toHaveLength(1);
     expect(await fleet.client.listApiKeys()).toHaveLength(1);
     const report = await drift(s1, kept, 2);
-    expect(
-      report.unmanaged
-        .filter(({ declaredEarlier }) => declaredEarlier)
-        .map(({ kind }) => kind)
-        .sort(),
-    ).toEqual(["ApiKey", "FirewallRule"]);
+    const earlier = report.unmanaged.filter(({ declaredEarlier }) => declaredEarlier);
+    expect(earlier.map(({ kind }) => kind).sort()).toEqual(["ApiKey", "FirewallRule"]);
 
     const program2 = { bob: publicKey("bob"), ...moved };
     const preview = await s2.run(["preview"], policyEnv(program2));
@@ -140,9 +125,8 @@ describe("the objects of a stack", { timeout: 120_000 }, () => {
 
   it("that another stack adopted without a difference belong to that stack, also when the old stack is destroyed", async () => {
     const [a, b] = [stackOf("a"), stackOf("b")];
-    const key = publicKey("ana");
-    await up(a, { ana: key, deny });
-    await up(b, { ana: { ...key, args: { ...key.args, adopt: true } } });
+    await up(a, { ana: publicKey("ana"), deny });
+    await up(b, { ana: adopted });
     expect((await keys())[0]?.declaredBy?.stack).toBe("b");
     const destroyed = await a.run(["destroy", "--yes", "--json"]);
     expect(destroyed.code).toBe(2);
@@ -152,7 +136,7 @@ describe("the objects of a stack", { timeout: 120_000 }, () => {
     });
     expect(await keys()).toHaveLength(1);
     expect(await rules()).toEqual([]);
-    expect(changesOf(await b.result(["up", "--yes"], policyEnv({ ana: key })))).toEqual([]);
+    expect(changesOf(await b.result(["up", "--yes"], policyEnv({ ana: publicKey("ana") })))).toEqual([]);
     expect((await b.run(["destroy", "--yes"])).code).toBe(0);
     expect(await keys()).toEqual([]);
   });
@@ -161,9 +145,8 @@ describe("the objects of a stack", { timeout: 120_000 }, () => {
     tags: ["long"],
   }, async () => {
     const [a, b] = [stackOf("a"), stackOf("b")];
-    const key = publicKey("ana");
-    await up(a, { ana: key });
-    await up(b, { ana: { ...key, args: { ...key.args, adopt: true } } });
+    await up(a, { ana: publicKey("ana") });
+    await up(b, { ana: adopted });
     expect((await a.run(["destroy", "--yes", "--delete-claimed"])).code).toBe(0);
     expect(await keys()).toEqual([]);
   });
@@ -172,10 +155,9 @@ describe("the objects of a stack", { timeout: 120_000 }, () => {
     tags: ["long"],
   }, async () => {
     const [a, b] = [stackOf("a"), stackOf("b")];
-    const key = publicKey("ana");
-    await up(a, { ana: { ...key, options: { retainOnDelete: true } }, deny });
+    await up(a, { ana: { ...publicKey("ana"), options: { retainOnDelete: true } }, deny });
     await up(a, { deny });
-    await up(b, { ana: { ...key, args: { ...key.args, adopt: true } } });
+    await up(b, { ana: adopted });
     for (const args of [[], ["--delete-forgotten"]]) {
       const run = await repair(a, { deny }, ...args);
       expect([run.code, run.stdout]).toEqual([2, expect.stringContaining("declared this object last")]);
@@ -203,8 +185,8 @@ describe("the objects of a stack", { timeout: 120_000 }, () => {
     });
     renameSync(stateFile(old), stateFile(renamed));
     write(renamed, withResources(state, resources));
-    const settings = join(program.folder, "Pulumi.prod.yaml");
-    if (existsSync(settings)) renameSync(settings, join(program.folder, "Pulumi.prod-eu.yaml"));
+    const settings = program.path("Pulumi.prod.yaml");
+    if (existsSync(settings)) renameSync(settings, program.path("Pulumi.prod-eu.yaml"));
 
     await up(old, { bob: publicKey("bob") });
     const early = await repair(old, { bob: publicKey("bob") });
@@ -280,8 +262,7 @@ describe("the objects of a stack", { timeout: 120_000 }, () => {
         ...fleet.env,
         GATEHOUSE_URL: sparse.url,
         ...policyEnv({ deny }),
-        PULUMI_BACKEND_URL: `file://${program.states}`,
-        PULUMI_CONFIG_PASSPHRASE: "correct horse battery staple",
+        ...program.backend,
       };
       const answered = async (answer: string) => {
         const terminal = openTerminal(process.execPath, [COMMAND, ...args], { env });
@@ -303,29 +284,20 @@ describe("the objects of a stack", { timeout: 120_000 }, () => {
 
 describe("an update", { timeout: 120_000 }, () => {
   const fleet = sharedFleet();
-  let program: PolicyProgram;
   let stack: Stack;
   const key = (name: string, username = "^(ana|root)$") => ({
-    ana: { ...publicKey("ana", username), args: { ...publicKey("ana", username).args, name } },
+    ana: publicKey("ana", username, { hostname: ".*" }, { name }),
   });
   const live = async () => (await fleet.client.getPublicKeys())[0];
 
   /** An administrator removes root from the key. */
-  async function narrow(): Promise<void> {
-    const { fingerprint = "" } = (await live()) ?? {};
-    const body = { name: "ana", username: "^ana$", filter: { hostname: ".*" } };
-    await fleet.client.updatePublicKey({ params: { fingerprint }, body });
-  }
+  const narrow = () => changeKey(fleet.client, "ana", { username: "^ana$" });
 
   beforeEach(async () => {
-    program = new PolicyProgram();
-    stack = program.stack({ env: fleet.env });
-    await stack.result(["up", "--yes"], policyEnv(key("ana")));
+    stack = testProgram().stack({ env: fleet.env });
+    await stack.apply(key("ana"));
   });
-  afterEach(async () => {
-    await stack.run(["destroy", "--yes"]);
-    program.remove();
-  });
+  afterEach(() => fleet.clear());
 
   const REFUSAL =
     /username is "\^ana\$" on the service, and "\^\(ana\|root\)\$" in the state; last changed by user admin from .* \(updatePublicKey\).*run with --refresh/s;

@@ -1,7 +1,7 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { engines, type Stack } from "../support/gatehouse.ts";
+import { expect, it } from "vitest";
+import { describeEngines } from "../support/gatehouse.ts";
 import { firewallRule, type Policy, policyEnv, publicKey } from "../support/policy.ts";
-import { PolicyProgram } from "../support/policyProgram.ts";
+import { sharedProgram } from "../support/policyProgram.ts";
 
 // Checks of inputs work offline: no service listens on this address, and no setting selects a namespace.
 const env = { GATEHOUSE_URL: "http://127.0.0.1:9", GATEHOUSE_USERNAME: "ana", GATEHOUSE_PASSWORD: "horse" };
@@ -15,16 +15,10 @@ const duplicates: Policy = {
   again: { type: "DeviceTags", args: { device: "WEB-01", tags: ["web"] } },
 };
 
-describe.each(engines)("a program with invalid inputs, with the $label", ({ engine, available }) => {
-  let program: PolicyProgram;
-  let stack: Stack;
-  beforeAll(() => {
-    program = new PolicyProgram();
-    stack = program.stack({ engine, env });
-  });
-  afterAll(() => program.remove());
+describeEngines("a program with invalid inputs", {}, (engine) => {
+  const program = sharedProgram();
 
-  it.runIf(available).each([
+  it.each([
     [
       refused,
       {
@@ -34,7 +28,9 @@ describe.each(engines)("a program with invalid inputs, with the $label", ({ engi
     ],
     [duplicates, { "device:": "manage the same object; remove one of the two" }],
   ])("gets an error with limits for each field", { timeout: 120_000 }, async (policy, messages) => {
-    const { code, stdout, stderr } = await stack.run(["preview", "--create", "--offline"], policyEnv(policy));
+    const { code, stdout, stderr } = await program
+      .stack({ engine, env })
+      .run(["preview", "--create", "--offline"], policyEnv(policy));
     expect(code).toBe(1);
     const lines = stdout.split("\n");
     const reports = Object.entries(messages).map(([field, message]) => ({

@@ -1,3 +1,8 @@
+/**
+ * Slow: the service restarts during a run.
+ *
+ * @module-tag long
+ */
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -8,7 +13,7 @@ import { environmentWithout } from "../support/command.ts";
 import { makeDataDir } from "../support/dataFolder.ts";
 import { startFleet } from "../support/fleet.ts";
 import { policyEnv, publicKey } from "../support/policy.ts";
-import { PolicyProgram } from "../support/policyProgram.ts";
+import { testProgram } from "../support/policyProgram.ts";
 import { forward } from "../support/proxy.ts";
 import { startService } from "../support/service.ts";
 
@@ -44,8 +49,7 @@ it.runIf(process.platform === "linux")(
   "a run continues if the service restarts during it",
   { timeout: 300_000 },
   async () => {
-    const program = new PolicyProgram();
-    onTestFinished(() => program.remove());
+    const program = testProgram();
     const dataDir = await makeDataDir();
     const fleet = await startFleet([], { dataDir });
     let { url } = fleet.service;
@@ -73,8 +77,7 @@ it.runIf(process.platform === "linux")(
         GATEHOUSE_URL: front.url,
         // Maximum time for retries, in seconds: enough for a restart of the service on a slow machine.
         GATEHOUSE_RETRY_TIMEOUT: "250",
-        PULUMI_BACKEND_URL: `file://${program.states}`,
-        PULUMI_CONFIG_PASSPHRASE: "x",
+        ...program.backend,
       },
     });
     await Promise.race([begun.promise, run]);

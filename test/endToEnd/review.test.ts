@@ -1,11 +1,11 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, expect, it } from "vitest";
 import type { Review } from "../../provider/review/report/review.ts";
 import { createKey } from "../support/fleet.ts";
-import { engines, type Stack } from "../support/gatehouse.ts";
+import { describeEngines, type Stack } from "../support/gatehouse.ts";
 import { firewallRule, type Policy, policyEnv, publicKey } from "../support/policy.ts";
-import { PolicyProgram } from "../support/policyProgram.ts";
+import { sharedProgram } from "../support/policyProgram.ts";
 import { schemaFaults } from "../support/schemas.ts";
 import { sharedFleet } from "../support/sharedFleet.ts";
 
@@ -27,22 +27,25 @@ const changed: Policy = {
   closed: firewallRule("deny", 10, { filter: { hostname: "^web-02$" } }),
 };
 
-describe.each(engines)("a review, with the $label", { timeout: 180_000 }, ({ engine, available }) => {
+describeEngines("a review", { timeout: 180_000 }, (engine) => {
   const fleet = sharedFleet(["bob"]);
+  const program = sharedProgram();
   let stack: Stack;
-  let program: PolicyProgram;
   let before: readonly string[];
 
   beforeAll(async () => {
     for (const name of ["web-01", "web-02", "db-01"]) await fleet.enroll(name);
     await createKey(fleet.client, "made by hand", "^backup$", { hostname: "^db-01$" });
-    program = new PolicyProgram();
     stack = program.stack({ engine, env: fleet.env });
-    await stack.result(["up", "--yes", "--skip-preview"], policyEnv(base));
-    before = [JSON.stringify(await fleet.client.getPublicKeys()), stack.stateText("commonjs-program")];
+    await stack.apply(base);
+    before = await everything();
   });
-  afterAll(() => program?.remove());
 
+  /** Returns everything that a review must leave unchanged. */
+  const everything = async () => [
+    JSON.stringify(await fleet.client.getPublicKeys()),
+    stack.stateText("commonjs-program"),
+  ];
   /** Flag that skips the refresh. The state is up to date, and a refresh would double the time. */
   const UNREAD = ["--no-refresh"];
   /** Flag that allows the unmanaged key. Most of these reviews do not test unmanaged objects. */
@@ -61,7 +64,7 @@ describe.each(engines)("a review, with the $label", { timeout: 180_000 }, ({ eng
     return { result, namespace };
   };
 
-  it.skipIf(!available)("reports no gained or lost access if nothing changes", async () => {
+  it("reports no gained or lost access if nothing changes", async () => {
     const { result, namespace } = await reviewed(base, 0);
     expect(result.changes).toEqual([]);
     expect([namespace.access, namespace.members, namespace.lockouts, namespace.unknown]).toEqual([
@@ -76,14 +79,14 @@ describe.each(engines)("a review, with the $label", { timeout: 180_000 }, ({ eng
     ]);
   });
 
-  it.skipIf(!available)("blocks on unmanaged objects that widen access", async () => {
+  it("blocks on unmanaged objects that widen access", async () => {
     const { stdout } = await review(base, UNREAD, 2, []);
     expect(stdout).toMatch(
       /1 blocking finding:\n.*PublicKey made by hand \([0-9a-f:]+\) is unmanaged and widens access: gives login backup on db-01 \(allow with --allow-unmanaged\)\n$/,
     );
   });
 
-  it.skipIf(!available)("reports gained and lost access", async () => {
+  it("reports gained and lost access", async () => {
     const { result, namespace } = await reviewed(changed, 0, UNREAD);
     expect(schemaFaults("review", { ...result, version: 2 })).toEqual(["/version must be equal to constant"]);
     const { members, ...others } = namespace;
@@ -106,7 +109,7 @@ describe.each(engines)("a review, with the $label", { timeout: 180_000 }, ({ eng
     expect(namespace.lockouts).toEqual([]);
   });
 
-  it.skipIf(!available)("writes a comment and a map, and changes nothing", async () => {
+  it("writes a comment and a map, and changes nothing", async () => {
     const [comment, map] = [join(program.states, "comment.md"), join(program.states, "map.html")];
     const run = await review(changed, ["--markdown", comment, "--html", map, ...UNREAD], 0);
     expect(run.stdout).toContain("key bob|`laptop` gains login deploy on web-01");
@@ -115,12 +118,10 @@ describe.each(engines)("a review, with the $label", { timeout: 180_000 }, ({ eng
     expect(text.split("\n", 1)).toEqual([`<!-- gatehouse review commonjs-program/${stack.name} -->`]);
     expect(text).toContain("- **+** key `` bob|`laptop` `` gains login `deploy` on web-01");
     expect(readFileSync(map, "utf8")).toContain("made by hand");
-    expect([JSON.stringify(await fleet.client.getPublicKeys()), stack.stateText("commonjs-program")]).toEqual(
-      before,
-    );
+    expect(await everything()).toEqual(before);
   });
 
-  it.skipIf(!available)("blocks if no key reaches a protected group any longer", async () => {
+  it("blocks if no key reaches a protected group any longer", async () => {
     const { bob, tags } = base;
     const withoutAna = { ...(bob && { bob }), ...(tags && { tags }) };
     const isProtected = ["--protect", "tag:prod", ...UNREAD];

@@ -1,33 +1,36 @@
+/**
+ * Slow: the tests continue one stack with many commands. test/review/guards/savedPlan.test.ts covers the comparison.
+ *
+ * @module-tag long
+ */
 import { readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, expect, it } from "vitest";
 import type { PlanDifference } from "../../provider/plan/saved/planDifferences.ts";
 import type { Review } from "../../provider/review/report/review.ts";
-import { engines, type Stack } from "../support/gatehouse.ts";
+import { describeEngines, type Stack } from "../support/gatehouse.ts";
 import { firewallRule, type Policy, policyEnv, publicKey } from "../support/policy.ts";
-import { PolicyProgram } from "../support/policyProgram.ts";
+import { sharedProgram } from "../support/policyProgram.ts";
 import { sharedFleet } from "../support/sharedFleet.ts";
 
-const policyOf = (username: string, priority = 10): Policy => ({
+const policyOf = (username: string, priority = 10) => ({
   ana: publicKey("ana", username, { hostname: "^web-" }),
   closed: firewallRule("deny", priority, { username: "^nobody$", filter: { hostname: "^web-2$" } }),
 });
 
 // The tests share one stack. Each test continues where the previous one ended.
-describe.each(engines)("a saved plan, with the $label", { timeout: 180_000 }, ({ engine, available }) => {
+describeEngines("a saved plan", { timeout: 180_000 }, (engine) => {
   const fleet = sharedFleet();
+  const program = sharedProgram();
   let stack: Stack;
-  let program: PolicyProgram;
   let plan: string;
 
   beforeAll(async () => {
     await fleet.enroll("web-1");
-    program = new PolicyProgram();
     plan = join(program.states, "plan.json");
     stack = program.stack({ engine, env: fleet.env });
-    await stack.result(["up", "--yes", "--skip-preview"], policyEnv(policyOf("^root$")));
+    await stack.apply(policyOf("^root$"));
   });
-  afterAll(() => program?.remove());
 
   const save = async (policy: Policy, args: readonly string[] = [], code = 0) => {
     const run = await stack.run(["review", "--save", plan, ...args], policyEnv(policy));
@@ -57,7 +60,7 @@ describe.each(engines)("a saved plan, with the $label", { timeout: 180_000 }, ({
   ];
   const usernames = async () => (await fleet.client.getPublicKeys()).map(({ username }) => username);
 
-  it.skipIf(!available)("is encrypted with the stack's key", async () => {
+  it("is encrypted with the stack's key", async () => {
     const run = await save(policyOf("^deploy$"));
     expect(run.stderr).toContain(`Wrote the plan to ${plan}.`);
     expect(statSync(plan).mode & 0o777).toBe(0o600);
@@ -77,18 +80,14 @@ describe.each(engines)("a saved plan, with the $label", { timeout: 180_000 }, ({
     writeFileSync(plan, text);
   });
 
-  it.skipIf(!available)(
-    "is rejected if the program has changed, and the error lists each changed field",
-    async () => {
-      const { ana } = policyOf("^admin$");
-      expect(await refused({ ...(ana && { ana }) })).toEqual([
-        ["program", 'FirewallRule "closed"', undefined],
-        ["program", 'PublicKey "ana"', "username"],
-      ]);
-    },
-  );
+  it("is rejected if the program has changed, and the error lists each changed field", async () => {
+    expect(await refused({ ana: policyOf("^admin$").ana })).toEqual([
+      ["program", 'FirewallRule "closed"', undefined],
+      ["program", 'PublicKey "ana"', "username"],
+    ]);
+  });
 
-  it.skipIf(!available)("is rejected if a managed or unmanaged object has changed", async () => {
+  it("is rejected if a managed or unmanaged object has changed", async () => {
     const [[rule], [device]] = [await fleet.client.getFirewallRules(), await fleet.client.getDevices()];
     if (!rule || !device) throw new Error("there is no rule, or no device");
     const { id, ...body } = rule;
@@ -107,59 +106,49 @@ describe.each(engines)("a saved plan, with the $label", { timeout: 180_000 }, ({
     await fleet.client.deleteDeviceTag({ params: { ...params, tag: "prod" } });
   });
 
-  it.skipIf(!available)(
-    "is applied by up --plan without a prompt, even if there are new devices, which the run reports",
-    async () => {
-      await fleet.enroll("web-3");
-      const done = await up(policyOf("^deploy$"));
-      expect([done.code, done.stderr]).toEqual([
-        0,
-        expect.stringContaining('added since the review: device "web-3"'),
-      ]);
-      expect(await usernames()).toEqual(["^deploy$"]);
-    },
-  );
+  it("is applied by up --plan without a prompt, even if there are new devices, which the run reports", async () => {
+    await fleet.enroll("web-3");
+    const done = await up(policyOf("^deploy$"));
+    expect([done.code, done.stderr]).toEqual([
+      0,
+      expect.stringContaining('added since the review: device "web-3"'),
+    ]);
+    expect(await usernames()).toEqual(["^deploy$"]);
+  });
 
-  it.skipIf(!available)(
-    "is not saved if a finding blocks, and cannot be applied to selected resources only",
-    async () => {
-      rmSync(plan);
-      const { closed } = policyOf("^root$");
-      const run = await save({ ...(closed && { closed }) }, ["--protect", "web-1", "--no-refresh"], 2);
-      expect(run.stderr).toContain(`Did not write ${plan}: `);
-      expect(await up(policyOf("^root$"))).toMatchObject({
-        code: 1,
-        stderr: expect.stringContaining(`Cannot read the plan ${plan}: it does not exist.`),
-      });
-      expect(await up(policyOf("^root$"), ["--target", "**ana"])).toMatchObject({
-        code: 1,
-        stderr: expect.stringContaining("--plan cannot be used with --target."),
-      });
-    },
-  );
+  it("is not saved if a finding blocks, and cannot be applied to selected resources only", async () => {
+    rmSync(plan);
+    const run = await save({ closed: policyOf("^root$").closed }, ["--protect", "web-1", "--no-refresh"], 2);
+    expect(run.stderr).toContain(`Did not write ${plan}: `);
+    expect(await up(policyOf("^root$"))).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining(`Cannot read the plan ${plan}: it does not exist.`),
+    });
+    expect(await up(policyOf("^root$"), ["--target", "**ana"])).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining("--plan cannot be used with --target."),
+    });
+  });
 
-  it.skipIf(!available)(
-    "blocks a program that declares other resources in the run than in the plan",
-    async () => {
-      await save(policyOf("^ops$"), ["--no-refresh"]);
-      const env = { ...policyEnv(policyOf("^ops$")), POLICY_WHEN_RUN: JSON.stringify(policyOf("^.*$")) };
-      const run = await stack.run(["up", "--plan", plan], env);
-      expect([run.code, run.stdout + run.stderr]).toEqual([1, expect.stringMatching(/PublicKey|ana/)]);
-      expect(await usernames()).toEqual(["^deploy$"]);
-    },
-  );
+  it("blocks a program that declares other resources in the run than in the plan", async () => {
+    await save(policyOf("^ops$"), ["--no-refresh"]);
+    const env = { ...policyEnv(policyOf("^ops$")), POLICY_WHEN_RUN: JSON.stringify(policyOf("^.*$")) };
+    const run = await stack.run(["up", "--plan", plan], env);
+    expect([run.code, run.stdout + run.stderr]).toEqual([1, expect.stringMatching(/PublicKey|ana/)]);
+    expect(await usernames()).toEqual(["^deploy$"]);
+  });
 
-  it.skipIf(!available)("lists objects that stay after the deletion of their resource", async () => {
+  it("lists objects that stay after the deletion of their resource", async () => {
     const { ana, closed } = policyOf("^deploy$");
     const kept = { ...ana, options: { retainOnDelete: true } };
-    await stack.result(["up", "--yes", "--skip-preview"], policyEnv({ ana: kept, closed } as Policy));
-    const run = await stack.run(["review", "--json", "--no-refresh"], policyEnv({ closed } as Policy));
+    await stack.apply({ ana: kept, closed });
+    const run = await stack.run(["review", "--json", "--no-refresh"], policyEnv({ closed }));
     const { namespaces, changes } = JSON.parse(run.stdout) as Review;
     const [namespace] = namespaces;
     expect(namespace?.access).toEqual([]);
     expect(namespace?.unknown).toContainEqual(expect.stringContaining("leaves its object unmanaged"));
     expect(changes).toMatchObject([{ name: "ana", op: "delete", retained: true }]);
-    const { stdout } = await stack.run(["preview"], policyEnv({ closed } as Policy));
+    const { stdout } = await stack.run(["preview"], policyEnv({ closed }));
     expect(stdout).toContain("PublicKey ana  the object stays, unmanaged");
     expect(stdout).toContain("1 to keep unmanaged");
     expect(stdout).not.toContain("to delete");

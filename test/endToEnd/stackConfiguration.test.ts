@@ -1,42 +1,33 @@
 import { readdirSync } from "node:fs";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import type { Review } from "../../provider/review/report/review.ts";
-import { gatehouse, spawnGatehouse } from "../support/gatehouse.ts";
+import { gatehouse, PASSPHRASE, spawnGatehouse } from "../support/gatehouse.ts";
 import { publicKey } from "../support/policy.ts";
-import { PolicyProgram } from "../support/policyProgram.ts";
+import { sharedProgram } from "../support/policyProgram.ts";
 import { sharedFleet } from "../support/sharedFleet.ts";
 
 const STACK = "prod";
-const PASSPHRASE = "correct horse battery staple";
 const POLICY = { ana: publicKey("ana") };
 
 const fleet = sharedFleet();
-let program: PolicyProgram;
+const program = sharedProgram();
 
 beforeAll(async () => {
   await fleet.enroll("web-01");
-  program = new PolicyProgram();
-  const { GATEHOUSE_URL, GATEHOUSE_USERNAME, GATEHOUSE_PASSWORD } = fleet.env;
-  await program.configure(
-    STACK,
-    {
-      "gatehouse:url": `${GATEHOUSE_URL}`,
-      "gatehouse:username": `${GATEHOUSE_USERNAME}`,
-      "gatehouse:password": `${GATEHOUSE_PASSWORD}`,
-    },
-    PASSPHRASE,
-  );
+  const settings = ["url", "username", "password"].map((name) => [
+    `gatehouse:${name}`,
+    `${fleet.env[`GATEHOUSE_${name.toUpperCase()}`]}`,
+  ]);
+  await program.configure(STACK, Object.fromEntries(settings), PASSPHRASE);
   program.write(
     "access.policy.ts",
     'import { expect, policyTest } from "@gatehouse-access/provider/policy";\n' +
       'policyTest("one device", ({ policy }) => expect(policy.devices.length).toSatisfy((n) => n === 1));\n',
   );
 });
-afterAll(() => program?.remove());
 
 const settings = (env: Record<string, string>) => ({
-  PULUMI_BACKEND_URL: `file://${program.states}`,
-  PULUMI_CONFIG_PASSPHRASE: PASSPHRASE,
+  ...program.backend,
   POLICY: JSON.stringify(POLICY),
   ...env,
 });
@@ -51,8 +42,9 @@ const commands = () => ({
   preview: ["preview", program.folder, "--json", ...named(STACK)],
 });
 
-describe("credentials that only the stack's configuration contains", () => {
-  it("are used by the commands test and access, which create no stack", { timeout: 120_000 }, async () => {
+// The long test runs policy tests in processes.
+describe("credentials that only the stack's configuration contains", { timeout: 120_000 }, () => {
+  it("are used by the commands test and access, which create no stack", async () => {
     const { test, access } = commands();
     const tested = await runTesting(test);
     expect(tested).toMatchObject({ code: 0, stderr: "" });
@@ -67,7 +59,7 @@ describe("credentials that only the stack's configuration contains", () => {
     ]);
   });
 
-  it("are used by review, and by the policy tests of a preview", { timeout: 120_000 }, async () => {
+  it("are used by review, and by the policy tests of a preview", { tags: ["long"] }, async () => {
     const { review, preview } = commands();
     const reviewed = await runTesting([...review, "--create"]);
     expect(reviewed.code).toBe(0);
@@ -92,7 +84,7 @@ describe("credentials that only the stack's configuration contains", () => {
     return without;
   }
 
-  it("are overridden by credentials of the environment", { timeout: 120_000 }, async () => {
+  it("are overridden by credentials of the environment", async () => {
     const { preview: _, ...others } = commands();
     for (const args of Object.values(others)) {
       const { code, stdout, stderr } = await run(args, { GATEHOUSE_TOKEN: "of-the-environment" });
@@ -104,7 +96,7 @@ describe("credentials that only the stack's configuration contains", () => {
     }
   });
 
-  it("require the passphrase, and are not printed", { timeout: 120_000 }, async () => {
+  it("require the passphrase, and are not printed", async () => {
     const { preview: _, ...others } = commands();
     for (const args of Object.values(others)) {
       const { code, stdout, stderr } = await run(args, { PULUMI_CONFIG_PASSPHRASE: "another" });
@@ -116,7 +108,7 @@ describe("credentials that only the stack's configuration contains", () => {
     }
   });
 
-  it("are not used without --stack", { timeout: 120_000 }, async () => {
+  it("are not used without --stack", async () => {
     const { code, stderr } = await run(["test", program.folder]);
     expect({ code, stderr }).toEqual({
       code: 1,
@@ -129,7 +121,7 @@ describe("credentials that only the stack's configuration contains", () => {
     });
   });
 
-  it("are not used for a missing stack, which no command creates", { timeout: 120_000 }, async () => {
+  it("are not used for a missing stack, which no command creates", async () => {
     for (const command of ["test", "review"]) {
       const { code, stderr } = await run([command, program.folder, ...named("prdo")]);
       expect({ code, stderr }).toEqual({

@@ -1,10 +1,16 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+/**
+ * Slow: each command runs policy tests in a process. Faster tests in test/review/guards cover the findings.
+ *
+ * @module-tag long
+ */
+import { beforeAll, describe, expect, it } from "vitest";
 import type { Result } from "../../provider/engine/index.ts";
 import type { Review } from "../../provider/review/report/review.ts";
 import type { TestedNamespace } from "../../provider/review/testedNamespace.ts";
+import { createKey, deleteKey } from "../support/fleet.ts";
 import { spawnGatehouse } from "../support/gatehouse.ts";
 import { type Policy, policyEnv, publicKey } from "../support/policy.ts";
-import { PolicyProgram } from "../support/policyProgram.ts";
+import { type PolicyProgram, testProgram } from "../support/policyProgram.ts";
 import { sharedFleet } from "../support/sharedFleet.ts";
 
 const HEAD = 'import { expect, policyTest, untested } from "@gatehouse-access/provider/policy";\n';
@@ -29,11 +35,9 @@ describe("policy tests of a program that changes another namespace", { timeout: 
     await fleet.enroll("bravo-01", undefined, bravo);
     opened = { root: publicKey("root", "^root$", { hostname: ".*" }, { tenant: bravo }) };
   });
-  afterEach(() => program?.remove());
-  afterAll(() => program?.remove());
 
   const stackOf = (policyFile: string) => {
-    program = new PolicyProgram();
+    program = testProgram();
     program.write("access.policy.ts", policyFile);
     return program.stack({ env: fleet.env, name: "test", spawned: true });
   };
@@ -112,14 +116,8 @@ describe("policy tests of a program that changes another namespace", { timeout: 
   });
 
   it("run in a namespace that the plan does not contain, and report a name that matches no namespace", async () => {
-    const { fingerprint } = await fleet.client.forTenant(bravo).createPublicKey({
-      body: {
-        name: "manual",
-        username: "^root$",
-        filter: { hostname: ".*" },
-        data: Buffer.from(publicKey("manual").args.data).toString("base64"),
-      },
-    });
+    const manual = fleet.client.forTenant(bravo);
+    await createKey(manual, "manual", "^root$");
     try {
       const stack = stackOf(noRoot('{ namespaces: ["bravo", "brvo"] }'));
       const plain = { ana: publicKey("ana", "^ana$") };
@@ -145,7 +143,7 @@ describe("policy tests of a program that changes another namespace", { timeout: 
         unknown: [expect.stringMatching(/^no policy test checks the namespace /)],
       });
     } finally {
-      await fleet.client.forTenant(bravo).deletePublicKey({ params: { fingerprint } });
+      await deleteKey(manual, "manual");
     }
   });
 
@@ -164,7 +162,7 @@ describe("policy tests of a program that changes another namespace", { timeout: 
 
   it("check live namespaces with resources of the stack, in drift and test, and access lists them", async () => {
     const stack = stackOf(noRoot());
-    await stack.result(["up", "--yes", "--skip-preview"], policyEnv(opened));
+    await stack.apply(opened);
     try {
       const reason = `no policy test checks the namespace bravo (${bravo}), in which 1 resource of the stack is; `;
       const drift = await run<{ policyTests: TestedNamespace }>(
@@ -182,14 +180,8 @@ describe("policy tests of a program that changes another namespace", { timeout: 
       expect(alone.code).toBe(0);
       expect(alone.stdout).toMatch(new RegExp(`^Tested the namespace \\S+ \\(${fleet.tenant}\\):\n  ok `));
       expect(alone.stdout).not.toContain("bravo");
-      const access = await spawnGatehouse(
-        ["access", "--stack", "test", "--engine", "embedded", "--folder", program.folder],
-        {
-          ...fleet.env,
-          PULUMI_BACKEND_URL: `file://${program.states}`,
-          PULUMI_CONFIG_PASSPHRASE: "correct horse battery staple",
-        },
-      );
+      const ofAccess = ["access", "--stack", "test", "--engine", "embedded", "--folder", program.folder];
+      const access = await spawnGatehouse(ofAccess, { ...fleet.env, ...program.backend });
       expect(access.code).toBe(0);
       expect(access.stdout).toContain(
         `Not known: the access in the namespace bravo (${bravo}), in which 1 resource of the stack is;`,

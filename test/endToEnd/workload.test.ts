@@ -1,10 +1,10 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterEach, expect, it, onTestFinished } from "vitest";
+import { afterEach, expect, it } from "vitest";
 import { testFolder } from "../support/folder.ts";
 import { gatehouse } from "../support/gatehouse.ts";
 import { firewallRule } from "../support/policy.ts";
-import { PolicyProgram } from "../support/policyProgram.ts";
+import { testProgram } from "../support/policyProgram.ts";
 import { shared } from "../support/shared.ts";
 import { startTrustingFleet } from "../support/trustingFleet.ts";
 
@@ -29,6 +29,7 @@ async function settingsOf() {
   };
 }
 
+// The long test runs a program twice. test/provider/workload.test.ts covers the credential.
 it("doctor reports the workload, its role and the end of its session", async () => {
   await trusting.trust();
   const { stdout } = await gatehouse(["doctor", testFolder()], await settingsOf());
@@ -45,10 +46,11 @@ it("doctor fails if no workload accepts the token", async () => {
   ]);
 });
 
-it("up applies a program, and a review reports the missing permissions of an observer", async () => {
+it("up applies a program, and a review reports the missing permissions of an observer", {
+  tags: ["long"],
+}, async () => {
   const id = await trusting.trust({ role: "administrator" });
-  const program = new PolicyProgram();
-  onTestFinished(() => program.remove());
+  const program = testProgram();
   const policy = { rule: firewallRule("deny", 5, { sourceIp: "^192\\.0\\.2\\." }) };
   const stack = program.stack({ env: { ...(await settingsOf()), POLICY: JSON.stringify(policy) } });
   const done = await stack.run(["up", "--yes"]);

@@ -1,9 +1,9 @@
 import { execFileSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { findOnPath, type Result } from "../../provider/engine/index.ts";
-import { until, Workspace } from "./workspace.ts";
+import { testWorkspace, until } from "./workspace.ts";
 
 const cli = findOnPath("pulumi", process.env);
 const reason = cli ? "" : " (skipped: there is no pulumi on the PATH)";
@@ -11,11 +11,7 @@ const reason = cli ? "" : " (skipped: there is no pulumi on the PATH)";
 describe.skipIf(!cli)(
   `one stack with alternating runs of the Pulumi CLI and the embedded engine${reason}`,
   () => {
-    let ws: Workspace;
-    beforeEach(() => {
-      ws = new Workspace();
-    });
-    afterEach(() => ws.remove());
+    const ws = testWorkspace();
 
     const pulumi = (...args: string[]): string =>
       execFileSync("pulumi", args, { cwd: ws.folder, env: ws.env, encoding: "utf8" });

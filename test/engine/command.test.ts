@@ -8,20 +8,13 @@ import {
   writeFileSync,
 } from "node:fs";
 import { dirname, join } from "node:path";
-import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { expect, test } from "vitest";
 import type { Result } from "../../provider/engine/index.ts";
-import { COMMAND, engines } from "../support/gatehouse.ts";
+import { COMMAND, describeEngines } from "../support/gatehouse.ts";
 import { openTerminal } from "../support/terminal.ts";
-import { Workspace } from "./workspace.ts";
+import { testWorkspace } from "./workspace.ts";
 
-// Every run starts its own processes, which is slow on a busy machine.
-vi.setConfig({ testTimeout: 180_000 });
-
-let ws: Workspace;
-beforeEach(() => {
-  ws = new Workspace();
-});
-afterEach(() => ws.remove());
+const ws = testWorkspace();
 
 /** A PATH that contains Node.js and no Pulumi CLI. */
 function withoutCli(): void {
@@ -73,14 +66,14 @@ test("drift exits with 0 without a difference, 2 with a difference, and 1 on an 
   expect(failed.output).toContain("The passphrase is wrong: this stack was created with another passphrase.");
 });
 
-describe.each(engines)("a missing stack, with the $label", ({ engine, available }) => {
+describeEngines("a missing stack", {}, (engine) => {
   const files = () => [...readdirSync(ws.folder), ...stacks()].filter((name) => /test|tset/.test(name));
   const stacks = () => {
     const folder = join(ws.state, ".pulumi/stacks/cloud");
     return existsSync(folder) ? readdirSync(folder) : [];
   };
 
-  test.runIf(available)("is created by a preview only with --create", async () => {
+  test("is created by a preview only with --create", async () => {
     const args = [ws.folder, "--engine", engine];
     ws.plan({ things: [{ name: "a" }] });
     const first = await ws.command("preview", ...args, "--stack", "test");
@@ -101,7 +94,7 @@ describe.each(engines)("a missing stack, with the $label", ({ engine, available 
   });
 });
 
-describe.each(engines)("a state folder that does not exist, with the $label", ({ engine, available }) => {
+describeEngines("a state folder that does not exist", {}, (engine) => {
   const commands = [
     "preview",
     "preview --create --stack test",
@@ -115,23 +108,20 @@ describe.each(engines)("a state folder that does not exist, with the $label", ({
     "expire --yes",
   ];
 
-  test.runIf(available).each(commands)(
-    "is an error of gatehouse %s, which creates nothing",
-    async (command) => {
-      const [name = "", ...flags] = command.split(" ");
-      const missing = join(ws.root, "no", "states");
-      ws.env.PULUMI_BACKEND_URL = `file://${missing}`;
-      const before = readdirSync(ws.folder);
-      const { code, output } = await ws.command(name, ws.folder, "--engine", engine, ...flags);
-      expect([code, output]).toEqual([
-        1,
-        `error: PULUMI_BACKEND_URL: the folder ${missing} does not exist. Create the folder, or correct the URL of the state backend. Nothing was changed. [backend]\n`,
-      ]);
-      expect([existsSync(dirname(missing)), readdirSync(ws.folder)]).toEqual([false, before]);
-    },
-  );
+  test.each(commands)("is an error of gatehouse %s, which creates nothing", async (command) => {
+    const [name = "", ...flags] = command.split(" ");
+    const missing = join(ws.root, "no", "states");
+    ws.env.PULUMI_BACKEND_URL = `file://${missing}`;
+    const before = readdirSync(ws.folder);
+    const { code, output } = await ws.command(name, ws.folder, "--engine", engine, ...flags);
+    expect([code, output]).toEqual([
+      1,
+      `error: PULUMI_BACKEND_URL: the folder ${missing} does not exist. Create the folder, or correct the URL of the state backend. Nothing was changed. [backend]\n`,
+    ]);
+    expect([existsSync(dirname(missing)), readdirSync(ws.folder)]).toEqual([false, before]);
+  });
 
-  test.runIf(available)("is reported with the file of the project that contains the address", async () => {
+  test("is reported with the file of the project that contains the address", async () => {
     writeFileSync(
       join(ws.folder, "Pulumi.yaml"),
       "name: cloud\nruntime: nodejs\nbackend: { url: 'file://./no/states' }\n",
@@ -158,11 +148,11 @@ test("the first run creates the folders inside the state folder, and the state f
   expect(existsSync(join(created, ".pulumi/stacks/cloud/test.json"))).toBe(true);
 });
 
-describe.each(engines)("the output of a failure, with the $label", ({ engine, available }) => {
+describeEngines("the output of a failure", {}, (engine) => {
   const up = async () =>
     (await ws.command("up", ws.folder, "--yes", "--stack", "test", "--engine", engine)).output;
 
-  test.runIf(available)("contains the reason at the time of the failure and in the summary", async () => {
+  test("contains the reason at the time of the failure and in the summary", async () => {
     ws.plan({ things: [{ name: "a", args: { fail: "create" } }] });
     const output = await up();
     expect(output.split("\n").filter((line) => /refuses|failed/.test(line))).toEqual(
@@ -176,31 +166,28 @@ describe.each(engines)("the output of a failure, with the $label", ({ engine, av
     expect(output.match(/refuses|failed/g)).toHaveLength(6);
   });
 
-  test.runIf(available)("contains the invalid field", async () => {
+  test("contains the invalid field", async () => {
     ws.plan({ things: [{ name: "a", args: { label: "" } }] });
     expect(await up()).toMatch(/^error: Thing a: .*label.* must not be empty$/m);
   });
 
-  test.runIf(available)(
-    "contains the holder and the time of the lock, and the command that removes the lock",
-    async () => {
-      ws.plan({ things: [{ name: "a" }] });
-      await up();
-      const file = join(
-        ws.state,
-        ".pulumi/locks/organization/cloud/test/11111111-1111-1111-1111-111111111111.json",
-      );
-      mkdirSync(dirname(file), { recursive: true });
-      const holder = { pid: 1, username: "ana", hostname: "elsewhere", timestamp: "2026-01-02T03:04:05Z" };
-      writeFileSync(file, JSON.stringify(holder));
-      ws.plan({ things: [{ name: "a", args: { size: 2 } }] });
-      const output = await up();
-      expect(output.slice(output.indexOf("error: "))).toBe(
-        "error: The stack is locked by another process. Wait for the process to end; if it no longer exists, remove the lock " +
-          `(\`pulumi cancel\`, or delete the file):\n  ${file}: ana@elsewhere (pid 1) since 2026-01-02T03:04:05Z [locked]\n`,
-      );
-    },
-  );
+  test("contains the holder and the time of the lock, and the command that removes the lock", async () => {
+    ws.plan({ things: [{ name: "a" }] });
+    await up();
+    const file = join(
+      ws.state,
+      ".pulumi/locks/organization/cloud/test/11111111-1111-1111-1111-111111111111.json",
+    );
+    mkdirSync(dirname(file), { recursive: true });
+    const holder = { pid: 1, username: "ana", hostname: "elsewhere", timestamp: "2026-01-02T03:04:05Z" };
+    writeFileSync(file, JSON.stringify(holder));
+    ws.plan({ things: [{ name: "a", args: { size: 2 } }] });
+    const output = await up();
+    expect(output.slice(output.indexOf("error: "))).toBe(
+      "error: The stack is locked by another process. Wait for the process to end; if it no longer exists, remove the lock " +
+        `(\`pulumi cancel\`, or delete the file):\n  ${file}: ana@elsewhere (pid 1) since 2026-01-02T03:04:05Z [locked]\n`,
+    );
+  });
 });
 
 test.each([
@@ -225,6 +212,7 @@ test.each([
 
 test.each(["up", "refresh", "destroy"])(
   "%s that the user declines writes no missing settings file",
+  { tags: ["long"] },
   async (name) => {
     ws.plan({ things: [{ name: "a" }] });
     await ws.up();
@@ -243,7 +231,9 @@ test.each(["up", "refresh", "destroy"])(
   },
 );
 
-test("a stack that another process creates during the prompt is previewed again", async () => {
+test("a stack that another process creates during the prompt is previewed again", {
+  tags: ["long"],
+}, async () => {
   ws.plan({ things: [{ name: "a" }] });
   const plans: string[][] = [];
   const result = await ws.up({
@@ -262,17 +252,8 @@ test("a stack that another process creates during the prompt is previewed again"
 
 test("--json prints the result, also if the run failed", async () => {
   ws.plan({ things: [{ name: "a", args: { fail: "create" } }] });
-  const { code, output } = await ws.command(
-    "up",
-    ws.folder,
-    "--yes",
-    "--skip-preview",
-    "--stack",
-    "test",
-    "--engine",
-    "embedded",
-    "--json",
-  );
+  const args = ["--yes", "--skip-preview", "--stack", "test", "--engine", "embedded", "--json"];
+  const { code, output } = await ws.command("up", ws.folder, ...args);
   expect(code).toBe(1);
   const result = JSON.parse(output.slice(output.indexOf("{"), output.lastIndexOf("}") + 1)) as Result;
   expect(result).toMatchObject({
@@ -295,7 +276,7 @@ test("passes the configuration to the program", async () => {
   expect(result.outputs).toEqual({ config: "5" });
 });
 
-test("reports the path of a state file that is nested too deeply", async () => {
+test("reports the path of a state file that is nested too deeply", { tags: ["long"] }, async () => {
   await ws.up();
   const levels = "[".repeat(5_000_000) + "]".repeat(5_000_000);
   const file = join(ws.state, ".pulumi/stacks/cloud/test.json");

@@ -22,8 +22,14 @@ const reason = cli ? "" : " (skipped: there is no pulumi on the PATH)";
 
 const named = scenarios.map((scenario): [string, Scenario] => [scenario.name, scenario]);
 
-/** The scenario for short runs, with the most kinds of steps. All other scenarios together take minutes. */
-const SHORT = ["deletion before replacement by the provider, interrupted"];
+/** The scenarios for short runs: one for each option and kind of step. All other scenarios together take minutes. */
+const SHORT = [
+  "deletion before replacement by the provider, interrupted",
+  "failures in the middle of a run",
+  "an old object that cannot be deleted after its replacement",
+  "aliases by name, parent and type",
+  "deletedWith",
+];
 
 function expected({ name, steps }: Scenario): StepResult[] {
   const outcomes = recorded[name];

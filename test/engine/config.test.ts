@@ -1,16 +1,10 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { describe, expect, test } from "vitest";
 import { newCrypter } from "../../provider/engine/state/crypter.ts";
-import { Workspace } from "./workspace.ts";
+import { testWorkspace } from "./workspace.ts";
 
-vi.setConfig({ testTimeout: 60_000 });
-
-let ws: Workspace;
-beforeEach(() => {
-  ws = new Workspace();
-});
-afterEach(() => ws.remove());
+const ws = testWorkspace();
 
 describe("the configuration of a stack with the embedded engine", () => {
   const configure = (text: string) => writeFileSync(join(ws.folder, "Pulumi.test.yaml"), text);
@@ -107,8 +101,7 @@ describe("the configuration of a stack with a replacement for the Pulumi CLI", (
       config: 'fail("error: getting secrets manager: incorrect passphrase")',
     });
     await expect(wrong.config()).rejects.toMatchObject({ code: "passphrase" });
-    ws.remove();
-    ws = new Workspace();
+    rmSync(join(ws.root, "bin"), { recursive: true });
     const broken = await openWithFake({
       config: 'fail("warning: old\\nerror: it is broken\\n", "swordfish")',
     });

@@ -2,18 +2,11 @@ import { execFileSync, spawnSync } from "node:child_process";
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { describe, expect, test } from "vitest";
 import { CancelledError, LockedError } from "../../provider/engine/index.ts";
-import { until, Workspace } from "./workspace.ts";
+import { testWorkspace, until } from "./workspace.ts";
 
-// Every run starts its own processes, which is slow on a busy machine.
-vi.setConfig({ testTimeout: 180_000 });
-
-let ws: Workspace;
-beforeEach(() => {
-  ws = new Workspace();
-});
-afterEach(() => ws.remove());
+const ws = testWorkspace();
 
 const fast = Array.from({ length: 12 }, (_, i) => ({ name: `fast${i}` }));
 
@@ -105,17 +98,7 @@ test("a run that is killed at any time has every object in the state or as a pen
     // Each round declares more things, so that the killed run always has things to create.
     ws.plan({ things: things.slice(0, (round + 1) * 14) });
     const before = ws.objects().length;
-    const run = ws.gatehouse(
-      "up",
-      ws.folder,
-      "--yes",
-      "--stack",
-      "test",
-      "--engine",
-      "embedded",
-      "--parallel",
-      "4",
-    );
+    const run = ws.gatehouse(...up(), "--parallel", "4");
     await until(() => ws.objects().length >= before + count);
     run.kill("SIGKILL");
     await run.done;
@@ -245,15 +228,19 @@ describe("a run of the Pulumi CLI", () => {
     return run;
   };
 
-  test.each(["stdout", "stderr"] as const)("continues to its end when %s is closed", async (name) => {
-    const run = await start();
-    run.stopReading(name);
-    ws.release();
-    expect((await run.done).code).toBe(0);
-    expect(run.output()).not.toContain("EPIPE");
-    expect([ws.calls(), lock()]).toEqual([["begun", "done"], false]);
-    await allProcessesEnded();
-  });
+  test.each(["stdout", "stderr"] as const)(
+    "continues to its end when %s is closed",
+    { tags: ["long"] },
+    async (name) => {
+      const run = await start();
+      run.stopReading(name);
+      ws.release();
+      expect((await run.done).code).toBe(0);
+      expect(run.output()).not.toContain("EPIPE");
+      expect([ws.calls(), lock()]).toEqual([["begun", "done"], false]);
+      await allProcessesEnded();
+    },
+  );
 
   test.each(["SIGTERM", "SIGHUP"] as const)("is canceled by %s, only once", async (signal) => {
     const run = await start();
@@ -265,7 +252,7 @@ describe("a run of the Pulumi CLI", () => {
     await allProcessesEnded();
   });
 
-  test("is terminated by a second signal, and leaves no process", async () => {
+  test("is terminated by a second signal, and leaves no process", { tags: ["long"] }, async () => {
     const run = await start();
     run.kill("SIGINT");
     await until(() => ws.callLog().includes("signal 1"));
@@ -275,7 +262,7 @@ describe("a run of the Pulumi CLI", () => {
     expect([ws.calls(), lock()]).toEqual([["begun", "signal 1", "signal 2", "terminated"], false]);
   });
 
-  test("releases its lock even if the command is killed", async () => {
+  test("releases its lock even if the command is killed", { tags: ["long"] }, async () => {
     const run = await start();
     run.kill("SIGKILL");
     await run.done;

@@ -1,16 +1,9 @@
-import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { describe, expect, test } from "vitest";
 import { UpdateFailedError } from "../../provider/engine/index.ts";
 import { findOnPath } from "../../provider/engine/processes.ts";
-import { type Thing, Workspace } from "./workspace.ts";
+import { type Thing, testWorkspace } from "./workspace.ts";
 
-// Every run starts its own processes, which is slow on a busy machine.
-vi.setConfig({ testTimeout: 180_000 });
-
-let ws: Workspace;
-beforeEach(() => {
-  ws = new Workspace();
-});
-afterEach(() => ws.remove());
+const ws = testWorkspace();
 
 /** Declares resource `a` with the resource option `import` and this object id. */
 function declare(id: string, args: Record<string, unknown>, options: Thing["options"] = {}): void {

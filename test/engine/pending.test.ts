@@ -1,19 +1,14 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { engines } from "../support/gatehouse.ts";
-import { type StoredState, Workspace } from "./workspace.ts";
+import { beforeEach, describe, expect, test } from "vitest";
+import { describeEngines } from "../support/gatehouse.ts";
+import { type StoredState, testWorkspace } from "./workspace.ts";
 
-// Every run starts its own processes, which is slow on a busy machine.
-vi.setConfig({ testTimeout: 180_000 });
-
-let ws: Workspace;
+const ws = testWorkspace();
 beforeEach(async () => {
-  ws = new Workspace();
   ws.plan({ things: [{ name: "a", args: { size: 1 } }] });
   await ws.up();
 });
-afterEach(() => ws.remove());
 
 /**
  * Adds pending operations to the state, as after a killed run. If the state does not contain the resource, the
@@ -42,11 +37,11 @@ const pending = () =>
   );
 const stored = () => ws.stored().resources?.find(({ urn }) => urn.endsWith("::a"));
 
-describe.each(engines)("pending operations of a killed run, with the $label", ({ engine, available }) => {
+describeEngines("pending operations of a killed run", {}, (engine) => {
   const run = async (command: string, ...args: string[]) =>
     (await ws.command(command, ws.folder, "--stack", "test", "--engine", engine, ...args)).output;
 
-  test.runIf(available)("are reported by every command, together with the remedy", async () => {
+  test("are reported by every command, together with the remedy", { tags: ["long"] }, async () => {
     for (const command of ["preview", "drift", "refresh", "up", "destroy"]) {
       addPending(["updating", "a"], ["creating", "ghost"]);
       const reads = command === "preview" || command === "drift";
@@ -61,7 +56,7 @@ describe.each(engines)("pending operations of a killed run, with the $label", ({
     expect(pending()).toEqual([]);
   });
 
-  test.runIf(available)("are resolved by a refresh, which reads their objects", async () => {
+  test("are resolved by a refresh, which reads their objects", async () => {
     addPending(["updating", "a"]);
     ws.tamper("a", { size: 9 });
     await run("refresh", "--yes");

@@ -1,23 +1,16 @@
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { describe, expect, test } from "vitest";
 import {
   type Plan,
   type ProgramError,
   UnsupportedError,
   UpdateFailedError,
 } from "../../provider/engine/index.ts";
-import { engines } from "../support/gatehouse.ts";
-import { type ProgramPlan, type Thing, Workspace } from "./workspace.ts";
+import { describeEngines } from "../support/gatehouse.ts";
+import { type ProgramPlan, type Thing, testWorkspace, Workspace } from "./workspace.ts";
 
-// Every run starts its own processes, which is slow on a busy machine.
-vi.setConfig({ testTimeout: 180_000 });
-
-let ws: Workspace;
-beforeEach(() => {
-  ws = new Workspace();
-});
-afterEach(() => ws.remove());
+const ws = testWorkspace();
 
 function allText(folder: string): string {
   return readdirSync(folder, { recursive: true })
@@ -27,6 +20,7 @@ function allText(folder: string): string {
     .join("\n");
 }
 
+// Long tests run a program more than five times, or with many resources.
 describe("the embedded engine", () => {
   test("supports the lifecycle of a stack: create, no change, update, replace, delete, destroy", async () => {
     const stack = await ws.open();
@@ -73,43 +67,6 @@ describe("the embedded engine", () => {
     expect((await stack.destroy()).summary).toMatchObject({ delete: 2 });
     expect(ws.objects()).toEqual([]);
     expect(ws.names()).toEqual([]);
-  });
-
-  test("deletes in the reverse order of dependencies, children before their parents", async () => {
-    ws.plan({
-      things: [
-        { name: "a" },
-        { name: "b", options: { dependsOn: ["a"] } },
-        { name: "c", from: { ref: ["b", "id"] }, group: "g" },
-      ],
-    });
-    const stack = await ws.open();
-    await ws.up();
-    ws.calls();
-    await stack.destroy();
-    expect(ws.calls().filter((call) => call.startsWith("deleted"))).toEqual([
-      "deleted c",
-      "deleted b",
-      "deleted a",
-    ]);
-  });
-
-  test("with deleteBeforeReplace, deletes the old object and its replaced dependents before it creates new ones", async () => {
-    const things = (label: string) => [
-      { name: "a", args: { label }, options: { deleteBeforeReplace: true } },
-      { name: "b", args: { strict: true }, from: { ref: ["a", "id"] as [string, string] } },
-      { name: "c", from: { ref: ["a", "id"] as [string, string] } },
-    ];
-    ws.plan({ things: things("a") });
-    await ws.up();
-    ws.calls();
-    ws.plan({ things: things("z") });
-    const result = await ws.up();
-    expect(result.summary).toMatchObject({ replace: 2, update: 1 });
-    const calls = ws.calls().filter((call) => !call.startsWith("delete ") && !call.startsWith("create "));
-    expect(calls.slice(0, 3)).toEqual(["deleted b", "deleted a", "created z"]);
-    expect(calls.slice(3).sort()).toEqual(["created b", "update c"]);
-    expect(ws.names()).toEqual(["a", "b", "c", "cloud-test", "default"]);
   });
 
   test("keeps secrets out of all files, results and events", async () => {
@@ -163,23 +120,7 @@ describe("the embedded engine", () => {
     expect(ws.calls()).toEqual([]);
   });
 
-  test("keeps the finished steps of a failed run, and performs the remaining steps in the next run", async () => {
-    ws.plan({
-      things: [
-        { name: "a" },
-        { name: "b", args: { fail: "create" }, options: { dependsOn: ["a"] } },
-        { name: "c", options: { dependsOn: ["b"] } },
-      ],
-    });
-    const error = (await ws.up().catch((e: unknown) => e)) as UpdateFailedError;
-    expect(error.result.steps.find((step) => step.name === "b")?.error).toBe("the cloud refuses to create b");
-    expect(ws.names()).toEqual(["a", "cloud-test", "default"]);
-    expect(ws.stored().pending_operations).toBeUndefined();
-    ws.plan({ things: [{ name: "a" }, { name: "b" }, { name: "c" }] });
-    expect((await ws.up()).summary).toMatchObject({ create: 2, same: 2 });
-  });
-
-  test("counts only the performed steps of a failed run", async () => {
+  test("counts only the performed steps of a failed run", { tags: ["long"] }, async () => {
     const slow = Array.from({ length: 8 }, (_, i) => ({ name: `slow${i}`, args: { slow: 200 } }));
     ws.plan({ things: [{ name: "bad", args: { fail: "create" } }, ...slow] });
     const error = (await (
@@ -192,88 +133,13 @@ describe("the embedded engine", () => {
     expect(ws.objects().length).toBeLessThan(8);
   });
 
-  test("saves a created object with a failed initialization, and updates it in the next run", async () => {
-    ws.plan({ things: [{ name: "a", args: { fail: "init" } }] });
-    await expect(ws.up()).rejects.toBeInstanceOf(UpdateFailedError);
-    const saved = ws.stored().resources?.find((resource) => resource.urn.endsWith("::a"));
-    expect(saved?.initErrors).toEqual(["the object does not come up"]);
-    ws.plan({ things: [{ name: "a" }] });
-    expect((await ws.up()).summary).toMatchObject({ update: 1 });
-    expect(ws.stored().resources?.some((resource) => resource.initErrors)).toBe(false);
-  });
-
-  test("finishes a deletion that failed in an earlier replacement", async () => {
-    ws.plan({ things: [{ name: "a", args: { fail: "delete" } }] });
-    await ws.up();
-    ws.plan({ things: [{ name: "a", args: { label: "z" } }] });
-    await expect(ws.up()).rejects.toBeInstanceOf(UpdateFailedError);
-    expect(ws.names()).toEqual(["a", "a (delete)", "cloud-test", "default"]);
-    expect(ws.objects()).toEqual(["a", "z"]);
-    await expect(ws.up()).rejects.toBeInstanceOf(UpdateFailedError);
-    ws.tamper("a");
-    expect((await ws.up({ refresh: true })).ok).toBe(true);
-    expect(ws.names()).toEqual(["a", "cloud-test", "default"]);
-  });
-
-  test("honors protect, retainOnDelete, deletedWith, ignoreChanges and replaceOnChanges", async () => {
+  test("marks a deletion that keeps its object", async () => {
     const stack = await ws.open();
-    ws.plan({
-      things: [
-        { name: "guarded", options: { protect: true } },
-        { name: "kept", options: { retainOnDelete: true } },
-        { name: "owner" },
-        { name: "owned", options: { deletedWith: "owner" } },
-        { name: "still", args: { size: 1 } },
-        { name: "touchy", args: { size: 1 } },
-      ],
-    });
+    ws.plan({ things: [{ name: "kept", options: { retainOnDelete: true } }, { name: "gone" }] });
     await ws.up();
-    ws.calls();
-    ws.plan({ things: [] });
-    await expect(stack.up()).rejects.toThrow("1 resource failed");
-    expect(ws.calls()).toEqual([]);
-    ws.plan({
-      things: [
-        { name: "guarded" },
-        { name: "still", args: { size: 2 }, options: { ignoreChanges: ["size"] } },
-        { name: "touchy", args: { size: 2 }, options: { replaceOnChanges: ["size"] } },
-      ],
-    });
-    const { steps } = await stack.preview();
-    const result = await ws.up();
-    expect(result.summary).toMatchObject({ delete: 3, replace: 1, update: 0 });
-    for (const list of [steps, result.steps])
-      expect(list.filter(({ retained }) => retained)).toMatchObject([{ name: "kept", op: "delete" }]);
-    expect(ws.calls().sort()).toEqual([
-      "create touchy",
-      "created touchy",
-      "delete owner",
-      "delete touchy",
-      "deleted owner",
-      "deleted touchy",
-    ]);
-    expect(ws.objects()).toEqual(["guarded", "kept", "owned", "still", "touchy"]);
-  });
-
-  test("finds a renamed resource by its alias", async () => {
-    ws.plan({
-      things: [
-        { name: "old", args: { label: "x" } },
-        { name: "b", from: { ref: ["old", "serial"] } },
-      ],
-    });
-    await ws.up();
-    ws.calls();
-    ws.plan({
-      things: [
-        { name: "new", args: { label: "x" }, options: { aliases: [{ name: "old" }] } },
-        { name: "b", from: { ref: ["new", "serial"] } },
-      ],
-    });
-    expect((await ws.up()).summary).toMatchObject({ same: 3, create: 0, delete: 0 });
-    expect(ws.calls()).toEqual([]);
-    expect(ws.names()).toEqual(["b", "cloud-test", "default", "new"]);
-    expect(JSON.stringify(ws.stored())).not.toContain("::old");
+    ws.plan({});
+    for (const { steps } of [await stack.preview(), await ws.up()])
+      expect(steps.filter(({ retained }) => retained)).toMatchObject([{ name: "kept", op: "delete" }]);
   });
 
   test.each([
@@ -324,14 +190,14 @@ test("the embedded engine rejects a state with resources of a plugin, and prints
   );
 });
 
-describe.each(engines)("the number of program runs in an up, with the $label", ({ engine, available }) => {
+describeEngines("the number of program runs in an up", {}, (engine) => {
   const up = async (...args: string[]) => {
     ws.runs();
     const ended = await ws.command("up", ws.folder, "--yes", "--stack", "test", "--engine", engine, ...args);
     return { ...ended, runs: ws.runs() };
   };
 
-  test.runIf(available)("is one with --skip-preview", async () => {
+  test("is one with --skip-preview", async () => {
     ws.plan({ things: [{ name: "a", args: { size: 1 } }] });
     expect(await up("--skip-preview")).toMatchObject({ code: 0, runs: 1 });
     expect(ws.objects()).toEqual(["a"]);
@@ -348,7 +214,7 @@ describe.each(engines)("the number of program runs in an up, with the $label", (
     expect(both).toMatchObject({ code: 1, runs: 0, output: expect.stringContaining("cannot be used with") });
   });
 
-  test.runIf(available)("is one without changes", async () => {
+  test("is one without changes", { tags: ["long"] }, async () => {
     const secret = { args: { size: 1, password: "swordfish" }, secret: ["password"] };
     ws.plan({
       things: [
@@ -415,13 +281,15 @@ describe.each(engines)("the number of program runs in an up, with the $label", (
     await stack.up();
     expect(ws.runs()).toBe(1);
   };
-  test.runIf(available)("is two if only the state changes", () => changesOfState(1));
-  test.runIf(available)("is two for any change of the state", { tags: ["long"] }, () =>
+  test("is two if only the state changes", () => changesOfState(1));
+  test("is two for any change of the state", { tags: ["long"] }, () =>
     changesOfState(Number.POSITIVE_INFINITY),
   );
 });
 
-test("an up without changes needs no confirmation, unless it applies a saved plan", async () => {
+test("an up without changes needs no confirmation, unless it applies a saved plan", {
+  tags: ["long"],
+}, async () => {
   ws.plan({ things: [{ name: "a" }] });
   const stack = await ws.open();
   await stack.up({ skipPreview: true });
@@ -513,7 +381,9 @@ describe("programs", () => {
     expect(await diagnostics()).toMatch(/STACK_TRACE.*index\.js:\d+:\d+/s);
   });
 
-  test("can register more resources concurrently than the engine processes concurrently", async () => {
+  test("can register more resources concurrently than the engine processes concurrently", {
+    tags: ["long"],
+  }, async () => {
     const count = 150;
     const things: Thing[] = Array.from({ length: count }, (_, index) => ({
       name: `thing-${index}`,

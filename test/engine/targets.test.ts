@@ -1,20 +1,13 @@
 import fc from "fast-check";
-import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { describe, expect, test } from "vitest";
 import { UpdateFailedError } from "../../provider/engine/index.ts";
 import { UNKNOWN } from "../../provider/engineMarks.ts";
 import { UrnPatterns } from "../../provider/urn.ts";
 import { engines } from "../support/gatehouse.ts";
 import { urn } from "./comparison/scenario.ts";
-import { Workspace } from "./workspace.ts";
+import { testWorkspace } from "./workspace.ts";
 
-// Every run starts its own processes, which is slow on a busy machine.
-vi.setConfig({ testTimeout: 240_000 });
-
-let ws: Workspace;
-beforeEach(() => {
-  ws = new Workspace();
-});
-afterEach(() => ws.remove());
+const ws = testWorkspace();
 
 describe("patterns of URNs", () => {
   const name = fc.stringMatching(/^[a-zA-Z0-9_.$-]{1,8}$/);

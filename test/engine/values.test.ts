@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import type { Plan, Result, Step } from "../../provider/engine/index.ts";
 import { engines } from "../support/gatehouse.ts";
-import { type Thing, Workspace } from "./workspace.ts";
+import { type Thing, testWorkspace, Workspace } from "./workspace.ts";
 
 // Every run starts its own processes, which is slow on a busy machine.
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 180_000 });
@@ -151,9 +151,10 @@ describe.each(available)("a plan with values, with the $label", ({ engine }) => 
   });
 });
 
-test("an import has the live values as `after`", async () => {
-  const ws = new Workspace();
-  try {
+describe("a plan of the embedded engine with values", () => {
+  const ws = testWorkspace();
+
+  test("of an import has the live values as `after`", async () => {
     ws.place("existing-1", { label: "existing", size: 3 });
     ws.plan({ things: [{ name: "existing", args: { size: 3 }, options: { import: "existing-1" } }] });
     const { existing } = byName(await (await ws.open()).preview({ values: true }));
@@ -162,14 +163,9 @@ test("an import has the live values as `after`", async () => {
       after: { inputs: { label: "existing", size: 3 }, outputs: { serial: 10 } },
     });
     expect(existing).not.toHaveProperty("before");
-  } finally {
-    ws.remove();
-  }
-});
+  });
 
-test("a pending deletion of an old object is a separate step", async () => {
-  const ws = new Workspace();
-  try {
+  test("has a separate step for a pending deletion of an old object", async () => {
     const stack = await ws.open();
     ws.plan({ things: [{ name: "a", args: { fail: "delete" } }] });
     await ws.up();
@@ -183,7 +179,5 @@ test("a pending deletion of an old object is a separate step", async () => {
       ["same", "z", "z"],
       ["delete", "a", undefined],
     ]);
-  } finally {
-    ws.remove();
-  }
+  });
 });

@@ -12,6 +12,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { afterEach, beforeEach, vi } from "vitest";
 import {
   openStack,
   type Result,
@@ -141,13 +142,7 @@ export class Workspace {
 
   /** Returns the ids of the objects in the test cloud, without their random suffixes. */
   objects(): string[] {
-    return this.#files().map((name) => name.replace(/-[0-9a-f]*\.json$/, ""));
-  }
-
-  #files(): string[] {
-    return readdirSync(this.cloud)
-      .filter((name) => name.endsWith(".json"))
-      .sort();
+    return filesIn(this.cloud).map((name) => name.replace(/-[0-9a-f]*\.json$/, ""));
   }
 
   /** Creates an unmanaged object in the test cloud. */
@@ -157,7 +152,7 @@ export class Workspace {
 
   /** Changes an object in the test cloud out of band. Without `change`, deletes the object. */
   tamper(name: string, change?: Record<string, unknown>): void {
-    const file = this.#files().find((entry) => entry.startsWith(`${name}-`));
+    const file = filesIn(this.cloud).find((entry) => entry.startsWith(`${name}-`));
     if (!file) throw new Error(`there is no object ${name}`);
     const path = join(this.cloud, file);
     if (!change) rmSync(path);
@@ -226,6 +221,22 @@ export class Workspace {
   remove(): void {
     rmSync(this.root, { recursive: true, force: true });
   }
+}
+
+/** Returns the names of the files with the objects of a test cloud. */
+const filesIn = (cloud: string): string[] =>
+  readdirSync(cloud)
+    .filter((name) => name.endsWith(".json"))
+    .sort();
+
+/** A new workspace for each test of the surrounding file. */
+export function testWorkspace(): Workspace {
+  // Every run starts its own processes, which is slow on a busy machine.
+  vi.setConfig({ testTimeout: 180_000 });
+  const current: Workspace = Object.create(Workspace.prototype);
+  beforeEach(() => void Object.assign(current, new Workspace()));
+  afterEach(() => current.remove());
+  return current;
 }
 
 /** A log record of the test cloud: the start or the end (`done`) of a call. */

@@ -3,11 +3,11 @@ import { delimiter, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { codeBlocks } from "../../provider/providers/generate/exampleOf.ts";
-import { sshKeyLine } from "../provider/support/programs.ts";
+import { allResources, CHANGE_STEPS, changedResources, withoutMembers } from "../support/allResources.ts";
 import { type Fleet, startFleet } from "../support/fleet.ts";
 import { changesOf, Stack } from "../support/gatehouse.ts";
 import { ownDefinitions } from "../support/ownDefinitions.ts";
-import { type Policy, policyEnv } from "../support/policy.ts";
+import { firewallRule, type Policy, policyEnv } from "../support/policy.ts";
 import { PolicyProgram } from "../support/policyProgram.ts";
 import { requestsDuring } from "../support/requests.ts";
 import { isOnPath, linkModules, Machine, MODULES, requiring, run } from "./support/cli.ts";
@@ -22,50 +22,6 @@ function blockOf(language: string): string {
 }
 
 const [title, available] = requiring("the plugin under the Pulumi CLI", "pulumi");
-
-const data = sshKeyLine("ana@laptop");
-
-/** One resource of each type. */
-const base: Policy = {
-  trials: { type: "Namespace", args: { name: "trials" } },
-  bob: {
-    type: "Member",
-    args: { tenant: { $ref: "trials.tenant" }, email: "bob@example.com", role: "observer" },
-  },
-  tags: { type: "DeviceTags", args: { device: "web-01", tags: ["edge", "web"] } },
-  lab: { type: "DeviceTagAttachment", args: { device: "web-02", tag: "lab" } },
-  zone: { type: "Tag", args: { name: "zone1" } },
-  gate: { type: "Device", args: { device: "02:00:00:00:bb:01", name: "gate" } },
-  key: {
-    type: "PublicKey",
-    args: { name: "laptop", data, username: "^root$", filter: { hostname: "^web" } },
-  },
-  rule: {
-    type: "FirewallRule",
-    args: { action: "deny", priority: 5, sourceIp: "^203\\.", username: ".*", filter: { hostname: ".*" } },
-  },
-  ci: { type: "ApiKey", args: { role: "observer", validDays: 30 } },
-};
-
-/** For each resource: a changed input, and the expected step (update or replace). */
-const CHANGES: Record<string, { args: Record<string, unknown>; step: string }> = {
-  trials: { args: { settings: { sessionRecord: false } }, step: "update trials settings.sessionRecord" },
-  bob: { args: { role: "operator" }, step: "update bob role" },
-  tags: { args: { tags: ["edge", "web", "prod"] }, step: "update tags tags" },
-  lab: { args: { device: "web-03" }, step: "replace lab device" },
-  zone: { args: { name: "zone2" }, step: "update zone name" },
-  gate: { args: { name: "gate-b" }, step: "update gate name" },
-  key: { args: { username: "^ana$" }, step: "update key username" },
-  rule: { args: { priority: 7 }, step: "update rule priority" },
-  ci: { args: { keepers: { year: "2027" } }, step: "replace ci keepers.year" },
-};
-
-const changed: Policy = Object.fromEntries(
-  Object.entries(base).map(([name, { type, args }]) => [
-    name,
-    { type, args: { ...args, ...CHANGES[name]?.args } },
-  ]),
-);
 
 /** True for requests that change the service. */
 const isWrite = (request: string) => !/^(GET|HEAD) /.test(request) && request !== "POST /api/login";
@@ -135,6 +91,8 @@ describe.runIf(available)(title, { tags: ["long"], timeout: 600_000 }, () => {
 
     const byPlugin = (policy: Policy) => ({ ...policyEnv(policy), CLASSES: classes });
     const NOTHING_LEFT = { trials: [], rules: [], keys: [], apiKeys: [] };
+    /** Returns the changes that a preview plans. */
+    const planned = async (env: Record<string, string>) => changesOf(await stack.result(["preview"], env));
     const left = async () => ({
       trials: (await fleet.client.getNamespaces({ query: {} })).filter(({ name }) => name === "trials"),
       rules: await fleet.client.getFirewallRules(),
@@ -143,51 +101,45 @@ describe.runIf(available)(title, { tags: ["long"], timeout: 600_000 }, () => {
     });
 
     it("creates all resources, changes them as planned, and deletes them", async () => {
-      await stack.result(["up", "--yes"], byPlugin(base));
-      expect(changesOf(await stack.result(["preview"], byPlugin(base)))).toEqual([]);
-      const steps = Object.values(CHANGES).map(({ step }) => step);
-      const planned = changesOf(await stack.result(["preview"], byPlugin(changed)));
-      expect(planned).toEqual(steps.sort());
-      await stack.result(["up", "--yes", "--skip-preview"], byPlugin(changed));
-      expect(changesOf(await stack.result(["preview"], byPlugin(changed)))).toEqual([]);
-      expect(changesOf(await stack.result(["refresh", "--yes"], byPlugin(changed)))).toEqual([]);
-      await stack.result(["destroy", "--yes"], byPlugin(changed));
+      await stack.result(["up", "--yes"], byPlugin(allResources));
+      expect(await planned(byPlugin(allResources))).toEqual([]);
+      const changed = byPlugin(changedResources);
+      expect((await planned(changed)).map(withoutMembers).sort()).toEqual(CHANGE_STEPS);
+      await stack.result(["up", "--yes", "--skip-preview"], changed);
+      expect(await planned(changed)).toEqual([]);
+      expect(changesOf(await stack.result(["refresh", "--yes"], changed))).toEqual([]);
+      await stack.result(["destroy", "--yes"], changed);
       expect(await left()).toEqual(NOTHING_LEFT);
     });
 
     it("migrates dynamic resources to the plugin and back without any write", async () => {
-      await stack.result(["up", "--yes", "--skip-preview"], policyEnv(base));
+      await stack.apply(allResources);
       const ids = async () => (await fleet.client.getFirewallRules()).map(({ id }) => id);
       const before = await ids();
-      for (const env of [byPlugin(base), policyEnv(base)]) {
+      for (const env of [byPlugin(allResources), policyEnv(allResources)]) {
         const requests = await requestsDuring(fleet.service, async () => {
-          expect(changesOf(await stack.result(["preview"], env))).toEqual([]);
+          expect(await planned(env)).toEqual([]);
           await stack.result(["up", "--yes", "--skip-preview"], env);
-          expect(changesOf(await stack.result(["preview"], env))).toEqual([]);
+          expect(await planned(env)).toEqual([]);
           expect(changesOf(await stack.result(["refresh", "--yes"], env))).toEqual([]);
         });
         expect(requests.filter(isWrite)).toEqual([]);
       }
       expect(await ids()).toEqual(before);
       // Changes and deletes the migrated resources.
-      const planned = changesOf(await stack.result(["preview"], policyEnv(changed)));
-      expect(planned).toEqual(
-        Object.values(CHANGES)
-          .map(({ step }) => step)
-          .sort(),
-      );
-      await stack.result(["destroy", "--yes"], policyEnv(base));
+      expect((await planned(policyEnv(changedResources))).map(withoutMembers).sort()).toEqual(CHANGE_STEPS);
+      await stack.result(["destroy", "--yes"], policyEnv(allResources));
       expect(await left()).toEqual(NOTHING_LEFT);
     });
 
     it("imports each object by id, without differences from the program", async () => {
-      await stack.result(["up", "--yes", "--skip-preview"], byPlugin(base));
+      await stack.result(["up", "--yes", "--skip-preview"], byPlugin(allResources));
       const exported = async () => {
         const words = ["stack", "export", "--stack", stack.name];
         const { stdout } = await machine.pulumi(words, { cwd: program.folder, env: here() });
         return JSON.parse(stdout).deployment.resources as { type: string; urn: string; id: string }[];
       };
-      const here = () => ({ ...fleet.env, ...byPlugin(base) });
+      const here = () => ({ ...fleet.env, ...byPlugin(allResources) });
       const resources = (await exported())
         .filter(({ type }) => type.startsWith("gatehouse:index:"))
         .map(({ type, urn, id }) => ({ type, name: urn.split("::").at(-1) ?? "", id }));
@@ -205,23 +157,17 @@ describe.runIf(available)(title, { tags: ["long"], timeout: 600_000 }, () => {
         for (const { type, name } of resources) {
           expect(stdout).toMatch(new RegExp(`new gatehouse\\.${type.split(":").at(-1)}\\("${name}", \\{`));
         }
-        expect(changesOf(await stack.result(["preview"], byPlugin(base)))).toEqual([]);
-        expect(changesOf(await stack.result(["refresh", "--yes"], byPlugin(base)))).toEqual([]);
+        expect(await planned(byPlugin(allResources))).toEqual([]);
+        expect(changesOf(await stack.result(["refresh", "--yes"], byPlugin(allResources)))).toEqual([]);
       });
       expect(requests.filter(isWrite)).toEqual([]);
-      await stack.result(["destroy", "--yes"], byPlugin(base));
+      await stack.result(["destroy", "--yes"], byPlugin(allResources));
       expect(await left()).toEqual(NOTHING_LEFT);
     });
   });
 
   describe("with several instances of the provider in one program", () => {
-    const RULE = {
-      action: "deny",
-      priority: 5,
-      sourceIp: "^203",
-      username: ".*",
-      filter: { hostname: ".*" },
-    };
+    const RULE = firewallRule("deny", 5, { sourceIp: "^203" }).args;
     const PROGRAM = `
 const gatehouse = require(process.env.CLASSES);
 const { instances } = JSON.parse(process.env.POLICY);

@@ -266,8 +266,8 @@ vi.setConfig({ testTimeout: isRecording ? 600_000 : 180_000 });
 
 describe("the plugin responds to the recorded calls with the recorded responses", () => {
   for (const [name, scenario] of Object.entries(scenarios)) {
-    // The short test run replays only the scenario "life", the lifecycle of all resources.
-    test(name, { tags: name === "life" || isRecording ? [] : ["long"] }, async () => {
+    // A replay takes half a minute. In short runs, test/plugin/protocol.test.ts sends calls of each method.
+    test(name, { tags: isRecording ? [] : ["long"] }, async () => {
       const read = () => JSON.parse(readFileSync(fileOf(name), "utf8")) as Recording;
       if (isRecording) write(name, await record(scenario, read()));
       await replay(scenario, read());

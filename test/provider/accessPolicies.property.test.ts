@@ -214,7 +214,7 @@ test("no key gets more access, and each key that is not reported keeps its acces
   for (const [name, count] of Object.entries(counts)) expect(count, name).toBeGreaterThan(20);
 });
 
-test("a conversion after a part of the policies was created adds the rest", () => {
+test("a conversion after a part of the policies was created adds the rest", { tags: ["long"] }, () => {
   let repeated = 0;
   let denied = 0;
   fc.assert(

@@ -3,7 +3,7 @@ import { type Creation, createOrAdopt } from "../../provider/lifecycle/createOrA
 import type { Existing, Origin, ResourceDefinition } from "../../provider/model/definition.ts";
 import { definitionNamed } from "../../provider/namespace/liveObjects.ts";
 import type { Connection } from "../../provider/service/connection.ts";
-import { ConflictError, NotFoundError, type RequestErrorDetails, TransportError } from "../../sdk/errors.ts";
+import { NotFoundError, type RequestErrorDetails, TransportError } from "../../sdk/errors.ts";
 import { sshKeyLine } from "./support/programs.ts";
 
 type Values = Record<string, unknown>;
@@ -98,33 +98,15 @@ async function run(
 
 const OBJECT: Found = { id: id("live"), state: INPUTS };
 const DIFFERENT: Found = { id: id("live"), state: { ...INPUTS, username: ".*" } };
-const CONFLICT = new ConflictError("the key exists", { ...REQUEST, status: 409, isFromService: true });
 const exists = expect.stringMatching(/live already exists/);
 
-describe("an existing object", () => {
-  it("is not adopted without adopt", async () => {
-    expect(await run({ existing: OBJECT, creations: [CONFLICT] })).toEqual({
-      calls: ["create"],
-      created: exists,
-    });
-  });
-
-  it("is adopted with adopt if it equals the declaration, without a request", async () => {
-    const inputs = { ...INPUTS, adopt: true };
-    expect(await run({ existing: OBJECT }, { inputs })).toEqual({
-      calls: [`adopt ${OBJECT.id}`],
-      created: OBJECT.id,
-    });
-  });
-
-  it("that differs is not adopted with adopt, and is updated with adopt: overwrite", async () => {
-    const refused = await run({ existing: DIFFERENT }, { inputs: { ...INPUTS, adopt: true } });
-    expect(refused).toEqual({ calls: [], created: exists });
-    expect(refused.created).toContain('username is ".*", declared "^root$"');
-    expect(await run({ existing: DIFFERENT }, { inputs: { ...INPUTS, adopt: "overwrite" } })).toEqual({
-      calls: [`adopt ${DIFFERENT.id}`, `update ${DIFFERENT.id}`],
-      created: DIFFERENT.id,
-    });
+it("an existing object that differs is not adopted with adopt, and is updated with adopt: overwrite", async () => {
+  const refused = await run({ existing: DIFFERENT }, { inputs: { ...INPUTS, adopt: true } });
+  expect(refused).toEqual({ calls: [], created: exists });
+  expect(refused.created).toContain('username is ".*", declared "^root$"');
+  expect(await run({ existing: DIFFERENT }, { inputs: { ...INPUTS, adopt: "overwrite" } })).toEqual({
+    calls: [`adopt ${DIFFERENT.id}`, `update ${DIFFERENT.id}`],
+    created: DIFFERENT.id,
   });
 });
 

@@ -6,23 +6,20 @@ import { AuthenticationError, apiKeyCredential, createClient } from "../../sdk/i
 import { DAY } from "../../sdk/times.ts";
 import { sharedFleet } from "../support/sharedFleet.ts";
 import { isTerraform } from "./support/frontEnds.ts";
-import { Harness, type Program } from "./support/harness.ts";
+import { type Program, testHarness } from "./support/harness.ts";
 
 const fleet = sharedFleet();
-let harness: Harness;
-
-beforeEach(() => {
-  harness = new Harness(fleet.env);
-});
-afterEach(async () => {
-  vi.useRealTimers();
-  await harness.up({});
-  await harness.close();
-  expect(await names()).toEqual([]);
-});
+afterEach(async () => expect(await names()).toEqual([]));
+const harness = testHarness(() => fleet.env);
+afterEach(() => void vi.useRealTimers());
 
 const names = async () =>
   (await fleet.client.listApiKeys({ query: { perPage: 100 } })).map((key) => key.name).sort();
+const deleteKey = (name: unknown) => fleet.client.deleteApiKey({ params: { key: String(name) } });
+const renameKey = (key: string, name: string) =>
+  fleet.client.updateApiKey({ params: { key }, body: { name } });
+const createKey = (name: string) =>
+  fleet.client.createApiKey({ body: { name, expiresAt: 30, role: "observer" } });
 const key = (args: Record<string, unknown>): Program => ({
   ci: { type: "ApiKey", args: { validDays: 30, role: "observer", ...args } },
 });
@@ -39,16 +36,15 @@ const EXPIRED = `replace ci ${isTerraform ? "id" : "rotateBefore"}`;
 const outputs = () => harness.state.get("ci")?.outputs ?? {};
 
 async function isValid(secret: unknown): Promise<boolean> {
-  const client = createClient({ url: fleet.service.url, credential: apiKeyCredential(String(secret)) });
-  try {
-    await client.getTags();
-    return true;
-  } catch (error) {
-    if (error instanceof AuthenticationError) return false;
-    throw error;
-  } finally {
-    await client.close();
-  }
+  const credential = apiKeyCredential(String(secret));
+  await using client = createClient({ url: fleet.service.url, credential });
+  return await client.getTags().then(
+    () => true,
+    (error: unknown) => {
+      if (error instanceof AuthenticationError) return false;
+      throw error;
+    },
+  );
 }
 
 /** Advances only the clock of the provider, so the key does not expire on the service. */
@@ -251,13 +247,13 @@ describe("rotation of an API key", () => {
 
     it("of a key that no longer exists", async () => {
       await harness.up(key({ name: "ci-bot" }));
-      await fleet.client.deleteApiKey({ params: { key: "ci-bot" } });
+      await deleteKey("ci-bot");
       expect(await harness.refresh()).toEqual(["delete ci"]);
       expect(reasons()).toEqual([
         "was revoked or deleted outside the program; the next run creates a new key",
       ]);
       await harness.up(key({ name: "ci-bot" }));
-      await fleet.client.deleteApiKey({ params: { key: "ci-bot" } });
+      await deleteKey("ci-bot");
       daysLater(33);
       await harness.refresh();
       expect(reasons()).toEqual(["expired 3 days ago and no longer exists; the next run creates a new key"]);
@@ -267,7 +263,7 @@ describe("rotation of an API key", () => {
       const program = (year: string) => key({ keepers: { year }, overlap: 3 });
       await harness.up(program("a"));
       await harness.up(program("b"));
-      await fleet.client.deleteApiKey({ params: { key: String(outputs().name) } });
+      await deleteKey(outputs().name);
       await harness.refresh();
       await harness.preview(program("b"));
       expect(reasons()).toEqual(["was revoked or deleted outside the program: the run replaces the key"]);
@@ -276,17 +272,17 @@ describe("rotation of an API key", () => {
 
   it("finds a key that was renamed out of band, and restores the name of the key", async () => {
     await harness.up(key({ name: "ci-bot" }));
-    await fleet.client.updateApiKey({ params: { key: "ci-bot" }, body: { name: "renamed" } });
-    await fleet.client.createApiKey({ body: { name: "decoy", expiresAt: 30, role: "observer" } });
+    await renameKey("ci-bot", "renamed");
+    await createKey("decoy");
     expect(await harness.refresh()).toEqual(["update ci"]);
     await harness.up(key({ name: "ci-bot" }));
     expect(await names()).toEqual(["ci-bot", "decoy"]);
     // A user renames the key, and gives its old name to another key. The deletion must delete the renamed key.
-    await fleet.client.updateApiKey({ params: { key: "ci-bot" }, body: { name: "renamed" } });
-    await fleet.client.updateApiKey({ params: { key: "decoy" }, body: { name: "ci-bot" } });
+    await renameKey("ci-bot", "renamed");
+    await renameKey("decoy", "ci-bot");
     await harness.up({});
     expect(await names()).toEqual(["ci-bot"]);
-    await fleet.client.deleteApiKey({ params: { key: "ci-bot" } });
+    await deleteKey("ci-bot");
   });
 
   // Terraform creates the new key and deletes the old one in one update, so no deletion is left for a later run.
@@ -316,7 +312,7 @@ describe("rotation of an API key", () => {
     beforeEach(async () => {
       await harness.up(key({ validDays: -1, keepers: { year: "a" }, overlap: 3 }));
       await harness.up(program());
-      await fleet.client.deleteApiKey({ params: { key: String(outputs().name) } });
+      await deleteKey(outputs().name);
       expect(await harness.refresh()).toEqual(["update ci"]);
       expect(await harness.refresh()).toEqual([]);
     });
@@ -343,11 +339,11 @@ describe("rotation of an API key", () => {
   it("does not rename another key to free the name", async () => {
     const program = (year: string) => key({ name: "deploy", keepers: { year } });
     await harness.up(program("a"));
-    await fleet.client.updateApiKey({ params: { key: "deploy" }, body: { name: "deploy-old" } });
-    await fleet.client.createApiKey({ body: { name: "deploy", expiresAt: 30, role: "observer" } });
+    await renameKey("deploy", "deploy-old");
+    await createKey("deploy");
     await expect(harness.up(program("b"))).rejects.toThrow(/the namespace already has an API key "deploy"/);
     expect(await names()).toEqual(["deploy", "deploy-old"]);
-    await fleet.client.deleteApiKey({ params: { key: "deploy" } });
+    await deleteKey("deploy");
   });
 
   it("supports resource and key names with a slash", async () => {
@@ -369,11 +365,11 @@ describe("rotation of an API key", () => {
   });
 
   it("rejects a name that another key has, and reports the remedy", async () => {
-    await fleet.client.createApiKey({ body: { name: "taken", expiresAt: 30, role: "observer" } });
+    await createKey("taken");
     await expect(harness.up(key({ name: "taken" }))).rejects.toThrow(
       /ApiKey\.name: the namespace already has an API key "taken".*choose another name/,
     );
-    await fleet.client.deleteApiKey({ params: { key: "taken" } });
+    await deleteKey("taken");
   });
 });
 

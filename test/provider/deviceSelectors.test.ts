@@ -1,9 +1,10 @@
-import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
+import { beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
+import { firewallRule } from "../support/policy.ts";
 import { sharedFleet } from "../support/sharedFleet.ts";
-import { Harness } from "./support/harness.ts";
+import { testHarness } from "./support/harness.ts";
 
 const fleet = sharedFleet();
-let harness: Harness;
+const harness = testHarness(() => fleet.env);
 let count = 0;
 let name: string;
 let uid: string;
@@ -11,11 +12,6 @@ beforeEach(async () => {
   count += 1;
   name = `gate-${count}`;
   uid = await fleet.enroll(name);
-  harness = new Harness(fleet.env);
-});
-afterEach(async () => {
-  await harness.up({});
-  await harness.close();
 });
 
 const tagsOf = async (device: string) => (await fleet.client.getDevice({ params: { uid: device } })).tags;
@@ -92,10 +88,10 @@ describe.each([
   );
 
   it("stores the name after an update of the Device, or after a refresh if its own inputs did not change", async () => {
-    const program = (to: string, more = {}) => ({
-      device: { type: "Device", args: { device: uid, name: to } },
-      ...more,
-    });
+    const program = (to: string, more = {}) => {
+      const device = { type: "Device", args: { device: uid, name: to } };
+      return { device, ...more };
+    };
     const tags = { tags: { type, args: { device: uid, ...args } } };
     await harness.up(program(`${name}-one`));
     await harness.up(program(`${name}-two`, tags));
@@ -108,16 +104,12 @@ describe.each([
 });
 
 it("an update of an object that was deleted out of band reports how to create the object again", async () => {
-  const rule = (priority: number) => ({
-    type: "FirewallRule",
-    args: { action: "deny", priority, sourceIp: ".*", username: "y", filter: { hostname: "z" } },
-  });
-  await harness.up({ rule: rule(1) });
+  await harness.up({ rule: firewallRule("deny", 1) });
   const id = String(harness.state.get("rule")?.outputs.ruleId);
   await fleet.client.deleteFirewallRule({ params: { id } });
-  await expect(harness.up({ rule: rule(2) })).rejects.toThrow(
+  await expect(harness.up({ rule: firewallRule("deny", 2) })).rejects.toThrow(
     /FirewallRule: .* no longer exists.*run with --refresh/,
   );
   await harness.refresh();
-  expect(await harness.up({ rule: rule(2) })).toEqual(["create rule"]);
+  expect(await harness.up({ rule: firewallRule("deny", 2) })).toEqual(["create rule"]);
 });

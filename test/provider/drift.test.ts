@@ -8,7 +8,7 @@ import { ownDefinitions } from "../support/ownDefinitions.ts";
 import { typeOf } from "../terraform/support/configurations.ts";
 import { sharedFilledFleet } from "./support/filledFleet.ts";
 import { isTerraform } from "./support/frontEnds.ts";
-import { Harness } from "./support/harness.ts";
+import { Harness, type Program } from "./support/harness.ts";
 import { outOfBandChanges } from "./support/outOfBand.ts";
 import { sampleOf } from "./support/samples.ts";
 
@@ -19,15 +19,8 @@ const FIXED = ["tenant", "email", "data", "device", "tag", "validDays", "keepers
 /** The name of a Tag identifies the tag, so it cannot change either. */
 const NAMES: Record<string, readonly string[]> = { Tag: ["name"] };
 // Servers of others do not have ends and owners. The tests of expiry change owners.
-const LOCAL = [
-  "forceDestroy",
-  "onDestroy",
-  "adopt",
-  "status",
-  "owner",
-  "allowLockout",
-  ...(isSparse ? ["expiresAt"] : []),
-];
+const LOCAL = ["forceDestroy", "onDestroy", "adopt", "status", "owner", "allowLockout"];
+if (isSparse) LOCAL.push("expiresAt");
 
 /** Returns the declarations that the service stores for objects in the namespace. */
 async function declarations(client: Client, tenant: string) {
@@ -53,18 +46,15 @@ describe.each(cases)("$type changed out of band", ({ type, definition }) => {
   const { base } = sampleOf(definition);
   const outOfBand = outOfBandChanges[type];
   if (!outOfBand) throw new Error(`add out-of-band changes of ${type} to support/outOfBand.ts`);
-  let harness: Harness;
-  let program: Record<string, { type: string; args: Record<string, unknown> }>;
-
+  let program: Program;
+  const harness = new Harness(() => fleet.env);
   beforeEach(async () => {
-    harness = new Harness(fleet.env);
     program = { it: { type, args: fleet.here(base) } };
     await harness.up(program);
   });
   afterEach(async () => {
     await harness.refresh();
-    await harness.up({});
-    await harness.close();
+    await harness.end();
     if (type === "Device") await fleet.restoreDevices();
   });
 

@@ -8,6 +8,7 @@ import { DAY } from "../../sdk/times.ts";
 import { planOf, step } from "../review/support/steps.ts";
 import { withApp } from "../server/http/appOfTest.ts";
 import { PASSWORD, type TestUser } from "../server/http/testApp.ts";
+import { firewallRule, publicKey } from "../support/policy.ts";
 import { startChangingProxy } from "../support/proxy.ts";
 import { type SparseService, startSparseService } from "../support/sparseService.ts";
 import { isTerraform } from "./support/frontEnds.ts";
@@ -59,18 +60,13 @@ function advance(milliseconds: number): void {
 }
 const inDays = (days: number): string => new Date(Date.now() + days * DAY).toISOString();
 
-const data = sshKeyLine();
-const KEY = { name: "temp", data, username: "^root$", filter: { hostname: "^web" } };
-const RULE = {
-  action: "allow",
-  priority: 3,
-  sourceIp: "^10\\.",
-  username: "^root$",
-  filter: { hostname: ".*" },
-};
-const withEnd = (type: string, expiresAt: string): Program => ({
-  temp: { type, args: { ...argsOf(type), expiresAt } },
+const KEY = publicKey("temp", "^root$", { hostname: "^web" }, { data: sshKeyLine() }).args;
+const RULE = firewallRule("allow", 3, { sourceIp: "^10\\.", username: "^root$" }).args;
+/** A program with one resource of this type. By default, the resource has no end. */
+const of = (type: string, more: object = {}): Program => ({
+  temp: { type, args: { ...argsOf(type), ...more } },
 });
+const withEnd = (type: string, expiresAt: string): Program => of(type, { expiresAt });
 function argsOf(type: string): Record<string, unknown> {
   if (type === "PublicKey") return KEY;
   return type === "FirewallRule" ? RULE : { email: ana.email, role: "operator" };
@@ -174,7 +170,7 @@ describe.each(["PublicKey", "FirewallRule", "Member"])("a %s with an end", (type
         await deleteOutOfBand();
         advance(2 * DAY);
         await harness.refresh();
-        await open(app.url).up({ temp: { type, args: argsOf(type) } });
+        await open(app.url).up(of(type));
         expect(await harness.refresh()).toEqual(["update temp"]);
         expect(outputs()).toMatchObject({ expiresAt: "", expiryStatus: "none" });
         expect(await harness.up(program)).toEqual(["update temp"]);
@@ -183,9 +179,9 @@ describe.each(["PublicKey", "FirewallRule", "Member"])("a %s with an end", (type
     );
 
     it("is not adopted without the end, unless the adoption sets the end", async () => {
-      await harness.up({ temp: { type, args: argsOf(type) } });
-      const args = { ...argsOf(type), expiresAt: inDays(1) };
-      const adopting = (adopt: true | "overwrite"): Program => ({ temp: { type, args: { ...args, adopt } } });
+      await harness.up(of(type));
+      const expiresAt = inDays(1);
+      const adopting = (adopt: true | "overwrite") => of(type, { expiresAt, adopt });
       const other = open(app.url);
       // Firewall rules have no identity. A create adopts only an equal rule.
       if (type !== "FirewallRule") {
@@ -193,7 +189,7 @@ describe.each(["PublicKey", "FirewallRule", "Member"])("a %s with an end", (type
         expect(await stored(type)).toEqual([undefined]);
       }
       await other.up(adopting("overwrite"));
-      expect(await stored(type)).toContain(args.expiresAt);
+      expect(await stored(type)).toContain(expiresAt);
       expect(other.state.get("temp")?.outputs).toMatchObject({ expiryStatus: "enforced" });
     });
 
@@ -273,10 +269,9 @@ describe.each(["PublicKey", "FirewallRule", "Member"])("a %s with an end", (type
     });
 
     it("adopts an equal object", async () => {
-      await harness.up({ temp: { type, args: argsOf(type) } });
+      await harness.up(of(type));
       const other = open(sparse.url);
-      const program = withEnd(type, inDays(1));
-      const adopting = { temp: { type, args: { ...program.temp?.args, adopt: true } } };
+      const adopting = of(type, { expiresAt: inDays(1), adopt: true });
       expect(await other.up(adopting)).toEqual(["create temp"]);
       expect(other.state.get("temp")?.id).toBe(harness.state.get("temp")?.id);
       expect(other.state.get("temp")?.outputs).toMatchObject({ expiryStatus: "by-run" });
@@ -285,7 +280,7 @@ describe.each(["PublicKey", "FirewallRule", "Member"])("a %s with an end", (type
 });
 
 describe("a PublicKey with an owner", () => {
-  const owned = (email: string): Program => ({ temp: { type: "PublicKey", args: { ...KEY, owner: email } } });
+  const owned = (owner: string, more: object = {}): Program => of("PublicKey", { owner, ...more });
   const membership = (email: string): Program => ({
     ana: { type: "Member", args: { email, role: "observer" } },
   });
@@ -308,28 +303,20 @@ describe("a PublicKey with an owner", () => {
     const program = { ...membership(ana.email), ...owned(ana.email) };
     expect(await harness.refresh()).toEqual(["update ana"]);
     expect(await harness.up(program)).toEqual([]);
-    const renamed = {
-      ...membership(ana.email),
-      temp: { type: "PublicKey", args: { ...KEY, name: "x", owner: ana.email } },
-    };
-    expect(await harness.up(renamed)).toEqual(["update temp"]);
+    const renamed = owned(ana.email, { name: "x" });
+    expect(await harness.up({ ...membership(ana.email), ...renamed })).toEqual(["update temp"]);
     expect(await ownerIds()).toEqual([ana.id]);
     await app.services.db.member.deleteMany({ where: { userId: ana.id } });
-    const { temp } = renamed;
-    expect(await harness.preview({ temp })).toEqual(["delete ana"]);
-    expect(await harness.up({ temp: { ...temp, args: { ...temp.args, owner: "" } } })).toContain(
-      "update temp",
-    );
+    expect(await harness.preview(renamed)).toEqual(["delete ana"]);
+    expect(await harness.up(owned("", { name: "x" }))).toContain("update temp");
     expect(await ownerIds()).toEqual([null]);
     expect(outputs()).toMatchObject({ owner: "", ownerId: "" });
   });
 
   it("is not adopted without the owner, unless the adoption sets the owner", async () => {
     harness = open(app.url);
-    await harness.up({ ...membership(ana.email), temp: { type: "PublicKey", args: KEY } });
-    const adopting = (adopt: true | "overwrite"): Program => ({
-      temp: { type: "PublicKey", args: { ...KEY, owner: ana.email, adopt } },
-    });
+    await harness.up({ ...membership(ana.email), ...of("PublicKey") });
+    const adopting = (adopt: true | "overwrite") => owned(ana.email, { adopt });
     const other = open(app.url);
     await expect(other.up(adopting(true))).rejects.toThrow(/owner is ""/);
     await other.up(adopting("overwrite"));
@@ -339,11 +326,11 @@ describe("a PublicKey with an owner", () => {
   // Terraform does not send the resource name, so a later run does not know the object.
   it.skipIf(isTerraform)("is added to the key of a create whose response was lost", async () => {
     harness = open(app.url);
-    await harness.up({ ...membership(ana.email), temp: { type: "PublicKey", args: KEY } });
+    await harness.up({ ...membership(ana.email), ...of("PublicKey") });
     harness.state.delete("temp");
-    const args = { ...KEY, owner: ana.email, expiresAt: inDays(1) };
-    await harness.up({ ...membership(ana.email), temp: { type: "PublicKey", args } });
-    expect([await ownerIds(), await stored("PublicKey")]).toEqual([[ana.id], [args.expiresAt]]);
+    const expiresAt = inDays(1);
+    await harness.up({ ...membership(ana.email), ...owned(ana.email, { expiresAt }) });
+    expect([await ownerIds(), await stored("PublicKey")]).toEqual([[ana.id], [expiresAt]]);
     expect(outputs()).toMatchObject({ ownerId: ana.id, expiryStatus: "enforced" });
   });
 
@@ -380,7 +367,7 @@ describe("GATEHOUSE_REQUIRE_ENFORCED_EXPIRY", () => {
     );
     const before = open(sparse.url);
     await before.up(program);
-    for (const [name, entry] of before.state) harness.state.set(name, entry);
+    harness.copyState(before);
     await expect(harness.preview(program)).rejects.toThrow(/unsupported_by_server/);
     expect(await stored("PublicKey")).toEqual([undefined]);
   });
@@ -396,19 +383,14 @@ describe("GATEHOUSE_REQUIRE_ENFORCED_EXPIRY", () => {
       expect(await stored(type)).toEqual([]);
     }
     harness = open(proxy.url);
-    const workload = {
-      name: "ci",
-      issuer: "https://ci.example.com",
-      audience: "a",
-      claims: { sub: "ci" },
-      role: "observer",
-    };
-    await expect(harness.up({ it: { type: "TrustedWorkload", args: workload } })).rejects.toThrow(
-      /has no trusted workloads/,
-    );
-    const settings = { sessionMaxMinutes: 60 };
-    const stage: Program = { it: { type: "Namespace", args: { name: "stage", settings } } };
-    await expect(harness.up(stage)).rejects.toThrow(/does not have this setting/);
+    const issuer = "https://ci.example.com";
+    const workload = { name: "ci", issuer, audience: "a", claims: { sub: "ci" }, role: "observer" };
+    const stage = { name: "stage", settings: { sessionMaxMinutes: 60 } };
+    for (const [type, args, reason] of [
+      ["TrustedWorkload", workload, /has no trusted workloads/],
+      ["Namespace", stage, /does not have this setting/],
+    ] as const)
+      await expect(harness.up({ it: { type, args } })).rejects.toThrow(reason);
     await harness.up(withEnd("PublicKey", inDays(1)));
     expect(outputs()?.expiryStatus).toBe("by-run");
   });
@@ -426,7 +408,7 @@ describe("GATEHOUSE_REQUIRE_ENFORCED_EXPIRY", () => {
     expect(harness.state.has("temp")).toBe(true);
     await expect(harness.up(program)).rejects.toThrow(/the service did not store the end/);
     const direct = open(app.url, required);
-    for (const [name, entry] of harness.state) direct.state.set(name, entry);
+    direct.copyState(harness);
     // Terraform replaces an object whose creation is incomplete.
     expect(await direct.up(program)).toEqual([isTerraform ? "replace temp id" : "update temp"]);
     expect(await stored("PublicKey")).toEqual([program.temp?.args.expiresAt]);
@@ -453,7 +435,7 @@ it.each(["[unknown]", "[secret]"])("the preflight checks accept an end that is %
     defaultTenant: owner.tenant,
   });
   try {
-    await open(app.url).up({ temp: { type: "PublicKey", args: KEY } });
+    await open(app.url).up(of("PublicKey"));
     const steps = ["PublicKey", "Member"].map((type) =>
       step("create", type, "temp", { after: { ...argsOf(type), expiresAt } as Record<string, string> }),
     );
@@ -472,14 +454,13 @@ const EARLIER_END = "2026-12-01T00:00:00.000Z";
 // The harness does not allow that an upgrade of a Terraform state changes a value.
 it.skipIf(isTerraform)("a Member in a state of an earlier version has no difference", async () => {
   harness = open(app.url);
-  const program: Program = { temp: { type: "Member", args: argsOf("Member") } };
+  const program = of("Member");
   await harness.up(program);
   const entry = harness.state.get("temp");
   const { invitationExpiresAt: _, expiryStatus: __, ...earlier } = entry?.outputs ?? {};
   if (entry) harness.state.set("temp", { ...entry, outputs: { ...earlier, expiresAt: EARLIER_END } });
   expect(await harness.preview(program)).toEqual([]);
-  const changed: Program = { temp: { type: "Member", args: { ...argsOf("Member"), role: "observer" } } };
-  expect(await harness.up(changed)).toEqual(["update temp"]);
+  expect(await harness.up(of("Member", { role: "observer" }))).toEqual(["update temp"]);
   expect(outputs()).toMatchObject({ expiresAt: "", invitationExpiresAt: EARLIER_END });
   expect(await stored("Member")).toEqual([undefined]);
 });

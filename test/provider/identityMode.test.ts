@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { z } from "zod";
 import { coverageOf, ManagedObjects } from "../../provider/namespace/coverage.ts";
 import { declarable, inventoryOf, watchedIn } from "../../provider/namespace/liveObjects.ts";
@@ -22,63 +22,32 @@ import {
   listServiceAccounts,
   passwordCredential,
 } from "../../sdk/index.ts";
-import { type RecordedServer, recordServer, replayServer } from "../support/recordedServer.ts";
+import { recordedKey as keyOf, RECORDED_PASSWORD, sharedRecording } from "../support/recordedServer.ts";
 import { Harness, type Program } from "./support/harness.ts";
 
 // Access policies, service accounts and install keys on a recorded server in access mode identity. To record it again,
-// set RECORD to the version, and GATEHOUSE_URL, GATEHOUSE_USERNAME, GATEHOUSE_PASSWORD, GATEHOUSE_TENANT and
-// GATEHOUSE_API_KEY (role administrator) to a new namespace.
+// also set GATEHOUSE_API_KEY (role administrator).
 const FILE = new URL("../fixtures/identityMode-0.27.jsonl", import.meta.url);
-const { RECORD: version, GATEHOUSE_URL = "", GATEHOUSE_TENANT: tenant = "" } = process.env;
-const { GATEHOUSE_USERNAME: username = "", GATEHOUSE_PASSWORD: password = "password" } = process.env;
 const { GATEHOUSE_API_KEY: apiKey = "11111111-2222-4333-8444-555555555555" } = process.env;
 
-let server: RecordedServer;
+const server = sharedRecording(FILE);
 let harness: Harness;
 let client: Client;
 let printed: string[];
 
-beforeAll(async () => {
-  const facts = { tenant, namespace: "dev", time: new Date().toISOString(), username };
-  server = version
-    ? await recordServer(GATEHOUSE_URL, { ...facts, version }, FILE)
-    : await replayServer(FILE);
-});
-beforeEach(({ task }) => {
+beforeEach(() => {
   printed = [];
   vi.spyOn(console, "log").mockImplementation((text: string) => printed.push(text));
-  vi.useFakeTimers({ now: new Date(server.facts.time), toFake: ["Date"] });
-  server.begin(task.name);
-  harness = new Harness(environment());
-  const credential = passwordCredential({ username: server.facts.username, password });
+  const { GATEHOUSE_RETRY_TIMEOUT: _, ...env } = server.env();
+  harness = new Harness(env);
+  const credential = passwordCredential({ username: server.facts.username, password: RECORDED_PASSWORD });
   client = createClient({ url: server.url, credential });
 });
 afterEach(async () => {
   await harness.close();
   await client.close();
   vi.restoreAllMocks();
-  vi.useRealTimers();
-  expect(server.unknown.join("\n")).toBe("");
 });
-afterAll(async () => {
-  server.save();
-  await server.stop();
-});
-
-const environment = () => ({
-  GATEHOUSE_URL: server.url,
-  GATEHOUSE_USERNAME: server.facts.username,
-  GATEHOUSE_PASSWORD: password,
-  GATEHOUSE_TENANT: server.facts.tenant,
-});
-
-/** Returns a public key that is the same in each run. */
-function keyOf(name: string): string {
-  const field = (bytes: Buffer | string) =>
-    Buffer.concat([Buffer.from([0, 0, 0, Buffer.byteLength(bytes)]), Buffer.from(bytes)]);
-  const blob = [field("ssh-ed25519"), field(createHash("sha256").update(name).digest())];
-  return `ssh-ed25519 ${Buffer.concat(blob).toString("base64")}`;
-}
 
 const policy = (args: object = {}): Program => ({
   it: {
@@ -99,7 +68,9 @@ const account = (args: object): Program => ({
 const installKey = (name: string, args: object = {}): Program => ({
   it: { type: "InstallKey", args: { name, ...args } },
 });
-const writes = () => server.requests.filter((request) => !/^GET /.test(request));
+const state = () => harness.state.get("it");
+const writes = () => server.writes();
+const methods = () => writes().map((request) => request.split(" ")[0]);
 
 /** A policy on the wire that matches every device. */
 const WIRE = {
@@ -116,7 +87,7 @@ const WIRE = {
 it("a policy without tags is read as a policy for every device", async () => {
   const { body } = await client.request(createAccessPolicy, { body: WIRE });
   await harness.import("it", "AccessPolicy", `${server.facts.tenant}/${body.id}`);
-  expect(harness.state.get("it")?.outputs.filter).toEqual({ hostname: ".*" });
+  expect(state()?.outputs.filter).toEqual({ hostname: ".*" });
   expect(await harness.preview(policy())).toEqual([]);
   await harness.up({});
 });
@@ -126,7 +97,7 @@ it("an equal policy is adopted only with adopt", async () => {
   expect(await harness.up(policy({ adopt: true }))).toEqual(["create it"]);
   expect(printed.join()).toContain("adopted the existing object");
   await harness.up({});
-  expect(writes().map((request) => request.split(" ")[0])).toEqual(["POST", "DELETE"]);
+  expect(methods()).toEqual(["POST", "DELETE"]);
 });
 
 it("addresses and networks are compared in canonical form, as the service keeps host bits", async () => {
@@ -155,7 +126,7 @@ it("logins with special characters and networks of IPv4-mapped addresses stay as
   await harness.up(policy(literal));
   expect(await harness.refresh()).toEqual([]);
   expect(await harness.preview(policy(literal))).toEqual([]);
-  await harness.import("it", "AccessPolicy", harness.state.get("it")?.id ?? "");
+  await harness.import("it", "AccessPolicy", state()?.id ?? "");
   expect(await harness.preview(policy(literal))).toEqual([]);
   for (const pattern of ["^root$", ".*", "ro*", "(a|b)", "[a-z]", ".+"]) {
     await expect(harness.preview(policy({ logins: [pattern] }))).rejects.toThrow("must be a login name");
@@ -195,10 +166,10 @@ it("an update of a policy replaces all fields and never sends an id", async () =
 it("a replacement of a service account deletes the account first, so that it keeps its key", async () => {
   const data = keyOf("kept");
   await harness.up(account({ data }));
-  const before = harness.state.get("it")?.id;
+  const before = state()?.id;
   expect(await harness.up(account({ data, name: "deploy" }))).toEqual(["replace it name"]);
-  expect(writes().map((request) => request.split(" ")[0])).toEqual(["POST", "DELETE", "POST"]);
-  expect(harness.state.get("it")?.id).not.toBe(before);
+  expect(methods()).toEqual(["POST", "DELETE", "POST"]);
+  expect(state()?.id).not.toBe(before);
   await harness.up({});
 });
 
@@ -206,7 +177,7 @@ it("an imported service account has no public key, and no difference to a progra
   const body = { name: "ci", data: keyOf("imported"), singleUse: false };
   const { body: created } = await client.request(createServiceAccount, { body });
   await harness.import("it", "ServiceAccount", `${server.facts.tenant}/${created.id}`);
-  expect(harness.state.get("it")?.outputs).toMatchObject({ data: "", accountId: created.id });
+  expect(state()?.outputs).toMatchObject({ data: "", accountId: created.id });
   expect(await harness.preview(account({ data: keyOf("imported") }))).toEqual([]);
   expect(await harness.preview(account({ data: keyOf("another") }))).toEqual(["replace it data"]);
   await harness.up({});
@@ -261,10 +232,10 @@ it("the name of a revoked install key stays taken", async () => {
 
 it("an install key has its secret after its creation, and after an import", async () => {
   await harness.up(installKey("crate"));
-  const { id = "", outputs } = harness.state.get("it") ?? {};
+  const { id = "", outputs } = state() ?? {};
   expect(outputs?.key).toMatch(/^[0-9a-f-]{36}$/);
   await harness.import("it", "InstallKey", id);
-  expect(harness.state.get("it")?.outputs.key).toBe(outputs?.key);
+  expect(state()?.outputs.key).toBe(outputs?.key);
   await harness.up({});
 });
 
@@ -352,7 +323,7 @@ describe("if the response of a write is lost", () => {
     expect(await harness.up(program)).toEqual(["create it"]);
     expect(await harness.refresh()).toEqual([]);
     expect(await harness.preview(program)).toEqual([]);
-    const { type, id = "", outputs = {} } = harness.state.get("it") ?? {};
+    const { type, id = "", outputs = {} } = state() ?? {};
     if (type === "InstallKey") {
       expect(id.split("/")[1]).toBe(createHash("sha256").update(String(outputs.key)).digest("hex"));
     }
@@ -374,14 +345,14 @@ describe("if the response of a write is lost", () => {
 
   it.each(cases("gone"))("$name: the deletion succeeds", async ({ program }) => {
     await harness.up(program);
-    const { outputs } = harness.state.get("it") ?? {};
+    const { outputs } = state() ?? {};
     server.loseNextAnswer();
     expect(await harness.up({})).toEqual(["delete it"]);
     expect(await names()).not.toContain(outputs?.name);
   });
 });
 it("a created install key that cannot be listed stays in the state, with its secret", async () => {
-  const noRetry = new Harness({ ...environment(), GATEHOUSE_RETRY_TIMEOUT: "0" });
+  const noRetry = new Harness({ ...server.env(), GATEHOUSE_RETRY_TIMEOUT: "0" });
   const program = installKey("unlisted", { disabled: true, validDays: 30 });
   const readable = server.loseReadsAfterWrite();
   await expect(noRetry.up(program)).rejects.toThrow();
@@ -400,7 +371,7 @@ it("a created install key that cannot be listed stays in the state, with its sec
 
 it("an existing install key is adopted with the declared secrets, and revealed only then", async () => {
   await harness.up(installKey("adopted", WEBHOOK));
-  const { outputs } = harness.state.get("it") ?? {};
+  const { outputs } = state() ?? {};
   harness.state.clear();
   const isReveal = (request: string) => request.endsWith("/reveal");
   await expect(harness.up(installKey("adopted", WEBHOOK))).rejects.toThrow(
@@ -410,7 +381,7 @@ it("an existing install key is adopted with the declared secrets, and revealed o
   const program = installKey("adopted", { ...WEBHOOK, adopt: true });
   expect(await harness.up(program)).toEqual(["create it"]);
   expect(server.requests.filter(isReveal)).toHaveLength(1);
-  expect(harness.state.get("it")?.outputs).toMatchObject({ key: outputs?.key, webhookSecret: "correct" });
+  expect(state()?.outputs).toMatchObject({ key: outputs?.key, webhookSecret: "correct" });
   expect(writes().at(-1)).toContain('"webhook_secret":"correct"');
   expect(await harness.preview(program)).toEqual([]);
   await harness.up({});
@@ -418,11 +389,11 @@ it("an existing install key is adopted with the declared secrets, and revealed o
 
 it("a refresh reads the key that an imported state lacks", async () => {
   await harness.up(installKey("imported"));
-  const entry = harness.state.get("it");
+  const entry = state();
   if (!entry) throw new Error("the state has no install key");
   harness.state.set("it", { ...entry, outputs: { ...entry.outputs, key: "" } });
   expect(await harness.refresh()).toEqual(["update it"]);
-  expect(harness.state.get("it")?.outputs.key).toBe(entry.outputs.key);
+  expect(state()?.outputs.key).toBe(entry.outputs.key);
   await harness.up({});
 });
 

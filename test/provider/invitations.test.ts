@@ -1,17 +1,16 @@
-import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import { definition } from "../../provider/resources/member/resource.ts";
 import type { Connection } from "../../provider/service/connection.ts";
 import { withSharedApp } from "../server/http/appOfTest.ts";
 import { PASSWORD, type TestUser } from "../server/http/testApp.ts";
 import { type LossyProxy, startLossyProxy } from "../support/proxy.ts";
 import { startSparseService } from "../support/sparseService.ts";
-import { Harness, type Program } from "./support/harness.ts";
+import { Harness, type Program, testHarness } from "./support/harness.ts";
 
 const WEEK = 7 * 24 * 3600;
 
 const app = withSharedApp({ edition: "cloud" });
 let owner: TestUser;
-let harness: Harness;
 beforeAll(async () => {
   owner = await app.user("owner", "lab");
 });
@@ -21,14 +20,8 @@ const settings = (url: string) => ({
   GATEHOUSE_PASSWORD: PASSWORD,
   GATEHOUSE_TENANT: owner.tenant,
 });
-beforeEach(() => {
-  harness = new Harness(settings(app.url));
-});
-afterEach(async () => {
-  vi.useRealTimers();
-  await harness.up({});
-  await harness.close();
-});
+const harness = testHarness(() => settings(app.url));
+afterEach(() => void vi.useRealTimers());
 
 const inviting = (email: string, role = "observer", args: object = {}): Program => ({
   it: { type: "Member", args: { email, role, ...args } },
@@ -161,8 +154,7 @@ describe("an invitation request whose response is lost", () => {
     proxy.loseAnswer(isInvitation);
     expect(await through.up(inviting("lena@example.org"))).toEqual(["create it"]);
     expect(await mailsTo("lena@example.org")).toHaveLength(1);
-    await through.up({});
-    await through.close();
+    await through.end();
   });
 
   it("adopts the listed invitation on a service without idempotency keys", async () => {
@@ -173,8 +165,7 @@ describe("an invitation request whose response is lost", () => {
     expect(await through.up(inviting("mona@example.org"))).toEqual(["create it"]);
     expect(through.state.get("it")?.outputs.status).toBe("invited");
     expect(await mailsTo("mona@example.org")).toHaveLength(1);
-    await through.up({});
-    await through.close();
+    await through.end();
     await sparse.stop();
   });
 });

@@ -1,10 +1,10 @@
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it } from "vitest";
 import { isSparse } from "../projects.ts";
 import { ownDefinitions } from "../support/ownDefinitions.ts";
 import { requestsDuring } from "../support/requests.ts";
 import { sharedFilledFleet } from "./support/filledFleet.ts";
 import { isTerraform } from "./support/frontEnds.ts";
-import { Harness, type Program, type Steps } from "./support/harness.ts";
+import { type Program, type Steps, testHarness } from "./support/harness.ts";
 import { sampleOf } from "./support/samples.ts";
 
 const fleet = sharedFilledFleet();
@@ -32,28 +32,23 @@ describe.each(cases)("$type", ({ type, definition }) => {
   const { base, changes } = sampleOf(definition);
   const writes = WRITES[type] ?? {};
   const program = (args: Record<string, unknown>) => ({ it: { type, args: fleet.here(args) } });
-  let harness: Harness;
-
-  beforeEach(() => {
-    harness = new Harness(fleet.env);
-  });
   afterEach(async () => {
-    await harness.up({});
-    await harness.close();
     if (type === "Device") await fleet.restoreDevices();
   });
+  const harness = testHarness(() => fleet.env);
 
-  /** Runs up. Checks its steps, and the number of write requests if the service supports combined updates. */
-  const up = async (program: Program, expected: Steps, count: number) => {
+  /** Runs steps, and checks the number of write requests if the service supports combined updates. */
+  const expectSteps = async (run: () => Promise<Steps>, expected: Steps, count: number) => {
     const requests = await requestsDuring(fleet.service, async () => {
-      expect(await harness.up(program)).toEqual(expected);
+      expect(await run()).toEqual(expected);
     });
     if (!isSparse) expect(requests.filter(isWrite)).toHaveLength(count);
+    return requests;
   };
+  const up = (program: Program, expected: Steps, count: number) =>
+    expectSteps(() => harness.up(program), expected, count);
   const expectNoSteps = async (run: () => Promise<Steps>) => {
-    const requests = await requestsDuring(fleet.service, async () => {
-      expect(await run()).toEqual([]);
-    });
+    const requests = await expectSteps(run, [], 0);
     if (!isSparse) expect(requests).toEqual([]);
   };
   const settled = async (args: Record<string, unknown>) => {

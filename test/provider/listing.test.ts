@@ -24,6 +24,16 @@ const pagesOf = (all: readonly Item[], total?: number) => () =>
     return { headers, items: all.slice(start, start + 100) };
   });
 
+/** Returns a list of items, which are also found one by one. */
+const listingOf = (more: Partial<ConstructorParameters<typeof Listing<Item>>[0]>) =>
+  new Listing<Item>({
+    kind: "Item",
+    keysOf: ({ id }) => [id],
+    pages: pagesOf([]),
+    look: () => Promise.reject(new Error("unexpected request for one object")),
+    ...more,
+  });
+
 const notFound = (serverMessage?: string, isFromService = false) =>
   new NotFoundError("not found (404)", {
     operation: "getDevice",
@@ -50,12 +60,7 @@ it("a list is unreadable without the permission, but not with an expired token",
 
 describe("a list of objects", () => {
   it("resolves lookups that started before and after forget()", async () => {
-    const listing = new Listing<Item>({
-      kind: "Item",
-      keysOf: ({ id }) => [id],
-      pages: pagesOf([]),
-      look: async (id) => ({ id }),
-    });
+    const listing = listingOf({ look: async (id) => ({ id }) });
     const before = listing.find("a");
     listing.forget();
     const after = listing.find("a");
@@ -63,12 +68,7 @@ describe("a list of objects", () => {
   });
 
   it.each([undefined, 150])("is read completely, with a total of %s", async (total) => {
-    const listing = new Listing<Item>({
-      kind: "Item",
-      keysOf: ({ id }) => [id],
-      pages: pagesOf(items(150), total),
-      look: () => Promise.reject(new Error("unexpected request for one object")),
-    });
+    const listing = listingOf({ pages: pagesOf(items(150), total) });
     const found = await Promise.all(items(150).map(({ id }) => listing.find(id)));
     expect(found).toEqual(items(150));
     expect(await listing.all()).toHaveLength(150);
@@ -78,9 +78,7 @@ describe("a list of objects", () => {
     const proceed = Promise.withResolvers<void>();
     const reading = Promise.withResolvers<void>();
     let lists = 0;
-    const listing = new Listing<Item>({
-      kind: "Item",
-      keysOf: ({ id }) => [id],
+    const listing = listingOf({
       pages: () => {
         lists += 1;
         const pages = pagesOf(items(150), 150)();
@@ -96,7 +94,6 @@ describe("a list of objects", () => {
           },
         };
       },
-      look: () => Promise.reject(new Error("unexpected request for one object")),
     });
     const first = Promise.all(items(10).map(({ id }) => listing.find(id)));
     await reading.promise;
@@ -109,9 +106,7 @@ describe("a list of objects", () => {
 
   describe("with a 404 for one object", () => {
     const listing = (listed: readonly Item[], error: Error, requireReadable = async () => {}) =>
-      new Listing<Item>({
-        kind: "Item",
-        keysOf: ({ id }) => [id],
+      listingOf({
         pages: pagesOf(listed, listed.length),
         look: () => Promise.reject(error),
         requireReadable,
@@ -133,9 +128,7 @@ describe("a list of objects", () => {
 
     it("accepts an empty list only if its length is 0", async () => {
       expect(await listing([], notFound()).find("0")).toBeUndefined();
-      const unknown = new Listing<Item>({
-        kind: "Item",
-        keysOf: ({ id }) => [id],
+      const unknown = listingOf({
         async *pages() {
           yield { items: [], total: undefined };
         },
@@ -147,9 +140,7 @@ describe("a list of objects", () => {
 
     it("reads the list again if objects moved between its pages", async () => {
       let reads = 0;
-      const moving = new Listing<Item>({
-        kind: "Item",
-        keysOf: ({ id }) => [id],
+      const moving = listingOf({
         async *pages() {
           reads += 1;
           yield { items: items(2), total: 4 };
@@ -196,7 +187,7 @@ describe("an object that the run changed", () => {
     { id: "1", name: "old" },
     { id: "2", name: "taken" },
   ];
-  const listingOf = () =>
+  const devices = () =>
     new Listing<Named>({
       kind: "Device",
       keysOf: ({ id, name }) => [id, `name ${name}`],
@@ -207,7 +198,7 @@ describe("an object that the run changed", () => {
     });
 
   it("is returned with its new values for all lookup keys, and in the list", async () => {
-    const listing = listingOf();
+    const listing = devices();
     await listing.find("name old");
     await listing.all();
     const before = listing.find("1");
@@ -223,7 +214,7 @@ describe("an object that the run changed", () => {
   });
 
   it("is found by a name that found another object before", async () => {
-    const listing = listingOf();
+    const listing = devices();
     expect(await listing.find("name taken")).toEqual({ id: "2", name: "taken" });
     listing.change("1", { name: "taken" }, ["name taken"]);
     expect(await listing.find("name taken")).toEqual({ id: "1", name: "taken" });

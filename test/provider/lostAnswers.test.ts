@@ -1,28 +1,22 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { ResourceDefinition } from "../../provider/model/definition.ts";
 import { OWN_ONLY, ownDefinitions } from "../support/ownDefinitions.ts";
-import { type LossyProxy, startLossyProxy } from "../support/proxy.ts";
-import { type SparseService, startSparseService } from "../support/sparseService.ts";
+import { firewallRule } from "../support/policy.ts";
+import { startLossyProxy } from "../support/proxy.ts";
+import { shared } from "../support/shared.ts";
+import { startSparseService } from "../support/sparseService.ts";
 import { sharedFilledFleet } from "./support/filledFleet.ts";
 import { isTerraform } from "./support/frontEnds.ts";
-import { Harness } from "./support/harness.ts";
+import { Harness, testHarness } from "./support/harness.ts";
 import { outOfBandChanges } from "./support/outOfBand.ts";
 import { sampleOf } from "./support/samples.ts";
 
 const fleet = sharedFilledFleet();
-let proxy: LossyProxy;
+const proxy = shared(() => startLossyProxy(fleet.service.url));
+const sparse = shared(() => startSparseService(fleet.service.url, { emptyErrors: true }));
 /** The proxy in front of a service without idempotency keys. */
-let older: LossyProxy;
-let sparse: SparseService;
-beforeAll(async () => {
-  proxy = await startLossyProxy(fleet.service.url);
-  sparse = await startSparseService(fleet.service.url, { emptyErrors: true });
-  older = await startLossyProxy(sparse.url);
-});
-afterAll(async () => {
-  await Promise.all([proxy.stop(), older.stop()]);
-  await sparse.stop();
-});
+const older = shared(() => startLossyProxy(sparse.url));
+const lossyEnv = () => ({ ...fleet.env, GATEHOUSE_URL: proxy.url });
 
 const isLogin = (path: string) =>
   path === "/api/login" || path.startsWith("/api/token") || path.startsWith("/api/auth");
@@ -71,19 +65,15 @@ describe.each(cases)("$type, if the response of a write is lost after the commit
   const { base, changes } = sampleOf(definition);
   const program = (args: Record<string, unknown>) => ({ it: { type, args: fleet.here(args) } });
   const outOfBand = outOfBandChanges[type];
-  let harness: Harness;
   let empty: Record<string, number>;
-
   beforeEach(async () => {
     empty = await census();
-    harness = new Harness({ ...fleet.env, GATEHOUSE_URL: proxy.url });
   });
   afterEach(async () => {
-    await harness.up({});
-    await harness.close();
     if (type === "Device") await fleet.restoreDevices();
     expect(await census()).toEqual(empty);
   });
+  const harness = testHarness(lossyEnv);
 
   /** Runs up, and once more if it fails. */
   async function upAgain(args: Record<string, unknown>): Promise<void> {
@@ -99,8 +89,7 @@ describe.each(cases)("$type, if the response of a write is lost after the commit
     const plain = new Harness(fleet.env);
     await plain.up(program(base));
     const once = await census();
-    await plain.up({});
-    await plain.close();
+    await plain.end();
     if (type === "Device") await fleet.restoreDevices();
 
     const before = proxy.lost();
@@ -126,8 +115,7 @@ describe.each(cases)("$type, if the response of a write is lost after the commit
       expect(await other.up(program(args))).toEqual(["create it"]);
       expect(await other.refresh()).toEqual([]);
       expect(await other.preview(program(args))).toEqual([]);
-      await other.up({});
-      await other.close();
+      await other.end();
     },
   );
 
@@ -167,29 +155,17 @@ describe.each(cases)("$type, if the response of a write is lost after the commit
 });
 
 describe("a creation whose response is lost, next to an equal object of another client", () => {
-  let harness: Harness;
-  beforeEach(() => {
-    harness = new Harness({ ...fleet.env, GATEHOUSE_URL: proxy.url });
-  });
-  afterEach(() => harness.close());
+  const harness = testHarness(lossyEnv);
 
   // Skipped with Terraform, which sends no resource name. Without the name, the provider cannot distinguish the created
   // rule from an equal rule of an earlier run, so the provider does not adopt the rule and fails.
   it.skipIf(isTerraform)(
     "of a rule: the provider adopts the created rule, and keeps the other rule",
     async () => {
-      const body = {
-        action: "deny",
-        priority: 5,
-        sourceIp: ".*",
-        username: "y",
-        filter: { hostname: "z" },
-        active: true,
-      } as const;
-      const { id } = await fleet.client.createFirewallRule({ body });
-      const program = { it: { type: "FirewallRule", args: body } };
+      const rule = firewallRule("deny", 5, { active: true });
+      const { id } = await fleet.client.createFirewallRule({ body: rule.args as never });
       proxy.loseAnswer(isWrite);
-      await harness.up(program);
+      await harness.up({ it: rule });
       expect(harness.state.get("it")?.outputs.ruleId).not.toBe(id);
       expect(await fleet.client.getFirewallRules()).toHaveLength(2);
       await harness.up({});
@@ -217,13 +193,10 @@ describe("an ApiKey whose creation response is lost, in a process that then ends
     it: { type: "ApiKey", args: { validDays: 30, role: "observer", name } },
   });
   const names = async () => (await fleet.client.listApiKeys()).map((key) => key.name);
-  let harness: Harness;
-  beforeEach(async () => {
-    harness = new Harness({ ...fleet.env, GATEHOUSE_URL: proxy.url });
-  });
+  const harness = testHarness(lossyEnv);
   afterEach(async () => {
     for (const name of await names()) await fleet.client.deleteApiKey({ params: { key: name } });
-    await harness.close();
+    harness.state.clear();
   });
   const die = async (name?: string) => {
     proxy.loseAnswers(isWrite, () => true);

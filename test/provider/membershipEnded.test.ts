@@ -1,5 +1,7 @@
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { createClient, passwordCredential } from "../../sdk/index.ts";
+import { memberId } from "../support/fleet.ts";
+import { firewallRule } from "../support/policy.ts";
 import { requestsDuring } from "../support/requests.ts";
 import { sharedFleet } from "../support/sharedFleet.ts";
 import { startSparseService } from "../support/sparseService.ts";
@@ -16,14 +18,9 @@ beforeAll(async () => {
 });
 
 const owner = () => fleet.client.forTenant(tenant);
-const rule = {
-  type: "FirewallRule",
-  args: { action: "deny", priority: 1, sourceIp: ".*", username: "y", filter: { hostname: "z" } },
-};
-const key = { type: "ApiKey", args: { validDays: 30, role: "observer" } };
 const program: Program = {
-  rule,
-  key,
+  rule: firewallRule("deny", 1),
+  key: { type: "ApiKey", args: { validDays: 30, role: "observer" } },
   tags: { type: "DeviceTags", args: { device: "shared", tags: ["edge"] } },
 };
 
@@ -45,8 +42,7 @@ afterEach(() => harness.close());
 
 describe("a user who is no longer a member of the namespace", () => {
   beforeEach(async () => {
-    const { members } = await owner().getNamespace({ params: { tenant } });
-    const uid = members.find(({ email }) => email === "ana@example.com")?.id ?? "";
+    const uid = await memberId({ client: owner(), tenant }, "ana@example.com");
     await owner().removeMember({ params: { tenant, uid } });
   });
   afterEach(() => owner().deleteNamespace({ params: { tenant } }));

@@ -1,22 +1,15 @@
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { firewallRule } from "../support/policy.ts";
 import { sharedFleet } from "../support/sharedFleet.ts";
 import { isTerraform } from "./support/frontEnds.ts";
-import { Harness, type Program } from "./support/harness.ts";
+import { Harness, type Program, testHarness } from "./support/harness.ts";
 import { sshKeyLine } from "./support/programs.ts";
 
 // Objects that move from one resource of a program to another within one run. Engines delete resources last, and know
 // only the ids of their objects. A deletion must not remove an object that another resource manages at that time.
 
 const fleet = sharedFleet(["ana", "bob"]);
-let harness: Harness;
-beforeEach(() => {
-  harness = new Harness(fleet.env);
-});
-afterEach(async () => {
-  await harness.up({});
-  await harness.close();
-});
+const harness = testHarness(() => fleet.env);
 
 const tagsOf = async (uid: string) => (await fleet.client.getDevice({ params: { uid } })).tags.sort();
 const key = (data: string, name = "laptop") => ({

@@ -1,7 +1,8 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { terraformName } from "../../provider/terraform/types.ts";
+import { shared } from "../support/shared.ts";
 import { sharedFleet } from "../support/sharedFleet.ts";
-import { type SparseService, startSparseService } from "../support/sparseService.ts";
+import { startSparseService } from "../support/sparseService.ts";
 import { isTerraform } from "./support/frontEnds.ts";
 import { Harness } from "./support/harness.ts";
 
@@ -126,11 +127,7 @@ describe("settings of a Namespace", () => {
 });
 
 describe("new settings of a Namespace on a server of version 0.19", () => {
-  let sparse: SparseService;
-  beforeAll(async () => {
-    sparse = await startSparseService(fleet.service.url);
-  });
-  afterAll(() => sparse.stop());
+  const sparse = shared(() => startSparseService(fleet.service.url));
   beforeEach(() => {
     harness = new Harness({ ...fleet.env, GATEHOUSE_URL: sparse.url });
   });

@@ -1,28 +1,22 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { outOfBandChanges } from "../../provider/lifecycle/outOfBand.ts";
 import type { InputField } from "../../provider/model/definition.ts";
 import { canonical } from "../../provider/model/values.ts";
 import { definitions } from "../../provider/resources/index.ts";
+import { memberId } from "../support/fleet.ts";
+import { keyData, publicKey } from "../support/policy.ts";
 import { type LossyProxy, startLossyProxy } from "../support/proxy.ts";
 import { sharedFleet } from "../support/sharedFleet.ts";
-import { Harness, type Program } from "./support/harness.ts";
-import { sshKeyLine } from "./support/programs.ts";
+import { type Program, testHarness } from "./support/harness.ts";
 
 const fleet = sharedFleet(["ana"]);
 let proxy: LossyProxy;
-let harness: Harness;
+const harness = testHarness(() => ({ ...fleet.env, GATEHOUSE_URL: proxy.url }));
 beforeAll(async () => {
   proxy = await startLossyProxy(fleet.service.url);
   await fleet.enroll("web-01");
 });
 afterAll(() => proxy.stop());
-beforeEach(() => {
-  harness = new Harness({ ...fleet.env, GATEHOUSE_URL: proxy.url });
-});
-afterEach(async () => {
-  await harness.up({});
-  await harness.close();
-});
 
 const RULE = { priority: 7, sourceIp: "^203\\.", username: ".*", filter: { hostname: ".*" } };
 const rule = (more: object = {}): Program => ({
@@ -76,38 +70,29 @@ describe("an update of one field", () => {
     expect(await harness.refresh()).toEqual([]);
   });
 
-  it("accepts a tag that the same run renamed", async () => {
-    const data = sshKeyLine();
-    const program = (tag: string, name: string): Program => ({
-      tag: { type: "Tag", args: { name: tag } },
-      tags: { type: "DeviceTags", args: { device: "web-01", tags: [tag] } },
-      key: { type: "PublicKey", args: { name, data, username: "^ana$", filter: { tags: [tag] } } },
-    });
-    await harness.up(program("edge", "ana"));
-    expect(await harness.up(program("core", "ana (on call)"))).toEqual([
-      "update key",
-      "update tag",
-      "update tags",
-    ]);
-    const [key] = await fleet.client.getPublicKeys();
-    expect(key).toMatchObject({ name: "ana (on call)", filter: { tags: ["core"] } });
+  /** A tag that a device and the filter of a key have. */
+  const tagged = (tag: string, name: string, filter: object, tags: string[]): Program => ({
+    tag: { type: "Tag", args: { name: tag } },
+    tags: { type: "DeviceTags", args: { device: "web-01", tags } },
+    key: publicKey(name, "^ana$", { ...filter }, { data: keyData("tagged") }),
   });
 
-  it("that replaces a filter or tags accepts a tag that the same run renamed", async () => {
-    const data = sshKeyLine("filter");
-    const program = (tag: string, filter: object, tags: string[]): Program => ({
-      tag: { type: "Tag", args: { name: tag } },
-      tags: { type: "DeviceTags", args: { device: "web-01", tags } },
-      key: { type: "PublicKey", args: { name: "ana", data, username: "^ana$", filter } },
-    });
-    await harness.up(program("edge", { tags: ["edge"] }, ["edge", "zone"]));
-    expect(await harness.up(program("core", { hostname: "^web-" }, ["core"]))).toEqual([
+  it.each([
+    ["accepts a tag that the same run renamed", ["edge"], "ana (on call)", { tags: ["core"] }],
+    [
+      "that replaces a filter or tags accepts a tag that the same run renamed",
+      ["edge", "zone"],
+      "ana",
+      { hostname: "^web-" },
+    ],
+  ])("%s", async (_fact, tags, name, filter) => {
+    await harness.up(tagged("edge", "ana", { tags: ["edge"] }, tags));
+    expect(await harness.up(tagged("core", name, filter, ["core"]))).toEqual([
       "update key",
       "update tag",
       "update tags",
     ]);
-    const [key] = await fleet.client.getPublicKeys();
-    expect(key).toMatchObject({ filter: { hostname: "^web-" } });
+    expect(await fleet.client.getPublicKeys()).toMatchObject([{ name, filter }]);
     expect(await harness.refresh()).toEqual([]);
   });
 
@@ -116,8 +101,7 @@ describe("an update of one field", () => {
       it: { type: "Member", args: { email: "ana@example.com", role: "observer", ...args } },
     });
     await harness.up(member({}));
-    const { members } = await fleet.client.getNamespace({ params: { tenant: fleet.tenant } });
-    const uid = members.find(({ email }) => email.startsWith("ana"))?.id ?? "";
+    const uid = await memberId(fleet, "ana@example.com");
     await fleet.client.updateMember({ params: { tenant: fleet.tenant, uid }, body: { role: "operator" } });
     expect(await harness.up(member({ allowLockout: true }))).toEqual(["update it"]);
     const after = await fleet.client.getNamespace({ params: { tenant: fleet.tenant } });

@@ -1,29 +1,13 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { type Client, createClient, passwordCredential, setSshAccessMode } from "../../sdk/index.ts";
-import { type RecordedServer, recordServer, replayServer } from "../support/recordedServer.ts";
+import { RECORDED_PASSWORD as password, sharedRecording } from "../support/recordedServer.ts";
 import { Harness, type Program } from "./support/harness.ts";
 
 // The setting sshAccessMode on recorded 0.27 servers: a namespace in legacy mode, which may change its mode, and a
-// namespace that was created in identity mode. To record, set RECORD to `legacy` or `identity`, GATEHOUSE_URL,
-// GATEHOUSE_USERNAME, GATEHOUSE_PASSWORD and GATEHOUSE_TENANT. Record each front end separately, in a new namespace.
+// namespace that was created in identity mode. To record, set RECORD to `legacy` or `identity`. Record each front end
+// separately, in a new namespace.
 const FRONT_END = process.env.TEST_FRONT_END ?? "dynamic";
-const { RECORD, GATEHOUSE_URL = "", GATEHOUSE_USERNAME = "", GATEHOUSE_PASSWORD = "" } = process.env;
-const { GATEHOUSE_TENANT = "" } = process.env;
-const password = GATEHOUSE_PASSWORD || "password";
-const fileOf = (mode: string) =>
-  new URL(`../fixtures/identityMode/${mode}-${FRONT_END}.jsonl`, import.meta.url);
-
-async function start(mode: string): Promise<RecordedServer> {
-  if (!RECORD) return replayServer(fileOf(mode));
-  const facts = {
-    version: "0.27.0-rc.6",
-    time: new Date().toISOString(),
-    username: GATEHOUSE_USERNAME,
-    tenant: GATEHOUSE_TENANT,
-    namespace: "dev",
-  };
-  return recordServer(GATEHOUSE_URL, facts, fileOf(mode));
-}
+const { RECORD } = process.env;
 
 const namespace = (settings: object, name = "dev"): Program => ({
   it: { type: "Namespace", args: { name, adopt: "overwrite", settings } },
@@ -32,34 +16,18 @@ const namespace = (settings: object, name = "dev"): Program => ({
 const mode = (sshAccessMode: string) => namespace({ sshAccessMode });
 
 function server(name: "legacy" | "identity") {
-  let recorded: RecordedServer;
-  let harness: Harness;
+  const file = new URL(`../fixtures/identityMode/${name}-${FRONT_END}.jsonl`, import.meta.url);
+  const recorded = sharedRecording(file);
   let client: Client;
-  beforeAll(async () => {
-    recorded = await start(name);
-  });
-  beforeEach(({ task }) => {
-    recorded.begin(task.name);
-    const { username, tenant, time } = recorded.facts;
-    vi.useFakeTimers({ now: new Date(time), toFake: ["Date"] });
-    harness = new Harness({
-      GATEHOUSE_URL: recorded.url,
-      GATEHOUSE_TENANT: tenant,
-      GATEHOUSE_RETRY_TIMEOUT: "2",
-      GATEHOUSE_USERNAME: username,
-      GATEHOUSE_PASSWORD: password,
-    });
+  let harness: Harness;
+  beforeEach(() => {
+    harness = new Harness(recorded.env());
+    const { username } = recorded.facts;
     client = createClient({ url: recorded.url, credential: passwordCredential({ username, password }) });
   });
   afterEach(async () => {
     await harness.close();
     await client.close();
-    vi.useRealTimers();
-    expect(recorded.unknown.join("\n")).toBe("");
-  });
-  afterAll(async () => {
-    recorded.save();
-    await recorded.stop();
   });
   return {
     up: (program: Program) => harness.up(program),
@@ -67,10 +35,7 @@ function server(name: "legacy" | "identity") {
     refresh: () => harness.refresh(),
     import: () => harness.import("it", "Namespace", recorded.facts.tenant),
     settings: () => harness.state.get("it")?.outputs.settings,
-    writes: () =>
-      recorded.requests
-        .filter((request) => !request.startsWith("GET "))
-        .map((request) => request.split("/api")[1]),
+    writes: () => recorded.writes().map((request) => request.split("/api")[1]),
     changeOutOfBand: (other: string) => {
       const { tenant } = recorded.facts;
       return client

@@ -1,33 +1,26 @@
-import { afterEach, beforeAll, beforeEach, expect, it } from "vitest";
+import { beforeAll, expect, it } from "vitest";
 import { Connection } from "../../provider/service/connection.ts";
+import { agentCall } from "../support/fleet.ts";
+import { publicKey } from "../support/policy.ts";
 import { sharedFleet } from "../support/sharedFleet.ts";
-import { Harness, type Program } from "./support/harness.ts";
-import { sshKeyLine } from "./support/programs.ts";
+import { type Program, testHarness } from "./support/harness.ts";
 
 const fleet = sharedFleet();
-let harness: Harness;
+const harness = testHarness(() => fleet.env);
 beforeAll(async () => {
   await fleet.enroll("web-01");
   await fleet.enroll("web-02");
 });
-beforeEach(() => {
-  harness = new Harness(fleet.env);
-});
-afterEach(async () => {
-  await harness.up({});
-  await harness.close();
-});
 
-const data = sshKeyLine();
-const key = (tags: string[]) => ({
-  type: "PublicKey",
-  args: { name: "k", data, username: "^root$", filter: { tags } },
-});
+const key = publicKey("k", "^root$", { tags: ["nowhere"] });
+/** Enrolls a device with a key of its own. The device is pending at first. */
+const enroll = (hostname: string, mac: string, publicKey: string) =>
+  agentCall(fleet.client, hostname, mac, fleet.tenant, "v0.19.0", publicKey);
 
 it("a filter with a tag that no device has is rejected after a wait, and the error contains the tag", {
   timeout: 60_000,
 }, async () => {
-  await expect(harness.up({ key: key(["nowhere"]) })).rejects.toThrow(
+  await expect(harness.up({ key })).rejects.toThrow(
     /PublicKey\.filter\.tags: no object in the namespace \S+ has the tag nowhere/,
   );
 });
@@ -36,12 +29,8 @@ it("the creation of a filter waits for tags that the same run adds", async () =>
   const connection = new Connection(fleet.client, { defaultTenant: fleet.tenant });
   const opened = await connection.tenant(undefined);
   const uid = (await fleet.client.getDevices({ query: { perPage: 1 } }))[0]?.uid ?? "";
-  const body = {
-    data: Buffer.from(data).toString("base64"),
-    name: "k",
-    username: ".*",
-    filter: { tags: ["soon"] },
-  };
+  const data = Buffer.from(key.args.data).toString("base64");
+  const body = { data, name: "k", username: ".*", filter: { tags: ["soon"] } };
   let sent = 0;
   const refused = Promise.withResolvers<unknown>();
   const creation = opened.tagWork.needing(["soon"], "PublicKey.filter.tags", async () => {
@@ -96,15 +85,7 @@ it("a device that enrolls again loses its tags, and up restores the tags by MAC 
   await harness.up(program);
   await fleet.client.deleteDevice({ params: { uid: first } });
   // The uid of a device depends on the device's key, so a new key results in a new uid.
-  await fleet.client.authDevice({
-    body: {
-      info: { id: "debian", prettyName: "Debian", version: "v0.19.0", arch: "amd64", platform: "native" },
-      hostname: "edge-01",
-      identity: { mac },
-      publicKey: "another key",
-      tenantId: fleet.tenant,
-    },
-  });
+  await enroll("edge-01", mac, "another key");
   const [again] = (await fleet.client.getDevices({ query: { perPage: 100 } })).filter(
     (device) => device.identity.mac === mac,
   );
@@ -116,22 +97,11 @@ it("a device that enrolls again loses its tags, and up restores the tags by MAC 
 });
 
 it("a pending device gets the declared status, and an accepted device is not rejected", async () => {
-  const enrollPending = async (mac: string) => {
-    await fleet.client.authDevice({
-      body: {
-        info: { id: "debian", prettyName: "Debian", version: "v0.19.0", arch: "amd64", platform: "native" },
-        hostname: `host-${mac.slice(-2)}`,
-        identity: { mac },
-        publicKey: "a key",
-        tenantId: fleet.tenant,
-      },
-    });
-    return mac;
-  };
+  const [one, two] = ["02:00:00:00:dd:01", "02:00:00:00:dd:02"] as const;
+  for (const mac of [one, two]) await enroll(`host-${mac.slice(-2)}`, mac, "a key");
   const device = (mac: string, status: string): Program => ({
     d: { type: "Device", args: { device: mac, status } },
   });
-  const [one, two] = [await enrollPending("02:00:00:00:dd:01"), await enrollPending("02:00:00:00:dd:02")];
   await harness.up(device(one, "accepted"));
   expect(harness.state.get("d")?.outputs.status).toBe("accepted");
   await expect(harness.up(device(one, "rejected"))).rejects.toThrow(

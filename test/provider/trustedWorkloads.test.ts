@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { githubActions } from "../../provider/helpers/workloads.ts";
 import { declarable, inventoryOf } from "../../provider/namespace/liveObjects.ts";
 import { readNamespace } from "../../provider/namespace/readNamespace.ts";
@@ -7,9 +7,10 @@ import { workloadsOf } from "../../provider/resources/trustedWorkload.ts";
 import { Connection } from "../../provider/service/connection.ts";
 import { NotFoundError } from "../../sdk/index.ts";
 import { requestsDuring } from "../support/requests.ts";
-import { type SparseService, startSparseService } from "../support/sparseService.ts";
+import { shared } from "../support/shared.ts";
+import { startSparseService } from "../support/sparseService.ts";
 import { sharedFilledFleet } from "./support/filledFleet.ts";
-import { Harness } from "./support/harness.ts";
+import { Harness, testHarness } from "./support/harness.ts";
 
 const fleet = sharedFilledFleet();
 const args = {
@@ -21,27 +22,18 @@ const args = {
 const program = (more: object = {}) => ({ it: { type: "TrustedWorkload", args: { ...args, ...more } } });
 
 describe("a trusted workload", () => {
-  let harness: Harness;
-  beforeEach(() => {
-    harness = new Harness(fleet.env);
-    return async () => {
-      await harness.up({});
-      await harness.close();
-    };
-  });
+  const harness = testHarness(() => fleet.env);
 
   it("is imported by its name, also if the name has the form of an id", async () => {
     for (const name of ["deploy", "0123456789abcdef01234567"]) {
-      const plain = new Harness(fleet.env);
-      await plain.up(program({ name }));
-      const { outputs = {} } = plain.state.get("it") ?? {};
+      await harness.up(program({ name }));
+      const { outputs = {} } = harness.state.get("it") ?? {};
       const imported = new Harness(fleet.env);
       await imported.import("it", "TrustedWorkload", `${outputs.tenant}/${name}`);
       expect(imported.state.get("it")?.id).toBe(`${outputs.tenant}/${outputs.workloadId}`);
       expect(await imported.preview(program({ name }))).toEqual([]);
       await imported.close();
-      await plain.up({});
-      await plain.close();
+      await harness.end();
     }
   });
 
@@ -49,18 +41,8 @@ describe("a trusted workload", () => {
     await harness.up(program());
     const { outputs = {} } = harness.state.get("it") ?? {};
     await fleet.client.deleteTrustedWorkload({ params: { id: String(outputs.workloadId) } });
-    const { issuer, claims, singleUse } = args;
-    await fleet.client.createTrustedWorkload({
-      body: {
-        name: "deploy",
-        audience: "gatehouse",
-        role: "operator",
-        maxSessionMinutes: 60,
-        issuer,
-        claims,
-        singleUse,
-      },
-    });
+    const body = { ...args, role: "operator", maxSessionMinutes: 60 } as const;
+    await fleet.client.createTrustedWorkload({ body });
     expect(await harness.refresh()).toEqual(["delete it"]);
     await expect(harness.up(program())).rejects.toThrow(/exists already|already exists/);
     await harness.up(program({ adopt: true }));
@@ -87,11 +69,7 @@ describe("a trusted workload", () => {
 });
 
 describe("a server without trusted workloads", () => {
-  let other: SparseService;
-  beforeAll(async () => {
-    other = await startSparseService(fleet.service.url, { emptyErrors: true });
-  });
-  afterAll(() => other.stop());
+  const other = shared(() => startSparseService(fleet.service.url, { emptyErrors: true }));
 
   it("rejects a workload at preview, and receives no write", async () => {
     const harness = new Harness({ ...fleet.env, GATEHOUSE_URL: other.url });

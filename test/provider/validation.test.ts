@@ -17,149 +17,129 @@ function reasonsOf(name: string, change: Record<string, unknown>): string[] {
   return failures.map(({ message }) => message);
 }
 
-const RULES: readonly (readonly [string, Record<string, unknown>, RegExp])[] = [
-  ["Namespace", { name: "a.b" }, /^Namespace\.name: must be one host-name label/],
-  ["Namespace", { name: "x".repeat(64) }, /^Namespace\.name: /],
-  ["Namespace", { settings: { record: true } }, /^Namespace\.settings: must not have "record"$/],
-  [
-    "Namespace",
-    { settings: { connectionAnnouncement: "x".repeat(4097) } },
-    /^Namespace\.settings\.connectionAnnouncement: must have at most 4096 characters$/,
+/** Rejected inputs of each resource, with the error, which begins with the resource and the field. */
+const REJECTED: Readonly<Record<string, readonly (readonly [Record<string, unknown>, RegExp])[]>> = {
+  Namespace: [
+    [{ name: "a.b" }, /^name: must be one host-name label/],
+    [{ name: "x".repeat(64) }, /^name: /],
+    [{ settings: { record: true } }, /^settings: must not have "record"$/],
+    [
+      { settings: { connectionAnnouncement: "x".repeat(4097) } },
+      /^settings\.connectionAnnouncement: must have at most 4096 characters$/,
+    ],
+    [{ settings: { deviceProof: "no" } }, /^settings\.deviceProof: must be one of opt/],
+    [{ settings: { sessionMaxMinutes: -1 } }, /^settings\.sessionMaxMinutes: must be at/],
+    [
+      { settings: { sshForwarding: [{ login: "deploy-*", target: "^db:5432$" }] } },
+      /^settings\.sshForwarding\.0\.login: .*not a glob/,
+    ],
+    [
+      { settings: { sshForwarding: [{ login: "^deploy$", target: "^db:5432$", port: 1 }] } },
+      /^settings\.sshForwarding\.0: must not have "port"$/,
+    ],
+    [
+      { settings: { sshForwarding: Array(20).fill({ login: "[a-z]{500}", target: "^db:5432$" }) } },
+      /^settings\.sshForwarding: must have patterns with a total size of at most 6000 /,
+    ],
+    [{ forceDestroy: "yes" }, /^forceDestroy: must be true or false$/],
+    [{ adopt: "force" }, /^adopt: must be true or false, or must be overwrite$/],
   ],
-  ["Namespace", { settings: { deviceProof: "no" } }, /^Namespace\.settings\.deviceProof: must be one of opt/],
-  [
-    "Namespace",
-    { settings: { sessionMaxMinutes: -1 } },
-    /^Namespace\.settings\.sessionMaxMinutes: must be at/,
+  Member: [
+    [{ tenant: "mine" }, /^tenant: must be a lower-case uuid/],
+    [{ role: "owner" }, /^role: must be one of observer, operator, administrator$/],
+    [{ email: "ana" }, /^email: must be a valid email$/],
   ],
-  [
-    "Namespace",
-    { settings: { sshForwarding: [{ login: "deploy-*", target: "^db:5432$" }] } },
-    /^Namespace\.settings\.sshForwarding\.0\.login: .*not a glob/,
+  TrustedWorkload: [
+    [{ issuer: "http://gitlab.example.com" }, /^issuer: /],
+    [{ issuer: "https://gitlab.example.com/?x=1" }, /^issuer: must be an https/],
+    [
+      { issuer: "https://gitl\u0430b.com" },
+      /^issuer: must be in the normalized form https:\/\/xn--gitlb-7ve\.com$/,
+    ],
+    [{ claims: {} }, /^claims: must have at least one claim$/],
+    [{ claims: { "a b": "x" } }, /^claims/],
+    [{ claims: { ref: "" } }, /^claims\.ref: must have at least 1 character$/],
+    [{ claims: { ref: true } }, /^claims\.ref: must be a (text|string)/],
+    [{ maxSessionMinutes: 4 }, /^maxSessionMinutes: must be at least 5$/],
+    [{ maxSessionMinutes: 1441 }, /^maxSessionMinutes: must be at most 1440$/],
+    [{ role: "owner" }, /^role: must be one of observer, operator, adm/],
+    [{ name: "a b" }, /^name: must have 1 to 64 letters/],
   ],
-  [
-    "Namespace",
-    { settings: { sshForwarding: [{ login: "^deploy$", target: "^db:5432$", port: 1 }] } },
-    /^Namespace\.settings\.sshForwarding\.0: must not have "port"$/,
+  PublicKey: [
+    [{ name: "" }, /^name: must have at least 1 character$/],
+    [{ name: "x".repeat(256) }, /^name: must have at most 255 characters$/],
+    [{ username: "(" }, /^username: must be a regular expression in RE2 syntax/],
+    [{ username: "(?=x)" }, /^username: must be a regular expression in RE2 syntax/],
+    [{ username: "x".repeat(1025) }, /^username: .*1024/],
+    [{ username: "10.0.0.0/8" }, /^username: .*not CIDR notation\.$/],
+    [{ filter: {} }, /^filter: must have exactly one of hostname and tags/],
+    [{ filter: { hostname: "a", tags: ["prod"] } }, /^filter: must have exactly one/],
+    [{ filter: { hostname: "(" } }, /^filter\.hostname: must be a regular expression/],
+    [{ filter: { hostname: "web-*" } }, /^filter\.hostname: .*not a glob/],
+    [{ filter: { hostname: "*" } }, /^filter\.hostname: .*not a glob/],
+    [{ filter: { tags: [] } }, /^filter\.tags: must have at least 1 item$/],
+    [{ filter: { tags: ["a b c"] } }, /^filter\.tags\.0: .*letters and digits/],
+    [{ data: "-----BEGIN OPENSSH PRIVATE KEY-----" }, /^data: must be a public key/],
+    [{ data: "ssh-ed25519 AAAA" }, /^data: must contain/],
   ],
-  [
-    "Namespace",
-    { settings: { sshForwarding: Array(20).fill({ login: "[a-z]{500}", target: "^db:5432$" }) } },
-    /^Namespace\.settings\.sshForwarding: must have patterns with a total size of at most 6000 /,
+  FirewallRule: [
+    [{ action: "drop" }, /^action: must be one of allow, deny$/],
+    [{ priority: -1 }, /^priority: must be at least 0$/],
+    [{ priority: 1.5 }, /^priority: must be a whole number$/],
+    [{ sourceIp: "[" }, /^sourceIp: must be a regular expression in RE2 syntax/],
+    [{ username: "*" }, /^username: .*not a glob/],
+    [{ filter: { tags: ["a", "b"] } }, /^filter\.tags\.0: must have at least 3 characters$/],
+    [
+      { sourceIp: "198.51.100.0/24" },
+      /^sourceIp: A regular expression is expected, not CIDR notation\. Use `cidr\("198\.51\.100\.0\/24"\)`\.$/,
+    ],
+    [{ sourceIp: "^10.0.0.0/8$|192.168.0.1" }, /`cidr\("10\.0\.0\.0\/8", "192\.168\.0\.1"\)`/],
+    [{ sourceIp: "2001:db8::/32" }, /not CIDR notation/],
+    [{ sourceIp: "10.0.0.1-10.0.0.9" }, /^sourceIp: .*not a range of addresses\.$/],
+    [{ sourceIp: "10.0.*.*" }, /not a glob\. Use `\^10\\\.0\\\.\.\*\\\.\.\*\$`\.$/],
+    [{ username: "dev-*" }, /^username: .*not a glob\. Use `\^dev-\.\*\$`\.$/],
+    [
+      { action: "deny", sourceIp: "^300\\." },
+      /^sourceIp: "\^300\\\\\." matches no IP address, so the rule never denies a login$/,
+    ],
+    [{ action: "deny", filter: { hostname: "^web 1$" } }, /^filter\.hostname: .* matches no device name/],
+    [{ active: "yes" }, /^active: must be true or false$/],
   ],
-  ["Namespace", { forceDestroy: "yes" }, /^Namespace\.forceDestroy: must be true or false$/],
-  ["Namespace", { adopt: "force" }, /^Namespace\.adopt: must be true or false, or must be overwrite$/],
-  ["Member", { tenant: "mine" }, /^Member\.tenant: must be a lower-case uuid/],
-  ["Member", { role: "owner" }, /^Member\.role: must be one of observer, operator, administrator$/],
-  ["Member", { email: "ana" }, /^Member\.email: must be a valid email$/],
-  ["TrustedWorkload", { issuer: "http://gitlab.example.com" }, /^TrustedWorkload\.issuer: /],
-  [
-    "TrustedWorkload",
-    { issuer: "https://gitlab.example.com/?x=1" },
-    /^TrustedWorkload\.issuer: must be an https/,
+  ApiKey: [
+    [{ name: "ab" }, /^name: must have at least 3 characters$/],
+    [{ name: "x".repeat(21) }, /^name: must have at most 20 characters$/],
+    [{ name: "with space" }, /^name: must not contain white space/],
+    [{ role: "root" }, /^role: must be one of .*observer/],
+    [{ validDays: 31 }, /^validDays: must be one of -1, 30, 60, 90, 365$/],
+    [{ validDays: 30, rotateBefore: 30 }, /^rotateBefore: must be less than validDays \(30\)/],
+    [{ rotateBefore: -1 }, /^rotateBefore: must be at least 0$/],
+    [{ overlap: 91 }, /^overlap: must be at most 90$/],
+    [{ keepers: { year: 2026 } }, /^keepers\.year: must be a string$/],
   ],
-  [
-    "TrustedWorkload",
-    { issuer: "https://gitl\u0430b.com" },
-    /^TrustedWorkload\.issuer: must be in the normalized form https:\/\/xn--gitlb-7ve\.com$/,
+  DeviceTags: [
+    [{ device: "" }, /^device: /],
+    [{ device: "x".repeat(65) }, /^device: .*64/],
+    [{ tags: [] }, /^tags: must have at least 1 item$/],
+    [{ tags: Array.from({ length: 65 }, (_, index) => `tag${index}`) }, /^tags: must have at most 64 items$/],
+    [{ tags: ["aaa", "aaa"] }, /^tags: must not repeat a tag/],
   ],
-  ["TrustedWorkload", { claims: {} }, /^TrustedWorkload\.claims: must have at least one claim$/],
-  ["TrustedWorkload", { claims: { "a b": "x" } }, /^TrustedWorkload\.claims/],
-  [
-    "TrustedWorkload",
-    { claims: { ref: "" } },
-    /^TrustedWorkload\.claims\.ref: must have at least 1 character$/,
+  DeviceTagAttachment: [[{ tag: "no-hyphens" }, /^tag: .*letters and digits/]],
+  Device: [
+    [{ name: "a.b" }, /^name: may contain letters, digits/],
+    [{ status: "pending" }, /^status: must be one of accepted, rejected$/],
+    [{ onDestroy: "delete" }, /^onDestroy: must be one of keep, remove$/],
   ],
-  ["TrustedWorkload", { claims: { ref: true } }, /^TrustedWorkload\.claims\.ref: must be a (text|string)/],
-  ["TrustedWorkload", { maxSessionMinutes: 4 }, /^TrustedWorkload\.maxSessionMinutes: must be at least 5$/],
-  [
-    "TrustedWorkload",
-    { maxSessionMinutes: 1441 },
-    /^TrustedWorkload\.maxSessionMinutes: must be at most 1440$/,
-  ],
-  ["TrustedWorkload", { role: "owner" }, /^TrustedWorkload\.role: must be one of observer, operator, adm/],
-  ["TrustedWorkload", { name: "a b" }, /^TrustedWorkload\.name: must have 1 to 64 letters/],
-  ["PublicKey", { name: "" }, /^PublicKey\.name: must have at least 1 character$/],
-  ["PublicKey", { name: "x".repeat(256) }, /^PublicKey\.name: must have at most 255 characters$/],
-  ["PublicKey", { username: "(" }, /^PublicKey\.username: must be a regular expression in RE2 syntax/],
-  ["PublicKey", { username: "(?=x)" }, /^PublicKey\.username: must be a regular expression in RE2 syntax/],
-  ["PublicKey", { username: "x".repeat(1025) }, /^PublicKey\.username: .*1024/],
-  ["PublicKey", { filter: {} }, /^PublicKey\.filter: must have exactly one of hostname and tags/],
-  ["PublicKey", { filter: { hostname: "a", tags: ["prod"] } }, /^PublicKey\.filter: must have exactly one/],
-  ["PublicKey", { filter: { hostname: "(" } }, /^PublicKey\.filter\.hostname: must be a regular expression/],
-  ["PublicKey", { filter: { tags: [] } }, /^PublicKey\.filter\.tags: must have at least 1 item$/],
-  ["PublicKey", { filter: { tags: ["a b c"] } }, /^PublicKey\.filter\.tags\.0: .*letters and digits/],
-  ["PublicKey", { data: "-----BEGIN OPENSSH PRIVATE KEY-----" }, /^PublicKey\.data: must be a public key/],
-  ["PublicKey", { data: "ssh-ed25519 AAAA" }, /^PublicKey\.data: must contain/],
-  ["FirewallRule", { action: "drop" }, /^FirewallRule\.action: must be one of allow, deny$/],
-  ["FirewallRule", { priority: -1 }, /^FirewallRule\.priority: must be at least 0$/],
-  ["FirewallRule", { priority: 1.5 }, /^FirewallRule\.priority: must be a whole number$/],
-  ["FirewallRule", { sourceIp: "[" }, /^FirewallRule\.sourceIp: must be a regular expression in RE2 syntax/],
-  ["FirewallRule", { username: "*" }, /^FirewallRule\.username: .*not a glob/],
-  [
-    "FirewallRule",
-    { filter: { tags: ["a", "b"] } },
-    /^FirewallRule\.filter\.tags\.0: must have at least 3 characters$/,
-  ],
-  [
-    "FirewallRule",
-    { sourceIp: "198.51.100.0/24" },
-    /^FirewallRule\.sourceIp: A regular expression is expected, not CIDR notation\. Use `cidr\("198\.51\.100\.0\/24"\)`\.$/,
-  ],
-  ["FirewallRule", { sourceIp: "^10.0.0.0/8$|192.168.0.1" }, /`cidr\("10\.0\.0\.0\/8", "192\.168\.0\.1"\)`/],
-  ["FirewallRule", { sourceIp: "2001:db8::/32" }, /not CIDR notation/],
-  [
-    "FirewallRule",
-    { sourceIp: "10.0.0.1-10.0.0.9" },
-    /^FirewallRule\.sourceIp: .*not a range of addresses\.$/,
-  ],
-  ["FirewallRule", { sourceIp: "10.0.*.*" }, /not a glob\. Use `\^10\\\.0\\\.\.\*\\\.\.\*\$`\.$/],
-  ["FirewallRule", { username: "dev-*" }, /^FirewallRule\.username: .*not a glob\. Use `\^dev-\.\*\$`\.$/],
-  ["PublicKey", { username: "10.0.0.0/8" }, /^PublicKey\.username: .*not CIDR notation\.$/],
-  ["PublicKey", { filter: { hostname: "web-*" } }, /^PublicKey\.filter\.hostname: .*not a glob/],
-  ["PublicKey", { filter: { hostname: "*" } }, /^PublicKey\.filter\.hostname: .*not a glob/],
-  [
-    "FirewallRule",
-    { action: "deny", sourceIp: "^300\\." },
-    /^FirewallRule\.sourceIp: "\^300\\\\\." matches no IP address, so the rule never denies a login$/,
-  ],
-  [
-    "FirewallRule",
-    { action: "deny", filter: { hostname: "^web 1$" } },
-    /^FirewallRule\.filter\.hostname: .* matches no device name/,
-  ],
-  ["FirewallRule", { active: "yes" }, /^FirewallRule\.active: must be true or false$/],
-  ["ApiKey", { name: "ab" }, /^ApiKey\.name: must have at least 3 characters$/],
-  ["ApiKey", { name: "x".repeat(21) }, /^ApiKey\.name: must have at most 20 characters$/],
-  ["ApiKey", { name: "with space" }, /^ApiKey\.name: must not contain white space/],
-  ["ApiKey", { role: "root" }, /^ApiKey\.role: must be one of .*observer/],
-  ["ApiKey", { validDays: 31 }, /^ApiKey\.validDays: must be one of -1, 30, 60, 90, 365$/],
-  [
-    "ApiKey",
-    { validDays: 30, rotateBefore: 30 },
-    /^ApiKey\.rotateBefore: must be less than validDays \(30\)/,
-  ],
-  ["ApiKey", { rotateBefore: -1 }, /^ApiKey\.rotateBefore: must be at least 0$/],
-  ["ApiKey", { overlap: 91 }, /^ApiKey\.overlap: must be at most 90$/],
-  ["ApiKey", { keepers: { year: 2026 } }, /^ApiKey\.keepers\.year: must be a string$/],
-  ["DeviceTags", { device: "" }, /^DeviceTags\.device: /],
-  ["DeviceTags", { device: "x".repeat(65) }, /^DeviceTags\.device: .*64/],
-  ["DeviceTags", { tags: [] }, /^DeviceTags\.tags: must have at least 1 item$/],
-  [
-    "DeviceTags",
-    { tags: Array.from({ length: 65 }, (_, index) => `tag${index}`) },
-    /^DeviceTags\.tags: must have at most 64 items$/,
-  ],
-  ["DeviceTags", { tags: ["aaa", "aaa"] }, /^DeviceTags\.tags: must not repeat a tag/],
-  ["DeviceTagAttachment", { tag: "no-hyphens" }, /^DeviceTagAttachment\.tag: .*letters and digits/],
-  ["Device", { name: "a.b" }, /^Device\.name: may contain letters, digits/],
-  ["Device", { status: "pending" }, /^Device\.status: must be one of accepted, rejected$/],
-  ["Device", { onDestroy: "delete" }, /^Device\.onDestroy: must be one of keep, remove$/],
-];
+};
 
 describe("the error of a rejected input has the resource, the field and the requirement", () => {
-  it.each(RULES)("%s %j", (name, change, message) => {
-    expect(reasonsOf(name, change)).toContainEqual(expect.stringMatching(message));
+  const rejected = Object.entries(REJECTED).flatMap(([type, rows]) =>
+    rows.map((row) => [type, ...row] as const),
+  );
+  it.each(rejected)("%s %j", (type, change, message) => {
+    const [, ...texts] = reasonsOf(type, change)
+      .join("\n")
+      .split(new RegExp(`(?:^|\\n)${type}\\.`));
+    expect(texts).toContainEqual(expect.stringMatching(message));
   });
 
   const fields = definitions.flatMap((definition) =>

@@ -2,6 +2,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { testFolder } from "../support/folder.ts";
+import { firewallRule } from "../support/policy.ts";
 import { shared } from "../support/shared.ts";
 import { startTrustingFleet } from "../support/trustingFleet.ts";
 import { Harness, type Program } from "./support/harness.ts";
@@ -31,17 +32,7 @@ afterEach(async () => {
 });
 
 const claims = { sub: "system:serviceaccount:ops:policy" };
-const rule = (more: object = {}) => ({
-  type: "FirewallRule",
-  args: {
-    action: "deny",
-    priority: 1,
-    sourceIp: ".*",
-    username: "y",
-    filter: { hostname: "z" },
-    ...more,
-  },
-});
+const rule = (more: Record<string, unknown> = {}) => firewallRule("deny", 1, more);
 
 it("a workload with the role administrator manages all objects of the namespaces that trust it", async () => {
   const { fleet, issuer } = trusting;

@@ -76,6 +76,48 @@ export async function createKey(
   return (await client.createPublicKey({ body: { name, data, username, filter } })).fingerprint;
 }
 
+/** Returns the fingerprint of the public key with this name. @throws Error if the namespace has no such key */
+export async function fingerprintOf(client: Client, name: string): Promise<string> {
+  return (await keyNamed(client, name)).fingerprint;
+}
+
+async function keyNamed(client: Client, name: string) {
+  const key = (await client.getPublicKeys({ query: { perPage: 100 } })).find((one) => one.name === name);
+  if (!key) throw new Error(`the namespace has no public key ${name}`);
+  return key;
+}
+
+/** Fields of a public key that a test changes outside any program. */
+interface KeyChange {
+  readonly name?: string;
+  readonly username?: string;
+  readonly filter?: { readonly hostname: string } | { readonly tags: readonly string[] };
+  readonly expiresAt?: string | null;
+}
+
+/** Changes the public key with this name outside any program. Its other fields stay as they are. */
+export async function changeKey(client: Client, name: string, change: KeyChange): Promise<void> {
+  const { fingerprint, username, filter } = await keyNamed(client, name);
+  const body = { name, username, filter, ...change };
+  await client.updatePublicKey({ params: { fingerprint }, body: body as never });
+}
+
+/** Deletes the public key with this name outside any program. */
+export async function deleteKey(client: Client, name: string): Promise<void> {
+  await client.deletePublicKey({ params: { fingerprint: await fingerprintOf(client, name) } });
+}
+
+/** Returns the id of a member. @throws Error if the namespace has no member with this address */
+export async function memberId(
+  { client, tenant }: Pick<Fleet, "client" | "tenant">,
+  email: string,
+): Promise<string> {
+  const { members } = await client.getNamespace({ params: { tenant } });
+  const member = members.find((one) => one.email === email);
+  if (!member) throw new Error(`the namespace has no member ${email}`);
+  return member.id;
+}
+
 async function clear(client: Client, keptTags: readonly string[]): Promise<void> {
   const query = { perPage: 100 };
   for (const { fingerprint } of await client.getPublicKeys({ query })) {

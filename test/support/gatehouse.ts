@@ -1,12 +1,16 @@
 import { existsSync, readFileSync, rmSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { describe } from "vitest";
 import { main } from "../../provider/cli/main.ts";
 import type { Result } from "../../provider/engine/index.ts";
 import { type CommandResult, callCommand, environmentWithout, runCommand } from "./command.ts";
 
 /** The path of the installed command. */
 export const COMMAND = fileURLToPath(new URL("../../provider/bin/gatehouse.js", import.meta.url));
+
+/** The passphrase of the stacks in tests. */
+export const PASSPHRASE = "correct horse battery staple";
 
 /** True if this machine has the Pulumi CLI. */
 export const pulumiOnPath = (process.env.PATH ?? "")
@@ -24,6 +28,16 @@ export const engines: readonly { engine: Engine; available: boolean; label: stri
     label: pulumiOnPath ? "Pulumi CLI" : "Pulumi CLI (skipped: pulumi is not on the PATH)",
   },
 ];
+
+/** Declares the same tests for both engines. Skips the tests of an engine that is not installed. */
+export function describeEngines(
+  title: string,
+  options: NonNullable<Parameters<typeof describe>[1]> & object,
+  tests: (engine: Engine) => void,
+): void {
+  for (const { engine, available, label } of engines)
+    describe.skipIf(!available)(`${title}, with the ${label}`, options, () => tests(engine));
+}
 
 export interface StackOptions {
   readonly program: string;
@@ -91,19 +105,28 @@ export class Stack {
     const place = command === "rotate" ? ["--folder", program] : [program];
     return run([command, ...place, "--stack", this.name, "--engine", engine, ...more], {
       PULUMI_BACKEND_URL: `file://${folder}`,
-      PULUMI_CONFIG_PASSPHRASE: "correct horse battery staple",
+      PULUMI_CONFIG_PASSPHRASE: PASSPHRASE,
       ...common,
       ...env,
     });
   }
 
   /** Runs a command with `--json` and returns the result. Throws an error unless the exit code is `expected`. */
-  async result(args: readonly string[], env: Record<string, string> = {}, expected = 0): Promise<Result> {
+  async result<T = Result>(
+    args: readonly string[],
+    env: Record<string, string> = {},
+    expected = 0,
+  ): Promise<T> {
     const run = await this.run([...args, "--json"], env);
     if (run.code !== expected) {
       throw new Error(`gatehouse ${args.join(" ")} ended with ${run.code}:\n${run.stdout}\n${run.stderr}`);
     }
-    return JSON.parse(run.stdout) as Result;
+    return JSON.parse(run.stdout) as T;
+  }
+
+  /** Applies the resources of a policy, without a preview, which would double the time. */
+  apply(policy: object, ...flags: readonly string[]): Promise<Result> {
+    return this.result(["up", "--yes", "--skip-preview", ...flags], { POLICY: JSON.stringify(policy) });
   }
 
   /** Returns the text of the state file. */

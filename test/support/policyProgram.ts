@@ -2,8 +2,9 @@ import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } fr
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { afterAll, onTestFinished } from "vitest";
 import { newCrypter } from "../../provider/engine/state/crypter.ts";
-import { isNoSettings, Stack, type StackOptions } from "./gatehouse.ts";
+import { isNoSettings, PASSPHRASE, Stack, type StackOptions } from "./gatehouse.ts";
 
 const PROGRAM = fileURLToPath(new URL("../endToEnd/fixtures/commonjs", import.meta.url));
 const MODULES = fileURLToPath(new URL("../../node_modules", import.meta.url));
@@ -13,14 +14,40 @@ const MODULES = fileURLToPath(new URL("../../node_modules", import.meta.url));
  * POLICY.
  */
 export class PolicyProgram {
-  readonly #root = mkdtempSync(join(tmpdir(), "gatehouse-program-"));
-  readonly folder = join(this.#root, "program");
-  readonly states = join(this.#root, "states");
+  #root: string | undefined;
 
-  constructor() {
-    cpSync(PROGRAM, this.folder, { recursive: true, filter: isNoSettings });
-    symlinkSync(MODULES, join(this.folder, "node_modules"));
-    mkdirSync(this.states);
+  /** The folder of both. The first use creates it, so that skipped tests create none. */
+  get #folders(): string {
+    if (this.#root !== undefined) return this.#root;
+    const root = mkdtempSync(join(tmpdir(), "gatehouse-program-"));
+    cpSync(PROGRAM, join(root, "program"), { recursive: true, filter: isNoSettings });
+    symlinkSync(MODULES, join(root, "program", "node_modules"));
+    mkdirSync(join(root, "states"));
+    this.#root = root;
+    return root;
+  }
+
+  get folder(): string {
+    return join(this.#folders, "program");
+  }
+
+  get states(): string {
+    return join(this.#folders, "states");
+  }
+
+  /** The settings of the state backend. Commands without a stack of this class need them. */
+  get backend(): Record<string, string> {
+    return { PULUMI_BACKEND_URL: `file://${this.states}`, PULUMI_CONFIG_PASSPHRASE: PASSPHRASE };
+  }
+
+  /** Returns the path of a file in the program's folder. */
+  path(name: string): string {
+    return join(this.folder, name);
+  }
+
+  /** Returns the path of a stack's state file. */
+  stateFile(stack: string): string {
+    return join(this.states, ".pulumi", "stacks", "commonjs-program", `${stack}.json`);
   }
 
   /** Returns a stack of this program. Default engine: embedded. */
@@ -30,7 +57,7 @@ export class PolicyProgram {
 
   /** Writes a file into the program's folder. */
   write(name: string, text: string): void {
-    writeFileSync(join(this.folder, name), text);
+    writeFileSync(this.path(name), text);
   }
 
   /** Writes the configuration file of a stack. All values are encrypted. */
@@ -47,6 +74,21 @@ export class PolicyProgram {
   }
 
   remove(): void {
-    rmSync(this.#root, { recursive: true, force: true });
+    if (this.#root !== undefined) rmSync(this.#root, { recursive: true, force: true });
+    this.#root = undefined;
   }
+}
+
+/** A program for the surrounding tests. It is removed after them. */
+export function sharedProgram(): PolicyProgram {
+  const program = new PolicyProgram();
+  afterAll(() => program.remove());
+  return program;
+}
+
+/** A program that is removed when the calling test ends. */
+export function testProgram(): PolicyProgram {
+  const program = new PolicyProgram();
+  onTestFinished(() => program.remove());
+  return program;
 }

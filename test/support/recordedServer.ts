@@ -1,7 +1,9 @@
 import { createHash } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
+import { afterEach, beforeEach, expect, vi } from "vitest";
 import { type Listening, listening } from "./listening.ts";
+import { shared } from "./shared.ts";
 
 /** The data that a test needs about a server. */
 interface ServerFacts {
@@ -55,6 +57,93 @@ export interface RecordedServer extends Listening {
   readonly unknown: readonly string[];
   /** Writes the recording. Only for a server that records. */
   save(): void;
+}
+
+const { RECORD, GATEHOUSE_URL = "", GATEHOUSE_USERNAME = "", GATEHOUSE_TENANT = "" } = process.env;
+
+/** The password of the user of a recording. Recordings do not contain it. */
+export const RECORDED_PASSWORD = process.env.GATEHOUSE_PASSWORD || "password";
+
+/** The recording of a test's server. The environment selects the server: see {@link sharedRecording}. */
+interface RecordingOptions {
+  /** The order of the requests, as in {@link replayServer}. */
+  readonly order?: "recorded" | "any";
+  /** Fills the namespace that is recorded. */
+  readonly prepare?: () => Promise<void>;
+  /** False if the tests keep the clock of this machine. @default true */
+  readonly movesClock?: boolean;
+}
+
+/** A recorded server, with the settings and requests of the clients that use it. */
+export type SharedRecording = RecordedServer & {
+  /** Returns the settings with which a program uses the server. */
+  env(): Record<string, string>;
+  /** Returns the requests of the test that are no reads. */
+  writes(): string[];
+};
+
+/**
+ * Starts a recorded server for the surrounding tests. Each test is a case of the recording, at the time of the recording,
+ * and fails if it sends a request that the recording does not contain.
+ *
+ * To record, set RECORD, GATEHOUSE_URL, GATEHOUSE_USERNAME, GATEHOUSE_PASSWORD and GATEHOUSE_TENANT to a new namespace
+ * of a server of version 0.27.
+ */
+export function sharedRecording(
+  file: URL,
+  { order, prepare, movesClock = true }: RecordingOptions = {},
+): SharedRecording {
+  const facts = {
+    version: "0.27.0-rc.6",
+    time: new Date().toISOString(),
+    username: GATEHOUSE_USERNAME,
+    tenant: GATEHOUSE_TENANT,
+    namespace: "dev",
+  };
+  const server = shared(async () => {
+    if (RECORD) await prepare?.();
+    const started = RECORD ? await recordServer(GATEHOUSE_URL, facts, file) : await replayServer(file, order);
+    return {
+      ...started,
+      env: () => settingsOf(started),
+      writes: () => started.requests.filter((request) => !request.startsWith("GET ")),
+      async stop() {
+        started.save();
+        await started.stop();
+      },
+    };
+  });
+  casesOf(() => server, movesClock);
+  return server;
+}
+
+/** Returns the settings with which a program uses a recorded server. */
+export const settingsOf = ({ url, facts }: RecordedServer): Record<string, string> => ({
+  GATEHOUSE_URL: url,
+  GATEHOUSE_USERNAME: facts.username,
+  GATEHOUSE_PASSWORD: RECORDED_PASSWORD,
+  GATEHOUSE_TENANT: facts.tenant,
+  GATEHOUSE_RETRY_TIMEOUT: "2",
+});
+
+/** Makes each surrounding test a case of the recording, at the time of the recording. */
+export function casesOf(server: () => RecordedServer, movesClock = true): void {
+  beforeEach(({ task }) => {
+    if (movesClock) vi.useFakeTimers({ now: new Date(server().facts.time), toFake: ["Date"] });
+    server().begin(task.name);
+  });
+  afterEach(() => {
+    vi.useRealTimers();
+    expect(server().unknown.join("\n")).toBe("");
+  });
+}
+
+/** Returns the line of a public key that is the same in each run, as recordings need it. */
+export function recordedKey(name: string): string {
+  const field = (bytes: Buffer | string) =>
+    Buffer.concat([Buffer.from([0, 0, 0, Buffer.byteLength(bytes)]), Buffer.from(bytes)]);
+  const blob = [field("ssh-ed25519"), field(createHash("sha256").update(name).digest())];
+  return `ssh-ed25519 ${Buffer.concat(blob).toString("base64")}`;
 }
 
 const digestOf = (text: string) => createHash("sha256").update(text).digest("hex");

@@ -1,34 +1,13 @@
-import { randomUUID } from "node:crypto";
-import { readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type FilledFleet, startFilledFleet } from "../provider/support/filledFleet.ts";
-import { testFolder } from "../support/folder.ts";
+import { readFileSync } from "node:fs";
+import { describe, expect, it } from "vitest";
+import { startFilledFleet } from "../provider/support/filledFleet.ts";
 import { gatehouse } from "../support/gatehouse.ts";
 import { ownDefinitions } from "../support/ownDefinitions.ts";
 import { sampleConfiguration, typeOf } from "./support/configurations.ts";
-import {
-  type AttachedProvider,
-  changesIn,
-  hasTerraform,
-  LABEL,
-  RootModule,
-  startProvider,
-} from "./support/terraform.ts";
+import { changesIn, hasTerraform, LABEL, resources, sharedTerraform } from "./support/terraform.ts";
 
 describe.runIf(hasTerraform)(`all resources under ${LABEL}`, () => {
-  let fleet: FilledFleet;
-  let provider: AttachedProvider;
-  beforeAll(async () => {
-    fleet = await startFilledFleet();
-    provider = await startProvider(fleet.env);
-  });
-  afterAll(async () => {
-    await provider.stop();
-    await fleet.stop();
-  });
-
-  const newModule = (folder = testFolder()) => new RootModule(folder, { ...provider.env, ...fleet.env });
+  const fleet = sharedTerraform(startFilledFleet);
   const withAll = (configurations: ReadonlyMap<string, object>) => ({
     resource: Object.fromEntries([...configurations].map(([type, one]) => [type, { one }])),
   });
@@ -41,7 +20,7 @@ describe.runIf(hasTerraform)(`all resources under ${LABEL}`, () => {
 
   it("are created, changed, replaced, imported and destroyed, with an empty plan after each apply", async () => {
     const all = samples();
-    const root = newModule();
+    const root = fleet.newModule();
     const bases = new Map([...all].map(([type, { base }]) => [type, base]));
     root.write(withAll(bases));
     await root.must("validate");
@@ -59,7 +38,7 @@ describe.runIf(hasTerraform)(`all resources under ${LABEL}`, () => {
     await root.must("apply", "plan");
     expect(await root.changes()).toEqual([]);
 
-    const texts = readFileSync(join(root.folder, "terraform.tfstate"), "utf8");
+    const texts = readFileSync(root.stateFile, "utf8");
     for (const { base } of all.values()) if ("key_wo" in base) expect(texts).not.toContain(base.key_wo);
 
     // A second state imports the objects of the first state by their ids.
@@ -67,7 +46,7 @@ describe.runIf(hasTerraform)(`all resources under ${LABEL}`, () => {
       .state()
       .resources.map(({ type, instances }) => [type, instances[0]?.attributes.id] as const);
     expect(ids).toHaveLength(ownDefinitions.length);
-    const other = newModule();
+    const other = fleet.newModule();
     const imports = ids.map(([type, id]) => ({ to: `${type}.one`, id }));
     other.write({ ...withAll(changed), import: imports });
     const importPlan = await other.plan();
@@ -78,13 +57,13 @@ describe.runIf(hasTerraform)(`all resources under ${LABEL}`, () => {
     expect(wrong.sort()).toEqual(ofRuns.map((kind) => `gatehouse_${kind}.one: update+import`));
 
     // Terraform generates the configuration from the imports alone.
-    const third = newModule();
+    const third = fleet.newModule();
     third.write({ import: imports });
     await third.must("plan", "-generate-config-out=generated.tf", "-out=plan");
     const generated = (await third.plan()).resource_changes ?? [];
     expect(generated.map(({ change }) => change.actions.join())).toEqual(ownDefinitions.map(() => "no-op"));
 
-    await root.must("destroy", "-auto-approve");
+    await root.destroy();
     expect(root.state().resources).toEqual([]);
     expect(await fleet.client.getPublicKeys()).toEqual([]);
     expect(await fleet.client.getFirewallRules()).toEqual([]);
@@ -93,11 +72,9 @@ describe.runIf(hasTerraform)(`all resources under ${LABEL}`, () => {
 
   it("have no drift right after the apply, without a refresh", async () => {
     await fleet.restoreDevices();
-    const root = newModule();
-    root.write(withAll(new Map([...samples()].map(([type, { base }]) => [type, base]))));
-    await root.apply();
-    const file = join(root.folder, "plan.json");
-    writeFileSync(file, JSON.stringify(await root.plan("-refresh=false")));
+    const root = fleet.newModule();
+    await root.applied(withAll(new Map([...samples()].map(([type, { base }]) => [type, base]))));
+    const file = await root.planFile("-refresh=false");
     const args = ["drift", root.folder, "--terraform", file, "--unmanaged", "ignore", "--json"];
     const { stdout, stderr } = await gatehouse(args, fleet.env);
     expect(stderr).toBe("");
@@ -107,22 +84,20 @@ describe.runIf(hasTerraform)(`all resources under ${LABEL}`, () => {
       notApplied: [],
       same: ownDefinitions.length,
     });
-    await root.must("destroy", "-auto-approve");
+    await root.destroy();
   });
 
   it("are imported and updated in place, and values that an update does not change stay known in the plan", async () => {
     await fleet.restoreDevices();
     const all = samples();
     const bases = new Map([...all].map(([type, { base }]) => [type, base]));
-    const creator = newModule();
-    creator.write(withAll(bases));
-    await creator.apply();
+    const creator = fleet.newModule();
+    await creator.applied(withAll(bases));
     const imports = creator
       .state()
       .resources.map(({ type, instances }) => ({ to: `${type}.one`, id: instances[0]?.attributes.id }));
-    const root = newModule();
-    root.write({ ...withAll(bases), import: imports });
-    await root.apply();
+    const root = fleet.newModule();
+    await root.applied({ ...withAll(bases), import: imports });
     expect(await root.changes()).toEqual([]);
 
     // `adopt` only controls what a create does. A change of `adopt` alone must not change an object.
@@ -150,40 +125,14 @@ describe.runIf(hasTerraform)(`all resources under ${LABEL}`, () => {
     }
     await root.must("apply", "plan");
     expect(await root.changes()).toEqual([]);
-    await root.must("destroy", "-auto-approve");
+    await root.destroy();
   });
 
-  it.each(ownDefinitions.map((definition) => [definition.name, definition] as const))(
-    "%s: each attribute updates the object in place or replaces it, as its definition declares",
-    { tags: ["long"] },
-    async (_name, definition) => {
-      const type = typeOf(definition);
-      const { base, changes } = sampleConfiguration(definition, fleet);
-      const root = newModule();
-      await fleet.restoreDevices();
-      for (const [input, changed] of changes) {
-        const { replaces } = definition.inputs[input] ?? {};
-        // If the resource type has a `rotation`, the provider replaces the object within an update.
-        const actions = replaces && !definition.rotation ? "delete+create" : "update";
-        // Secrets are unique, so each new object needs another secret.
-        const secret = "key_wo" in base ? { key_wo: randomUUID() } : {};
-        root.write({ resource: { [type]: { one: { ...base, ...secret } } } });
-        await root.apply();
-        root.write({ resource: { [type]: { one: changed } } });
-        expect(await root.changes(), input).toEqual([`${type}.one: ${actions}`]);
-        await root.must("apply", "plan");
-        expect(await root.changes(), input).toEqual([]);
-      }
-      await root.must("destroy", "-auto-approve");
-    },
-  );
-
   it("accept only UUIDs of version 4 as secrets, and print no secret in an error", async () => {
-    const root = newModule();
+    const root = fleet.newModule();
     const secret = "b1946ac9-2e37-1c0e-9f5d-0123456789ab";
-    root.write({ resource: { gatehouse_api_key: { one: { valid_days: 30, key_wo: secret } } } });
-    const { code, output } = await root.run("plan");
-    expect(code).toBe(1);
+    root.write(resources({ api_key: { one: { valid_days: 30, key_wo: secret } } }));
+    const output = await root.rejected("plan");
     expect(output).toContain("key_wo: must be a UUID of version 4");
     expect(output).not.toContain(secret);
   });

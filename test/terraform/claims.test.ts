@@ -1,70 +1,62 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { sshKeyLine } from "../provider/support/programs.ts";
-import { type Fleet, startFleet } from "../support/fleet.ts";
+import { afterEach, describe, expect, it } from "vitest";
+import { changeKey } from "../support/fleet.ts";
 import { testFolder } from "../support/folder.ts";
+import { keyData } from "../support/policy.ts";
 import { requestsDuring } from "../support/requests.ts";
 import {
-  type AttachedProvider,
   hasTerraform,
   installedProvider,
+  keyArguments,
   LABEL,
   RootModule,
-  startProvider,
+  resources,
+  sharedTerraform,
 } from "./support/terraform.ts";
 
+/** The resource `one`, which is the key `ana`. */
+const one = (more: object = {}) => resources({ public_key: { one: keyArguments(more) } });
+const ADDRESS = "gatehouse_public_key.one";
+const UPDATE = [`${ADDRESS}: update`];
+
+// Long tests apply more than three configurations.
 describe.runIf(hasTerraform)(`objects of several configurations of ${LABEL}`, () => {
-  let fleet: Fleet;
-  let provider: AttachedProvider;
-  beforeAll(async () => {
-    fleet = await startFleet();
-    provider = await startProvider(fleet.env);
-  });
-  afterAll(async () => {
-    await provider.stop();
-    await fleet.stop();
-  });
-  afterEach(async () => {
-    for (const { fingerprint } of await keys())
-      await fleet.client.deletePublicKey({ params: { fingerprint } });
-  });
+  const fleet = sharedTerraform();
+  afterEach(() => fleet.clear());
 
   const keys = () => fleet.client.getPublicKeys();
   const owner = async () => (await keys())[0]?.declaredBy;
-  const newModule = (folder = testFolder()) => new RootModule(folder, { ...provider.env, ...fleet.env });
-  const words = (output: string) => output.replaceAll(/[│\s]+/g, " ");
-  const data = sshKeyLine("ana");
-  const resource = (more: object = {}, name = "one") => ({
-    gatehouse_public_key: {
-      [name]: { name: "ana", data, username: "^ana$", filter: { hostname: ".*" }, ...more },
-    },
-  });
   /** Returns a configuration of a project. */
-  const of = (project: string | undefined, more: object = { resource: resource() }) => ({
-    ...(project !== undefined && { provider: { gatehouse: { project } } }),
-    ...more,
-  });
-  const idOf = (root: RootModule) => String(root.state().resources[0]?.instances[0]?.attributes.id);
-  const fileOf = (root: RootModule) => join(root.folder, "terraform.tfstate");
+  const of = (project: string, more: object = one()) => ({ provider: { gatehouse: { project } }, ...more });
+  const stateIn = ({ stateFile }: RootModule) => JSON.parse(readFileSync(stateFile, "utf8"));
+  /** Creates a root module and applies a configuration of a project in it. */
+  async function folderOf(project: string, more?: object): Promise<RootModule> {
+    const root = fleet.newModule();
+    await root.applied(of(project, more));
+    return root;
+  }
+  /** Destroys the resources of a folder, which leaves the key on the service. Returns the output. */
+  async function expectLeft(root: RootModule): Promise<string> {
+    const output = await root.destroy();
+    expect(await keys()).toHaveLength(1);
+    return output;
+  }
+  /** Destroys the resources of a folder, which deletes the key. */
+  async function expectDeleted(root: RootModule): Promise<void> {
+    await root.destroy();
+    expect(await keys()).toEqual([]);
+  }
 
   it("are claimed by the folder to which a state is moved, and the claim is the only change", async () => {
-    const first = newModule();
-    first.write(of("first"));
-    await first.apply();
+    const first = await folderOf("first");
     const [before] = await keys();
-    const second = newModule();
+    const second = fleet.newModule();
     second.write(of("second"));
-    await first.must(
-      "state",
-      "mv",
-      `-state=${fileOf(first)}`,
-      `-state-out=${fileOf(second)}`,
-      "gatehouse_public_key.one",
-      "gatehouse_public_key.one",
-    );
+    const files = [`-state=${first.stateFile}`, `-state-out=${second.stateFile}`];
+    await first.must("state", "mv", ...files, ADDRESS, ADDRESS);
     const { output } = await second.run("plan", "-out=plan");
-    expect(words(output)).toContain(
+    expect(output.replaceAll(/[│\s]+/g, " ")).toContain(
       "claims the object, which gatehouse_public_key of first/default declared before",
     );
     expect(output).toContain("0 to add, 1 to change, 0 to destroy");
@@ -74,148 +66,104 @@ describe.runIf(hasTerraform)(`objects of several configurations of ${LABEL}`, ()
     expect(after?.declaredBy).toMatchObject({ project: "second", stack: "default" });
     // A claim is no change of the object.
     expect({ ...after, declaredBy: undefined }).toEqual({ ...before, declaredBy: undefined });
-    expect(await first.must("destroy", "-auto-approve")).toContain("0 destroyed");
-    expect(await keys()).toHaveLength(1);
-    await second.must("destroy", "-auto-approve");
-    expect(await keys()).toEqual([]);
+    expect(await expectLeft(first)).toContain("0 destroyed");
+    await expectDeleted(second);
   });
 
   it("stay if a restored older state still contains a moved object, and the destroy warns", async () => {
-    const first = newModule();
-    first.write(of("first"));
-    await first.apply();
-    const older = readFileSync(fileOf(first), "utf8");
-    const second = newModule();
-    second.write(of("second"));
-    writeFileSync(fileOf(second), older);
-    await second.apply();
-    const text = words(await first.must("destroy", "-auto-approve"));
-    expect(text).toMatch(
+    const first = await folderOf("first");
+    const older = stateIn(first);
+    const second = fleet.newModule();
+    second.writeState(older, older.serial);
+    await second.applied(of("second"));
+    expect(await expectLeft(first)).toMatch(
       /left the object \S+ on the service: gatehouse_public_key of second\/default has declared it last/,
     );
-    expect(await keys()).toHaveLength(1);
-    writeFileSync(fileOf(first), JSON.stringify({ ...JSON.parse(older), serial: 100 }));
-    await first.must("destroy", "-auto-approve");
-    expect(await keys()).toHaveLength(1);
+    first.writeState(older, 100);
+    await expectLeft(first);
     // The setting deletes the object.
-    writeFileSync(fileOf(first), JSON.stringify({ ...JSON.parse(older), serial: 200 }));
+    first.writeState(older, 200);
     const deleting = new RootModule(first.folder, { ...first.env, GATEHOUSE_DELETE_CLAIMED: "true" });
-    first.write({ provider: { gatehouse: { project: "first", delete_claimed: "true" } } });
-    await deleting.apply();
+    await deleting.applied({ provider: { gatehouse: { project: "first", delete_claimed: "true" } } });
     expect(await keys()).toEqual([]);
   });
 
-  it("stay after a removed block with destroy = false and an import, which sends no claim", async () => {
-    const first = newModule();
-    first.write(of("first"));
-    await first.apply();
-    const id = idOf(first);
-    first.write(
-      of("first", { removed: { from: "gatehouse_public_key.one", lifecycle: { destroy: false } } }),
-    );
-    await first.apply();
-    const second = newModule();
-    second.write({ ...of("second"), import: { to: "gatehouse_public_key.one", id } });
-    await second.apply();
+  it("stay after a removed block with destroy = false and an import, which sends no claim", {
+    tags: ["long"],
+  }, async () => {
+    const first = await folderOf("first");
+    const id = String(first.state().resources[0]?.instances[0]?.attributes.id);
+    await first.applied(of("first", { removed: { from: ADDRESS, lifecycle: { destroy: false } } }));
+    const second = await folderOf("second", { ...one(), import: { to: ADDRESS, id } });
     expect(await second.changes()).toEqual([]);
     expect(await owner()).toMatchObject({ project: "first" });
-    expect(await first.must("destroy", "-auto-approve")).toContain("0 destroyed");
-    expect(await keys()).toHaveLength(1);
+    expect(await expectLeft(first)).toContain("0 destroyed");
     // The import is the last step of the move, so a destroy of the new folder deletes the object.
-    const text = readFileSync(fileOf(second), "utf8");
-    await second.must("destroy", "-auto-approve");
-    expect(await keys()).toEqual([]);
-    writeFileSync(fileOf(second), "");
-    second.write(of("first"));
-    await second.apply();
-    writeFileSync(fileOf(second), JSON.stringify({ ...JSON.parse(text), serial: 100 }));
+    const imported = stateIn(second);
+    await expectDeleted(second);
+    writeFileSync(second.stateFile, "");
+    await second.applied(of("first"));
+    second.writeState(imported, 100);
     // The first update after the import declares the object.
-    second.write(of("second", { resource: resource({ username: "^root$" }) }));
-    await second.apply();
+    await second.applied(of("second", one({ username: "^ana$" })));
     expect(await owner()).toMatchObject({ project: "second" });
     // From then on, a declaration by the first folder is newer than the import.
-    first.write(of("first", { resource: resource({ adopt: "overwrite" }) }));
-    await first.apply();
-    expect(words(await second.must("destroy", "-auto-approve"))).toContain(
-      "of first/default has declared it",
-    );
-    expect(await keys()).toHaveLength(1);
+    await first.applied(of("first", one({ adopt: "overwrite" })));
+    expect(await expectLeft(second)).toContain("of first/default has declared it");
   });
 
   it("are claimed by an adoption, so that the folder that declared them before leaves them", async () => {
-    const first = newModule();
-    first.write(of("first"));
-    await first.apply();
-    const second = newModule();
-    second.write(of("second", { resource: resource({ adopt: true }) }));
-    await second.apply();
+    const first = await folderOf("first");
+    const second = await folderOf("second", one({ adopt: true }));
     expect(await owner()).toMatchObject({ project: "second" });
-    const text = words(await first.must("destroy", "-auto-approve"));
-    expect(text).toContain("of second/default has declared it last");
-    expect(await keys()).toHaveLength(1);
-    await second.must("destroy", "-auto-approve");
-    expect(await keys()).toEqual([]);
+    expect(await expectLeft(first)).toContain("of second/default has declared it last");
+    await expectDeleted(second);
   });
 
-  it("are claimed after a moved block only if the folder changes, and after a new value of project", async () => {
-    const root = newModule();
-    root.write(of("first"));
-    await root.apply();
-    const moved = { from: "gatehouse_public_key.one", to: "gatehouse_public_key.two" };
-    root.write({ ...of("first", { resource: resource({}, "two") }), moved });
+  it("are claimed after a moved block only if the folder changes, and after a new value of project", {
+    tags: ["long"],
+  }, async () => {
+    const root = await folderOf("first");
+    const two = resources({ public_key: { two: keyArguments() } });
+    root.write(of("first", { ...two, moved: { from: ADDRESS, to: "gatehouse_public_key.two" } }));
     expect(await root.changes()).toEqual([]);
     await root.apply();
-    root.write(of("renamed", { resource: resource({}, "two") }));
+    root.write(of("renamed", two));
     expect(await root.changes()).toEqual(["gatehouse_public_key.two: update"]);
     await root.must("apply", "plan");
     expect(await root.changes()).toEqual([]);
     expect(await owner()).toMatchObject({ project: "renamed" });
   });
 
-  it("have an empty plan with a state of an earlier version, which contains no private data", async () => {
-    const root = newModule();
-    root.write(of("first"));
-    await root.apply();
+  it("have an empty plan with a state of an earlier version, which contains no private data", {
+    tags: ["long"],
+  }, async () => {
+    const root = await folderOf("first");
     for (const data of [undefined, "bm90IEpTT04=", Buffer.from('{"replaces":"x"}').toString("base64")]) {
-      const state = JSON.parse(readFileSync(fileOf(root), "utf8"));
+      const state = stateIn(root);
       state.resources[0].instances[0].private = data;
-      writeFileSync(fileOf(root), JSON.stringify({ ...state, serial: state.serial + 1 }));
+      root.writeState(state);
       root.write(of("second"));
       expect(await root.changes(), data).toEqual([]);
     }
-    root.write(of("second", { resource: resource({ username: "^root$" }) }));
-    await root.apply();
-    root.write(of("third", { resource: resource({ username: "^root$" }) }));
-    expect(await root.changes()).toEqual(["gatehouse_public_key.one: update"]);
+    await root.applied(of("second", one({ username: "^ana$" })));
+    root.write(of("third", one({ username: "^ana$" })));
+    expect(await root.changes()).toEqual(UPDATE);
   });
 
-  it("are adopted again after a lost state, and the restored older state does not delete them", async () => {
-    const root = newModule();
-    root.write(of("first"));
-    await root.apply();
-    const older = readFileSync(fileOf(root), "utf8");
-    writeFileSync(fileOf(root), "");
-    root.write(of("first", { resource: resource({ adopt: true }) }));
-    await root.apply();
+  it("are adopted again after a lost state, and the restored older state does not delete them", {
+    tags: ["long"],
+  }, async () => {
+    const root = await folderOf("first");
+    const older = readFileSync(root.stateFile, "utf8");
+    writeFileSync(root.stateFile, "");
+    await root.applied(of("first", one({ adopt: true })));
     expect(await root.changes()).toEqual([]);
-    const newer = readFileSync(fileOf(root), "utf8");
-    writeFileSync(fileOf(root), older);
-    expect(words(await root.must("destroy", "-auto-approve"))).toContain("has declared it last");
-    expect(await keys()).toHaveLength(1);
-    writeFileSync(fileOf(root), JSON.stringify({ ...JSON.parse(newer), serial: 100 }));
-    await root.must("destroy", "-auto-approve");
-    expect(await keys()).toEqual([]);
-  });
-
-  it("of two folders with one name belong to two projects if the folders set project", async () => {
-    const [first, second] = ["a", "b"].map((name) => newModule(join(testFolder(), name, "access")));
-    if (!first || !second) throw new Error("no folders");
-    first.write(of("first"));
-    await first.apply();
-    second.write(of("second", { resource: resource({ adopt: true }) }));
-    await second.apply();
-    await first.must("destroy", "-auto-approve");
-    expect(await keys()).toHaveLength(1);
+    const newer = stateIn(root);
+    writeFileSync(root.stateFile, older);
+    expect(await expectLeft(root)).toContain("has declared it last");
+    root.writeState(newer, 100);
+    await expectDeleted(root);
   });
 
   // Long, because Terraform starts the provider for each step.
@@ -225,111 +173,73 @@ describe.runIf(hasTerraform)(`objects of several configurations of ${LABEL}`, ()
     const env = { ...installedProvider(), ...fleet.env };
     const [first, second] = ["a", "b"].map((name) => new RootModule(join(testFolder(), name, "access"), env));
     if (!first || !second) throw new Error("no folders");
-    first.write(of(undefined));
-    await first.apply();
+    await first.applied(one());
     expect(await owner()).toMatchObject({ project: "access" });
-    second.write(of(undefined, { resource: resource({ adopt: true }) }));
-    await second.apply();
-    expect(words(await first.must("destroy", "-auto-approve"))).toContain("has declared it last");
-    expect(await keys()).toHaveLength(1);
-    await second.must("destroy", "-auto-approve");
-    expect(await keys()).toEqual([]);
+    await second.applied(one({ adopt: true }));
+    expect(await expectLeft(first)).toContain("has declared it last");
+    await expectDeleted(second);
   });
 
   it("have no project that a declaration cannot contain", async () => {
-    const root = newModule();
+    const root = fleet.newModule();
     root.write(of("a\nb"));
-    const { code, output } = await root.run("plan");
-    expect(code).toBe(1);
-    expect(words(output)).toContain("project: must be a text without control characters");
+    expect(await root.rejected("plan")).toContain("project: must be a text without control characters");
   });
 });
 
 describe.runIf(hasTerraform)(`out-of-band changes under ${LABEL}`, () => {
-  let fleet: Fleet;
-  let provider: AttachedProvider;
-  beforeAll(async () => {
-    fleet = await startFleet();
-    provider = await startProvider(fleet.env);
-  });
-  afterAll(async () => {
-    await provider.stop();
-    await fleet.stop();
-  });
+  const fleet = sharedTerraform();
+  let root: RootModule;
+  afterEach(() => fleet.clear());
 
-  const data = sshKeyLine("ana");
-  const key = (more: object = {}) => ({
-    resource: {
-      gatehouse_public_key: {
-        one: { name: "ana", data, username: "^(ana|root)$", filter: { hostname: ".*" }, ...more },
-      },
-    },
-  });
+  /** Creates a root module and applies the key `ana` in it. */
+  async function applyKey(): Promise<void> {
+    root = fleet.newModule();
+    await root.applied(one({ username: "^(ana|root)$" }));
+  }
+  const laptop = (more: object) => one({ name: "laptop", username: "^(ana|root)$", ...more });
+  const live = () => fleet.client.getPublicKeys();
 
   it("are reported by a plan without a refresh, and shown by a plan with a refresh", async () => {
-    const root = new RootModule(testFolder(), { ...provider.env, ...fleet.env });
-    root.write(key());
-    await root.apply();
-    const [before] = await fleet.client.getPublicKeys();
-    const { fingerprint = "", name = "", filter } = before ?? {};
-    const body = { name, filter: filter as { hostname: string }, username: "^ana$" };
-    await fleet.client.updatePublicKey({ params: { fingerprint }, body });
-
-    root.write(key({ name: "laptop" }));
-    const { code, output } = await root.run("plan", "-refresh=false");
-    expect(code).toBe(1);
-    const text = output.replaceAll(/[│\s]+/g, " ");
+    await applyKey();
+    await changeKey(fleet.client, "ana", { username: "^ana$" });
+    root.write(laptop({}));
+    const text = await root.rejected("plan", "-refresh=false");
     expect(text).toContain(
       'username is "^ana$" on the service, and "^(ana|root)$" in the state; last changed by user',
     );
     expect(text).toContain("[changed_out_of_band]");
-    expect(await root.changes()).toEqual(["gatehouse_public_key.one: update"]);
-    const plan = JSON.parse(await root.must("show", "-json", "plan"));
-    expect(plan.resource_changes[0].change).toMatchObject({
-      before: { name: "ana", username: "^ana$" },
-      after: { name: "laptop", username: "^(ana|root)$" },
+    const [change] = (await root.plan()).resource_changes ?? [];
+    expect(change).toMatchObject({
+      address: ADDRESS,
+      change: {
+        actions: ["update"],
+        before: { name: "ana", username: "^ana$" },
+        after: { name: "laptop", username: "^(ana|root)$" },
+      },
     });
 
     // The declared value equals the live value: no conflict.
-    root.write(key({ name: "laptop", username: "^ana$" }));
-    expect(await root.changes("-refresh=false")).toEqual(["gatehouse_public_key.one: update"]);
+    root.write(laptop({ username: "^ana$" }));
+    expect(await root.changes("-refresh=false")).toEqual(UPDATE);
     await root.must("apply", "plan");
-    expect(await fleet.client.getPublicKeys()).toMatchObject([{ name: "laptop", username: "^ana$" }]);
+    expect(await live()).toMatchObject([{ name: "laptop", username: "^ana$" }]);
   });
 
   it("cost no additional request in a plan with a refresh", async () => {
-    const root = new RootModule(testFolder(), { ...provider.env, ...fleet.env });
-    const line = sshKeyLine("counted");
-    const configuration = (username: string) => key({ data: line, name: "counted", username });
-    root.write(configuration("^ana$"));
-    await root.apply();
+    await applyKey();
     const requests = async () => (await requestsDuring(fleet.service, () => root.must("plan"))).sort();
     const unchanged = await requests();
-    root.write(configuration("^anna$"));
+    root.write(one({ username: "^anna$" }));
     expect(await requests()).toEqual(unchanged);
-    await root.must("destroy", "-auto-approve");
   });
 
   it("after the plan are reported by the apply", async () => {
-    const root = new RootModule(testFolder(), { ...provider.env, ...fleet.env });
-    root.write(key({ data: sshKeyLine("bob"), name: "bob" }));
-    await root.apply();
-    root.write(
-      key({
-        data: JSON.parse(readFileSync(join(root.folder, "main.tf.json"), "utf8")).resource
-          .gatehouse_public_key.one.data,
-        name: "laptop",
-      }),
-    );
+    await applyKey();
+    root.write(laptop({ data: keyData("ana") }));
     await root.must("plan", "-out=plan");
-    const before = (await fleet.client.getPublicKeys()).find(({ name }) => name === "bob");
-    const { fingerprint = "", filter } = before ?? {};
-    const body = { name: "bob", filter: filter as { hostname: string }, username: "^ana$" };
-    await fleet.client.updatePublicKey({ params: { fingerprint }, body });
-    const { code, output } = await root.run("apply", "plan");
-    expect(code).toBe(1);
-    expect(output).toContain("[changed_out_of_band]");
-    const after = (await fleet.client.getPublicKeys()).find((one) => one.fingerprint === fingerprint);
-    expect(after).toMatchObject({ name: "bob", username: "^ana$" });
+    await changeKey(fleet.client, "ana", { username: "^ana$" });
+    expect(await root.rejected("apply", "plan")).toContain("[changed_out_of_band]");
+    expect(await live()).toMatchObject([{ name: "ana", username: "^ana$" }]);
   });
 });

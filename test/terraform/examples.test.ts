@@ -1,18 +1,10 @@
 import { cpSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import { typeNameOf } from "../../provider/terraform/types.ts";
-import { sshKeyLine } from "../provider/support/programs.ts";
-import { type Fleet, startFleet } from "../support/fleet.ts";
-import { testFolder } from "../support/folder.ts";
+import { createKey, startFleet } from "../support/fleet.ts";
 import { NEWER } from "../support/ownDefinitions.ts";
-import {
-  type AttachedProvider,
-  hasTerraform,
-  LABEL,
-  RootModule,
-  startProvider,
-} from "./support/terraform.ts";
+import { hasTerraform, LABEL, RootModule, ruleArguments, sharedTerraform } from "./support/terraform.ts";
 
 const EXAMPLES = join(import.meta.dirname, "..", "..", "examples", "terraform");
 /** The names of the examples that need a server of version 0.27 or later. */
@@ -20,11 +12,8 @@ const NEWER_FILES = NEWER.map((name) => `${typeNameOf({ name }).replace("gatehou
 const KINDS = ["provider", "resources", "data-sources", "functions"] as const;
 
 describe.runIf(hasTerraform)(`the examples of the reference under ${LABEL}`, () => {
-  let fleet: Fleet;
-  let provider: AttachedProvider;
+  const fleet = sharedTerraform(() => startFleet(["carla", "dora"]));
   beforeAll(async () => {
-    fleet = await startFleet(["carla", "dora"]);
-    provider = await startProvider(fleet.env);
     for (const name of ["edge-01", "edge-02", "web-01"]) await fleet.enroll(name);
     await fleet.enroll("gate-old", "02:00:00:00:0a:01");
     // Creates the objects that the data sources of the examples read.
@@ -38,21 +27,14 @@ describe.runIf(hasTerraform)(`the examples of the reference under ${LABEL}`, () 
     await client.createTrustedWorkload({
       body: { name: "review", issuer, claims, audience: "gatehouse", role: "observer" },
     });
-    const anywhere = { username: ".*", filter: { hostname: ".*" } };
-    const data = Buffer.from(sshKeyLine()).toString("base64");
-    await client.createPublicKey({ body: { name: "laptop", data, ...anywhere } });
-    await client.createFirewallRule({
-      body: { action: "deny", priority: 1, sourceIp: ".*", active: true, ...anywhere },
-    });
-  });
-  afterAll(async () => {
-    await provider.stop();
-    await fleet.stop();
+    await createKey(client, "laptop");
+    const { source_ip: sourceIp, ...rule } = ruleArguments({ active: true });
+    await client.createFirewallRule({ body: { ...rule, sourceIp } as never });
   });
 
   /** Writes example files to one root module, with values for the variables of the examples. */
   function moduleOf(kinds: readonly string[], isNewer = false): RootModule {
-    const root = new RootModule(testFolder(), { ...provider.env, ...fleet.env });
+    const root = fleet.newModule();
     for (const kind of kinds) {
       for (const file of readdirSync(join(EXAMPLES, kind))) {
         if (kind !== "provider" && NEWER_FILES.includes(file) !== isNewer) continue;
@@ -72,17 +54,16 @@ describe.runIf(hasTerraform)(`the examples of the reference under ${LABEL}`, () 
     const root = moduleOf(KINDS);
     await root.apply();
     expect(await root.changes()).toEqual([]);
-    await root.must("destroy", "-auto-approve");
+    await root.destroy();
     expect(await fleet.client.getPublicKeys()).toHaveLength(1);
   });
 
   it("are valid if they need a newer server, and their plan reports what the server lacks", async () => {
     const root = moduleOf(["provider", "resources"], true);
     expect(await root.must("validate")).toContain("The configuration is valid");
-    const { code, output } = await root.run("plan");
-    expect(code).toBe(1);
+    const output = await root.rejected("plan");
     for (const lack of ["access policies", "service accounts", "install keys"])
-      expect(output.replaceAll(/[│\s]+/g, " ")).toContain(`has no ${lack}; use version 0.27 or later`);
+      expect(output).toContain(`has no ${lack}; use version 0.27 or later`);
   });
 
   it("provide a session token as an ephemeral value", async () => {

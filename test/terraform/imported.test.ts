@@ -179,28 +179,32 @@ describe("gatehouse import --format terraform", () => {
 });
 
 describe(`texts in a configuration of ${LABEL}`, () => {
-  it.runIf(hasTerraform)("keep their values after Terraform has evaluated them", async () => {
-    const parts = fc.oneof(fc.constantFrom(...NASTY), fc.string({ unit: "binary", maxLength: 5 }));
-    const texts = fc.array(parts, { maxLength: 6 }).map((some) => some.join("").toWellFormed());
-    const values = [...NASTY, ...fc.sample(texts, { seed: SEED, numRuns: 300 })];
-    const root = new RootModule(testFolder(), {});
-    const locals = {
-      head: "locals",
-      groups: [Object.fromEntries(values.map((value, index) => [`t${index}`, value]))],
-    };
-    const names = new Code(`[${values.map((_, index) => `local.t${index}`).join(", ")}]`);
-    const objects = values.map((value, index) => ({ [value]: index }));
-    const outputs = [
-      { head: 'output "texts"', groups: [{ value: names }] },
-      { head: 'output "keys"', groups: [{ value: objects }] },
-    ];
-    writeFileSync(join(root.folder, "main.tf"), `${[locals, ...outputs].map(blockText).join("\n\n")}\n`);
-    expect(await root.run("fmt", "-check")).toEqual({ code: 0, output: "" });
-    await root.apply();
-    const printed = JSON.parse(await text(root.start("output", "-json").child.stdout));
-    // Terraform normalizes all text to this form.
-    const normal = values.map((value) => value.normalize());
-    expect(printed.texts.value).toEqual(normal);
-    expect(printed.keys.value).toEqual(normal.map((value, index) => ({ [value]: index })));
-  });
+  it.runIf(hasTerraform)(
+    "keep their values after Terraform has evaluated them",
+    { tags: ["long"] },
+    async () => {
+      const parts = fc.oneof(fc.constantFrom(...NASTY), fc.string({ unit: "binary", maxLength: 5 }));
+      const texts = fc.array(parts, { maxLength: 6 }).map((some) => some.join("").toWellFormed());
+      const values = [...NASTY, ...fc.sample(texts, { seed: SEED, numRuns: 300 })];
+      const root = new RootModule(testFolder(), {});
+      const locals = {
+        head: "locals",
+        groups: [Object.fromEntries(values.map((value, index) => [`t${index}`, value]))],
+      };
+      const names = new Code(`[${values.map((_, index) => `local.t${index}`).join(", ")}]`);
+      const objects = values.map((value, index) => ({ [value]: index }));
+      const outputs = [
+        { head: 'output "texts"', groups: [{ value: names }] },
+        { head: 'output "keys"', groups: [{ value: objects }] },
+      ];
+      writeFileSync(join(root.folder, "main.tf"), `${[locals, ...outputs].map(blockText).join("\n\n")}\n`);
+      expect(await root.run("fmt", "-check")).toEqual({ code: 0, output: "" });
+      await root.apply();
+      const printed = JSON.parse(await text(root.start("output", "-json").child.stdout));
+      // Terraform normalizes all text to this form.
+      const normal = values.map((value) => value.normalize());
+      expect(printed.texts.value).toEqual(normal);
+      expect(printed.keys.value).toEqual(normal.map((value, index) => ({ [value]: index })));
+    },
+  );
 });

@@ -1,16 +1,19 @@
 import { execFileSync } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { sshKeyLine } from "../provider/support/programs.ts";
 import { type Fleet, startFleet } from "../support/fleet.ts";
 import { testFolder } from "../support/folder.ts";
+import { keyData } from "../support/policy.ts";
 import { type HoldingProxy, type LossyProxy, startHoldingProxy, startLossyProxy } from "../support/proxy.ts";
 import {
   type AttachedProvider,
   hasTerraform,
+  keyArguments,
   LABEL,
   PROVIDER,
   RootModule,
+  resources,
+  ruleArguments,
   startProvider,
 } from "./support/terraform.ts";
 
@@ -18,6 +21,7 @@ const KEYS = "/api/sshkeys/public-keys";
 
 const API_KEYS = "/api/namespaces/api-key";
 
+// Long tests start a provider for each apply.
 describe.runIf(hasTerraform)(`an interrupted apply of ${LABEL}`, () => {
   let fleet: Fleet;
   let provider: AttachedProvider | undefined;
@@ -35,37 +39,17 @@ describe.runIf(hasTerraform)(`an interrupted apply of ${LABEL}`, () => {
   afterEach(async () => {
     await provider?.stop();
     provider = undefined;
-    const { client } = fleet;
-    for (const { fingerprint } of await client.getPublicKeys())
-      await client.deletePublicKey({ params: { fingerprint } });
-    for (const { id } of await client.getFirewallRules()) await client.deleteFirewallRule({ params: { id } });
+    await fleet.clear();
   });
 
-  const lines = [sshKeyLine("a"), sshKeyLine("b")];
-  const keys = (more: object = {}) => ({
-    resource: {
-      gatehouse_public_key: Object.fromEntries(
-        lines.map((data, index) => [
-          `key_${index}`,
-          { name: `key ${index}`, data, username: ".*", filter: { hostname: ".*" }, ...more },
-        ]),
+  /** Two keys, of which a test interrupts the creation. */
+  const keys = (more: object = {}) =>
+    resources({
+      public_key: Object.fromEntries(
+        ["a", "b"].map((name) => [name, keyArguments({ name, data: keyData(name), ...more })]),
       ),
-    },
-  });
-  const rule = (more: object = {}) => ({
-    resource: {
-      gatehouse_firewall_rule: {
-        one: {
-          action: "deny",
-          priority: 1,
-          source_ip: ".*",
-          username: "x",
-          filter: { hostname: ".*" },
-          ...more,
-        },
-      },
-    },
-  });
+    });
+  const rule = (more: object = {}) => resources({ firewall_rule: { one: ruleArguments(more) } });
   /** Creates a root module with a new provider process, which connects to the service through this proxy. */
   const moduleAt = async ({ url }: { readonly url: string }, folder = testFolder()) => {
     const env = { ...fleet.env, GATEHOUSE_URL: url };
@@ -75,11 +59,10 @@ describe.runIf(hasTerraform)(`an interrupted apply of ${LABEL}`, () => {
 
   it("creates an object only once if the response is lost", async () => {
     const root = await moduleAt(lossy);
-    root.write({ resource: { ...keys().resource, ...rule().resource } });
     for (const path of [KEYS, "/api/firewall/rules"]) {
       lossy.loseAnswer((method, sent) => method === "POST" && sent.startsWith(path));
     }
-    await root.apply();
+    await root.applied({ resource: { ...keys().resource, ...rule().resource } });
     expect(lossy.lost()).toBe(1);
     expect(await root.changes()).toEqual([]);
     expect(await fleet.client.getPublicKeys()).toHaveLength(2);
@@ -109,20 +92,15 @@ describe.runIf(hasTerraform)(`an interrupted apply of ${LABEL}`, () => {
   });
 
   it.each([
-    ["key", keys(), keys({ adopt: true }), `POST ${KEYS}`, () => fleet.client.getPublicKeys(), 2],
-    [
-      "rule",
-      rule(),
-      rule({ adopt: true }),
-      "POST /api/firewall/rules",
-      () => fleet.client.getFirewallRules(),
-      1,
-    ],
+    { kind: "key", declared: keys, request: `POST ${KEYS}`, count: 2 },
+    { kind: "rule", declared: rule, request: "POST /api/firewall/rules", count: 1 },
   ])(
-    "creates no second %s after the provider is killed, and prints a remedy",
-    async (_kind, declared, adopting, request, list, count) => {
+    "creates no second $kind after the provider is killed, and prints a remedy",
+    async ({ kind, declared, request, count }) => {
+      const { client } = fleet;
+      const list = () => (kind === "key" ? client.getPublicKeys() : client.getFirewallRules());
       const root = await moduleAt(holding);
-      root.write(declared);
+      root.write(declared());
       const held = holding.hold(request);
       const apply = root.start("apply", "-auto-approve", "-parallelism=1");
       await held.arrived;
@@ -132,58 +110,45 @@ describe.runIf(hasTerraform)(`an interrupted apply of ${LABEL}`, () => {
       expect((await apply.ended).code).toBe(1);
       // The service still processes the request, and creates an object that the state does not contain.
       await expect.poll(async () => (await list()).length).toBe(before + 1);
-      provider = await startProvider({ ...fleet.env, GATEHOUSE_URL: holding.url });
-      const next = new RootModule(root.folder, { ...provider.env, ...fleet.env, GATEHOUSE_URL: holding.url });
-      const refused = await next.run("apply", "-auto-approve");
-      expect(refused.code).toBe(1);
-      expect(refused.output.replaceAll(/[│\s]+/g, " ")).toMatch(
+      const next = await moduleAt(holding, root.folder);
+      expect(await next.rejected("apply", "-auto-approve")).toMatch(
         /already exists .* set adopt = true to adopt it, or import it by this id/,
       );
-      next.write(adopting);
-      await next.apply();
+      await next.applied(declared({ adopt: true }));
       expect(await next.changes()).toEqual([]);
       expect(await list()).toHaveLength(count);
     },
   );
 
   describe.each([
-    ["a name", { name: "pipeline" }, []],
-    ["a generated name", {}, ["long"]],
-  ])("that rotates an API key with %s and gets no answer", (_what, named, tags) => {
-    const apiKey = (version: number) => ({
-      resource: {
-        gatehouse_api_key: {
-          one: { ...named, valid_days: 30, overlap: 1, key_wo: randomUUID(), key_wo_version: version },
-        },
-      },
-    });
+    ["a name", { name: "pipeline" }],
+    ["a generated name", {}],
+  ])("that rotates an API key with %s and gets no answer", { tags: ["long"] }, (_what, named) => {
+    const apiKey = (version: number) => {
+      const secret = { key_wo: randomUUID(), key_wo_version: version };
+      return resources({ api_key: { one: { ...named, valid_days: 30, overlap: 1, ...secret } } });
+    };
     const apiKeys = () => fleet.client.listApiKeys();
     /** Creates a root module and rotates its key, while the proxy loses all responses to one kind of request. */
     const interrupted = async (lost: string) => {
       const root = await moduleAt(lossy);
-      root.write(apiKey(1));
-      await root.apply();
+      await root.applied(apiKey(1));
       const isLost = (method: string, path: string) => method === lost && path.startsWith(API_KEYS);
       lossy.loseAnswers(isLost, isLost);
       root.write(apiKey(2));
-      const { code, output } = await root.run("apply", "-auto-approve");
+      expect(await root.rejected("apply", "-auto-approve")).toContain("Api key");
       lossy.loseAnswers(undefined);
-      expect([code, output]).toEqual([1, expect.stringContaining("Api key")]);
       expect(await apiKeys()).toHaveLength(2);
       return root;
     };
 
-    it.each(["POST", "PATCH"])(
-      "to its %s requests: a destroy leaves no key behind",
-      { tags },
-      async (lost) => {
-        const root = await interrupted(lost);
-        await root.must("destroy", "-auto-approve");
-        expect(await apiKeys()).toEqual([]);
-      },
-    );
+    it.each(["POST", "PATCH"])("to its %s requests: a destroy leaves no key behind", async (lost) => {
+      const root = await interrupted(lost);
+      await root.destroy();
+      expect(await apiKeys()).toEqual([]);
+    });
 
-    it.each(["POST", "PATCH"])("to its %s requests: the next apply continues", { tags }, async (lost) => {
+    it.each(["POST", "PATCH"])("to its %s requests: the next apply continues", async (lost) => {
       const root = await interrupted(lost);
       await root.apply();
       expect(await root.changes()).toEqual([]);
@@ -192,27 +157,22 @@ describe.runIf(hasTerraform)(`an interrupted apply of ${LABEL}`, () => {
       const [{ instances: [{ attributes = {} } = {}] = [] } = {}] = root.state().resources;
       expect((await apiKeys()).map(({ name }) => name)).toContain(attributes.name);
       if ("name" in named) expect(attributes.name).toBe(named.name);
-      await root.must("destroy", "-auto-approve");
+      await root.destroy();
       expect(await apiKeys()).toEqual([]);
     });
   });
 
-  it("keeps the previous state of an object if the update fails", async () => {
+  it("keeps the previous state of an object if the update fails", { tags: ["long"] }, async () => {
     const root = await moduleAt(lossy);
-    root.write(keys());
-    await root.apply();
+    await root.applied(keys());
     // A deletion of the key between the plan and the apply causes the update to fail.
     const [first] = await fleet.client.getPublicKeys();
     root.write(keys({ username: "^ana$" }));
     await root.must("plan", "-out=plan");
     await fleet.client.deletePublicKey({ params: { fingerprint: first?.fingerprint ?? "" } });
-    const failed = await root.run("apply", "plan");
-    expect(failed.code).toBe(1);
-    expect(failed.output.replaceAll(/[│\s]+/g, " ")).toContain("no longer exists: it was deleted");
+    expect(await root.rejected("apply", "plan")).toContain("no longer exists: it was deleted");
     expect(root.state().resources).toHaveLength(2);
-    const changes = await root.changes();
-    expect(changes).toHaveLength(1);
-    expect(changes[0]).toMatch(/: create$/);
+    expect(await root.changes()).toEqual([expect.stringMatching(/: create$/)]);
     await root.must("apply", "plan");
     expect(await root.changes()).toEqual([]);
   });

@@ -1,22 +1,24 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { inventoryOf } from "../../provider/namespace/liveObjects.ts";
 import { TerraformResource } from "../../provider/providers/terraform/resource.ts";
 import { definitionsByName, type KindName } from "../../provider/resources/index.ts";
 import { Connection } from "../../provider/service/connection.ts";
 import { SOURCE } from "../../provider/terraform/source.ts";
 import { createClient, passwordCredential } from "../../sdk/index.ts";
-import { sshKeyLine } from "../provider/support/programs.ts";
-import { createKey, type Fleet, startFleet } from "../support/fleet.ts";
+import { changeKey, createKey, deleteKey } from "../support/fleet.ts";
 import { testFolder } from "../support/folder.ts";
 import { gatehouse } from "../support/gatehouse.ts";
+import { keyData } from "../support/policy.ts";
+import { sharedFleet } from "../support/sharedFleet.ts";
 import {
-  type AttachedProvider,
   hasTerraform,
+  keyArguments,
   LABEL,
-  RootModule,
-  startProvider,
+  resources,
+  ruleArguments,
+  sharedTerraform,
 } from "./support/terraform.ts";
 
 type Row = Record<string, unknown>;
@@ -33,17 +35,14 @@ interface Planned {
 const DENY = { action: "deny", active: true, sourceIp: ".*", username: "^root$" } as const;
 
 describe("drift of a Terraform plan", () => {
-  let fleet: Fleet;
+  const fleet = sharedFleet();
   let folder: string;
-  beforeAll(async () => {
-    fleet = await startFleet();
-    await fleet.enroll("edge-01");
-  });
+  beforeAll(async () => void (await fleet.enroll("edge-01")));
   beforeEach(() => {
     folder = testFolder();
   });
   afterEach(() => fleet.clear());
-  afterAll(() => fleet.stop());
+  const planFile = () => join(folder, "plan.json");
 
   /** Returns a resource for each live object of these kinds, with the attributes that its state has. */
   async function resourcesOf(...kinds: readonly KindName[]): Promise<Planned[]> {
@@ -60,11 +59,12 @@ describe("drift of a Terraform plan", () => {
     });
   }
 
+  const provider_name = `registry.terraform.io/${SOURCE}`;
   const changeOf = ({ address, type, state, refreshed = state, after = refreshed ?? state }: Planned) => ({
     address,
     type,
     mode: "managed",
-    provider_name: `registry.terraform.io/${SOURCE}`,
+    provider_name,
     change: {
       actions: refreshed === null ? ["create"] : after === refreshed ? ["no-op"] : ["update"],
       before: refreshed,
@@ -94,7 +94,7 @@ describe("drift of a Terraform plan", () => {
         .map(({ address, type, state, refreshed }) => ({
           address,
           type,
-          provider_name: `registry.terraform.io/${SOURCE}`,
+          provider_name,
           change: { actions: [refreshed ? "update" : "delete"], before: state, after: refreshed },
         })),
       prior_state: {
@@ -106,7 +106,7 @@ describe("drift of a Terraform plan", () => {
                 address,
                 type,
                 mode: "managed",
-                provider_name: `registry.terraform.io/${SOURCE}`,
+                provider_name,
                 values: refreshed ?? state,
               })),
           },
@@ -115,7 +115,7 @@ describe("drift of a Terraform plan", () => {
       configuration: {
         provider_config: {
           gatehouse: {
-            full_name: `registry.terraform.io/${SOURCE}`,
+            full_name: provider_name,
             expressions: url === undefined ? {} : { url: { constant_value: url } },
           },
         },
@@ -129,11 +129,30 @@ describe("drift of a Terraform plan", () => {
         },
       },
     };
-    writeFileSync(join(folder, "plan.json"), JSON.stringify(plan));
+    writeFileSync(planFile(), JSON.stringify(plan));
+  }
+
+  /** Changes the written plan. */
+  // biome-ignore lint/suspicious/noExplicitAny: a plan has many parts
+  function editPlan(edit: (plan: any) => void): void {
+    const plan = JSON.parse(readFileSync(planFile(), "utf8"));
+    edit(plan);
+    writeFileSync(planFile(), JSON.stringify(plan));
+  }
+
+  /** Creates the key `ana`. Returns its resource. */
+  async function createAna(): Promise<Planned> {
+    await createKey(fleet.client, "ana", "^ana$");
+    return keyAna();
+  }
+  async function keyAna(): Promise<Planned> {
+    const [resource] = await resourcesOf("PublicKey");
+    if (!resource) throw new Error("the key is missing");
+    return resource;
   }
 
   async function drift(...flags: readonly string[]) {
-    const args = ["drift", folder, "--terraform", join(folder, "plan.json"), "--json", ...flags];
+    const args = ["drift", folder, "--terraform", planFile(), "--json", ...flags];
     const { code, stdout, stderr } = await gatehouse(args, fleet.env);
     if (stdout === "") throw new Error(stderr);
     const report = JSON.parse(stdout);
@@ -148,14 +167,11 @@ describe("drift of a Terraform plan", () => {
     const body = { ...DENY, priority, filter: { hostname: ".*" } };
     return (await fleet.client.createFirewallRule({ body })).id;
   };
-  const ANYWHERE = { username: ".*", filter: { hostname: ".*" } };
-  const open = (fingerprint: string, name: string) =>
-    fleet.client.updatePublicKey({ params: { fingerprint }, body: { name, ...ANYWHERE } });
+  const open = (name: string) => changeKey(fleet.client, name, { username: ".*" });
 
   it("finds changed, disabled and deleted objects that the plan does not contain, with their effect", async () => {
     const [deleted, disabled] = [await addRule(1), await addRule(2)];
-    const fingerprint = await createKey(fleet.client, "ana", "^ana$");
-    await createKey(fleet.client, "ben", "^ben$");
+    for (const name of ["ana", "ben"]) await createKey(fleet.client, name, `^${name}$`);
     const planned = await resourcesOf("PublicKey", "FirewallRule");
     write(planned);
     expect(await drift()).toMatchObject({ code: 0, drifted: [], same: 4, notEvaluated: [] });
@@ -165,7 +181,7 @@ describe("drift of a Terraform plan", () => {
       params: { id: disabled },
       body: { ...DENY, active: false, priority: 2, filter: { hostname: ".*" } },
     });
-    await open(fingerprint, "ana");
+    await open("ana");
     const { code, drifted, same, report } = await drift();
     expect([code, same]).toEqual([2, 1]);
     const rules = planned.filter(({ type }) => type === "gatehouse_firewall_rule");
@@ -185,61 +201,50 @@ describe("drift of a Terraform plan", () => {
   });
 
   it("compares the resources that a plan with -target omits, and notes that the plan is partial", async () => {
-    await createKey(fleet.client, "ana", "^ana$");
-    const fingerprint = await createKey(fleet.client, "ben", "^ben$");
-    const [ana, ben] = await resourcesOf("PublicKey");
-    if (!ana || !ben) throw new Error("the keys are missing");
-    write([ana], { omitted: [ben] });
+    for (const name of ["ana", "ben"]) await createKey(fleet.client, name, `^${name}$`);
+    const [first, second] = await resourcesOf("PublicKey");
+    if (!first || !second) throw new Error("the keys are missing");
+    write([first], { omitted: [second] });
     const PARTIAL = expect.stringContaining("covers only a part of the configuration");
     const before = await drift();
     expect(before).toMatchObject({ code: 0, same: 2 });
     expect(before.report.notes).toContainEqual(PARTIAL);
-    const args = ["review", folder, "--terraform", join(folder, "plan.json"), "--json"];
+    const args = ["review", folder, "--terraform", planFile(), "--json"];
     const review = await gatehouse(args, fleet.env);
     expect(JSON.parse(review.stdout).unknown).toContainEqual(PARTIAL);
     expect(review.code).toBe(0);
-    await open(fingerprint, ben.state.name as string);
-    expect(await drift()).toMatchObject({ code: 2, same: 1, drifted: [`${ben.address} update username`] });
+    await open(second.state.name as string);
+    expect(await drift()).toMatchObject({ code: 2, same: 1, drifted: [`${second.address} update username`] });
   });
 
   it("notes no partial plan if the state contains a data source", async () => {
-    await createKey(fleet.client, "ana", "^ana$");
-    write(await resourcesOf("PublicKey"));
-    const file = join(folder, "plan.json");
-    const plan = JSON.parse(readFileSync(file, "utf8"));
-    plan.prior_state.values.root_module.resources.push({
-      address: "data.gatehouse_tag.a",
-      mode: "data",
-      type: "gatehouse_tag",
-      values: { name: "a" },
-    });
-    writeFileSync(file, JSON.stringify(plan));
+    write([await createAna()]);
+    const data = { mode: "data", type: "gatehouse_tag", values: { name: "a" } };
+    editPlan(({ prior_state }) =>
+      prior_state.values.root_module.resources.push({ address: "data.gatehouse_tag.a", ...data }),
+    );
     expect(await drift()).toMatchObject({ code: 0, same: 1, report: { notes: [] } });
   });
 
   it("depends on the live objects, not on the time of the refresh", async () => {
-    const fingerprint = await createKey(fleet.client, "ana", "^ana$");
-    const [ana] = await resourcesOf("PublicKey");
-    if (!ana) throw new Error("the key is missing");
+    const ana = await createAna();
     const wide = { ...ana.state, username: ".*" };
     const opened = { ...ana, refreshed: wide, after: ana.state };
     write([opened]);
     // The change was reverted after the plan.
     expect(await drift()).toMatchObject({ code: 0, same: 1, report: { notApplied: [] } });
-    await open(fingerprint, "ana");
+    await open("ana");
     expect(await drift()).toMatchObject({ code: 2, drifted: [`${ana.address} update username`] });
     // The plan creates an object that existed at the time of the state, and exists again.
     write([{ ...ana, refreshed: null }]);
     expect(await drift()).toMatchObject({ code: 2, drifted: [`${ana.address} update username`] });
-    await fleet.client.deletePublicKey({ params: { fingerprint } });
+    await deleteKey(fleet.client, "ana");
     expect(await drift()).toMatchObject({ code: 2, drifted: [`${ana.address} delete`] });
   });
 
   it("is no drift if the live value is the planned one, or the configuration ignores the field", async () => {
-    const fingerprint = await createKey(fleet.client, "ana", "^ana$");
-    const [ana] = await resourcesOf("PublicKey");
-    if (!ana) throw new Error("the key is missing");
-    await open(fingerprint, "ana");
+    const ana = await createAna();
+    await open("ana");
     write([{ ...ana, after: { ...ana.state, username: ".*" } }]);
     expect(await drift()).toMatchObject({ code: 0, drifted: [], same: 1, report: { notApplied: [] } });
     write([{ ...ana, after: { ...ana.state, username: "^ben$" } }]);
@@ -267,23 +272,16 @@ describe("drift of a Terraform plan", () => {
   });
 
   it("keeps a manual change of an argument that is null as drift", async () => {
-    const fingerprint = await createKey(fleet.client, "ana", "^ana$");
-    const [ana] = await resourcesOf("PublicKey");
-    if (!ana) throw new Error("the key is missing");
+    const ana = await createAna();
     const expiresAt = "2090-01-01T00:00:00Z";
-    await fleet.client.updatePublicKey({
-      params: { fingerprint },
-      body: { name: "ana", username: "^ana$", filter: { hostname: ".*" }, expiresAt },
-    });
-    const [ended] = await resourcesOf("PublicKey");
-    if (!ended) throw new Error("the key is missing");
-    const file = join(folder, "plan.json");
+    await changeKey(fleet.client, "ana", { expiresAt });
+    const ended = await keyAna();
     const driftWith = async (expression: object, end: unknown) => {
       write([{ ...ana, refreshed: ended.state }]);
-      const plan = JSON.parse(readFileSync(file, "utf8"));
-      plan.configuration.root_module.resources[0].expressions.expires_at = expression;
-      plan.variables = { end: { value: end } };
-      writeFileSync(file, JSON.stringify(plan));
+      editPlan((plan) => {
+        plan.configuration.root_module.resources[0].expressions.expires_at = expression;
+        plan.variables = { end: { value: end } };
+      });
       return (await drift()).drifted;
     };
     writeFileSync(join(folder, "main.tf"), 'variable "end" {\n  default = null\n}\n');
@@ -305,43 +303,37 @@ describe("drift of a Terraform plan", () => {
   });
 
   it("does not evaluate objects on another service, and does not read them on this one", async () => {
-    await createKey(fleet.client, "ana", "^ana$");
-    write(await resourcesOf("PublicKey"), { url: "http://127.0.0.1:1" });
-    const env = { ...fleet.env };
-    const args = ["drift", folder, "--terraform", join(folder, "plan.json"), "--json"];
-    const { code, stdout } = await gatehouse([...args, "--unmanaged", "ignore"], env);
-    const { notEvaluated, drifted, summary } = JSON.parse(stdout);
-    expect([code, drifted, summary.same]).toEqual([2, [], 0]);
+    write([await createAna()], { url: "http://127.0.0.1:1" });
+    const { code, drifted, same, notEvaluated } = await drift("--unmanaged", "ignore");
+    expect([code, drifted, same]).toEqual([2, [], 0]);
     expect(notEvaluated).toEqual([
       "gatehouse_public_key.rana: not compared with the live service: the object is on another service (http://127.0.0.1:1)",
     ]);
   });
 
   it("does not evaluate an object whose block was removed, if the provider blocks have several services", async () => {
-    const fingerprint = await createKey(fleet.client, "ana", "^ana$");
-    const planned = await resourcesOf("PublicKey");
-    const file = join(folder, "plan.json");
+    const ana = await createAna();
     /** Writes a plan that deletes the key, whose block was removed, with a provider block for each address. */
     const writeRemoved = (...urls: readonly string[]) => {
-      write(planned);
-      const plan = JSON.parse(readFileSync(file, "utf8"));
-      plan.configuration.root_module.resources = [];
-      for (const { change } of plan.resource_changes)
-        Object.assign(change, { actions: ["delete"], after: null });
-      for (const [index, url] of urls.entries()) {
-        const alias = `b${index}`;
-        plan.configuration.provider_config[`gatehouse.${alias}`] = {
-          full_name: `registry.terraform.io/${SOURCE}`,
-          alias,
-          expressions: { alias: { constant_value: alias }, url: { constant_value: url } },
-        };
-      }
-      writeFileSync(file, JSON.stringify(plan));
+      write([ana]);
+      editPlan(({ configuration, resource_changes }) => {
+        configuration.root_module.resources = [];
+        Object.assign(resource_changes[0].change, { actions: ["delete"], after: null });
+        for (const [index, url] of urls.entries()) {
+          const alias = `b${index}`;
+          const expressions = { alias: { constant_value: alias }, url: { constant_value: url } };
+          configuration.provider_config[`gatehouse.${alias}`] = {
+            full_name: provider_name,
+            alias,
+            expressions,
+          };
+        }
+      });
     };
     writeRemoved(fleet.service.url, fleet.service.url);
     expect(await drift()).toMatchObject({ code: 0, drifted: [], same: 1, notEvaluated: [] });
 
-    await fleet.client.deletePublicKey({ params: { fingerprint } });
+    await deleteKey(fleet.client, "ana");
     expect(await drift()).toMatchObject({ code: 2, drifted: ["gatehouse_public_key.rana delete"] });
     writeRemoved(fleet.service.url, "http://127.0.0.1:1");
     const { code, drifted, notEvaluated } = await drift();
@@ -349,16 +341,14 @@ describe("drift of a Terraform plan", () => {
     expect(notEvaluated).toContainEqual(
       "gatehouse_public_key.rana: not compared with the live service: the address of its service is unknown in the plan",
     );
-    const { stdout } = await gatehouse(["review", folder, "--terraform", file, "--json"], fleet.env);
+    const { stdout } = await gatehouse(["review", folder, "--terraform", planFile(), "--json"], fleet.env);
     expect(JSON.parse(stdout).notEvaluated).toEqual([
       expect.stringContaining("on a service whose address is secret or unknown before the apply"),
     ]);
   });
 
   it("does not evaluate objects that the credential cannot read", async () => {
-    await createKey(fleet.client, "ana", "^ana$");
-    const [ana] = await resourcesOf("PublicKey");
-    if (!ana) throw new Error("the key is missing");
+    const ana = await createAna();
     await fleet.service.createUser({ username: "neighbor", password: "correct-horse" });
     const credential = passwordCredential({ username: "neighbor", password: "correct-horse" });
     await using neighbor = createClient({ url: fleet.service.url, credential });
@@ -403,44 +393,21 @@ describe("drift of a Terraform plan", () => {
 });
 
 describe.runIf(hasTerraform)(`drift of a plan of ${LABEL}`, () => {
-  let fleet: Fleet;
-  let provider: AttachedProvider;
-  beforeAll(async () => {
-    fleet = await startFleet();
-    provider = await startProvider(fleet.env);
-    await fleet.enroll("edge-01");
-  });
-  afterAll(async () => {
-    await provider.stop();
-    await fleet.stop();
-  });
+  const fleet = sharedTerraform();
+  beforeAll(async () => void (await fleet.enroll("edge-01")));
 
   it("is found with -refresh=false and with -target", async () => {
-    const root = new RootModule(testFolder(), { ...provider.env, ...fleet.env });
-    const file = join(root.folder, "plan.json");
-    const key = (name: string) => ({
-      name,
-      data: sshKeyLine(name),
-      username: `^${name}$`,
-      filter: { hostname: ".*" },
-    });
-    const rule = (priority: number) => ({
-      action: "deny",
-      priority,
-      source_ip: ".*",
-      username: "^root$",
-      filter: { hostname: ".*" },
-    });
-    root.write({
-      resource: {
-        gatehouse_public_key: { ana: key("ana"), ben: key("ben") },
-        gatehouse_firewall_rule: { first: rule(1), second: rule(2) },
-      },
+    const root = fleet.newModule();
+    const key = (name: string) => keyArguments({ name, data: keyData(name), username: `^${name}$` });
+    await root.applied({
+      ...resources({
+        public_key: { ana: key("ana"), ben: key("ben") },
+        firewall_rule: { first: ruleArguments(), second: ruleArguments({ priority: 2 }) },
+      }),
       data: { gatehouse_devices: { all: {} } },
     });
-    await root.apply();
     const plan = async (...flags: readonly string[]) => {
-      writeFileSync(file, JSON.stringify(await root.plan(...flags)));
+      const file = await root.planFile(...flags);
       const args = ["drift", root.folder, "--terraform", file, "--json"];
       const { code, stdout } = await gatehouse(args, fleet.env);
       const { drifted, summary, notes } = JSON.parse(stdout);
@@ -463,10 +430,7 @@ describe.runIf(hasTerraform)(`drift of a plan of ${LABEL}`, () => {
           body: { ...DENY, priority, active: false, filter: body.filter },
         });
     }
-    for (const { name, fingerprint } of await client.getPublicKeys()) {
-      const body = { name, username: ".*", filter: { hostname: ".*" } };
-      if (name === "ana") await client.updatePublicKey({ params: { fingerprint }, body });
-    }
+    await changeKey(client, "ana", { username: ".*" });
     for (const flags of [...unread, []])
       expect(await plan(...flags), flags.join()).toMatchObject({
         code: 2,

@@ -4,13 +4,20 @@
 //   GATEHOUSE_RECORD=1 npx vitest run test/terraform/opentofuPlans.test.ts
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { installProvider, mirrorText } from "../../provider/terraform/installProvider.ts";
 import { SOURCE, TERRAFORM_CLIS } from "../../provider/terraform/source.ts";
-import { type Fleet, startFleet } from "../support/fleet.ts";
 import { testFolder } from "../support/folder.ts";
 import { gatehouse } from "../support/gatehouse.ts";
-import { changesIn, hasTofu, type PlanJson, RootModule, TOFU_LABEL } from "./support/terraform.ts";
+import { sharedFleet } from "../support/sharedFleet.ts";
+import {
+  changesIn,
+  hasTofu,
+  keyArguments,
+  type PlanJson,
+  RootModule,
+  TOFU_LABEL,
+} from "./support/terraform.ts";
 
 const isRecording = Boolean(process.env.GATEHOUSE_RECORD);
 const recordedFile = (name: string) => join(import.meta.dirname, "recorded", `opentofu-${name}.json`);
@@ -35,13 +42,8 @@ const LINES = {
   new: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAICSGn61xImNcgCL5CDsJXmUAJWDdK4LBoVUsQsZdaV0t",
 };
 
-const key = (name: "ana" | "ben", username: string, more: object = {}) => ({
-  name,
-  data: LINES[name],
-  username,
-  filter: { hostname: "^edge-01$" },
-  ...more,
-});
+const key = (name: "ana" | "ben", username: string, more: object = {}) =>
+  keyArguments({ name, data: LINES[name], username, filter: { hostname: "^edge-01$" }, ...more });
 const keys = (all: object, more: object = {}) => ({ resource: { gatehouse_public_key: all }, ...more });
 
 /** A key in each namespace. One provider block with for_each configures an instance for each namespace. */
@@ -139,19 +141,14 @@ const scenarios: readonly Scenario[] = [
 ];
 
 describe("a plan of OpenTofu", () => {
-  let fleet: Fleet;
+  const fleet = sharedFleet();
   let world: World;
   beforeAll(async () => {
-    fleet = await startFleet();
     const { tenantId: second } = await fleet.client.createNamespace({ body: { name: "second" } });
     world = { url: fleet.service.url, here: fleet.tenant, second };
     await fleet.enroll("edge-01");
   });
-  afterAll(() => fleet.stop());
-  afterEach(async () => {
-    for (const { fingerprint } of await fleet.client.getPublicKeys())
-      await fleet.client.deletePublicKey({ params: { fingerprint } });
-  });
+  afterEach(() => fleet.clear());
 
   async function expectReview(plan: string, { code, prints, omits = [] }: Review) {
     const folder = testFolder();

@@ -1,18 +1,16 @@
+/**
+ * Slow: random estates pass through Pulumi and Terraform. allResources.test.ts imports one estate in short runs.
+ *
+ * @module-tag long
+ */
 import fc from "fast-check";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type FilledFleet, startFilledFleet } from "../provider/support/filledFleet.ts";
+import { describe, expect, it } from "vitest";
+import { startFilledFleet } from "../provider/support/filledFleet.ts";
 import { frontEnds } from "../provider/support/frontEnds.ts";
 import { programs } from "../provider/support/programs.ts";
-import { testFolder } from "../support/folder.ts";
 import { ownDefinitions } from "../support/ownDefinitions.ts";
 import { configurationOf, typeOf } from "./support/configurations.ts";
-import {
-  type AttachedProvider,
-  hasTerraform,
-  LABEL,
-  RootModule,
-  startProvider,
-} from "./support/terraform.ts";
+import { hasTerraform, LABEL, sharedTerraform } from "./support/terraform.ts";
 
 type Values = Record<string, unknown>;
 
@@ -38,18 +36,7 @@ const estates = fc
   );
 
 describe.runIf(hasTerraform)(`the same objects with Pulumi and with ${LABEL}`, () => {
-  let fleet: FilledFleet;
-  let provider: AttachedProvider;
-  beforeAll(async () => {
-    fleet = await startFilledFleet();
-    provider = await startProvider(fleet.env);
-  });
-  afterAll(async () => {
-    await provider.stop();
-    await fleet.stop();
-  });
-
-  const newModule = () => new RootModule(testFolder(), { ...provider.env, ...fleet.env });
+  const fleet = sharedTerraform(startFilledFleet);
   const named = (type: string) => typeOf({ name: type });
   const open = (name: keyof typeof frontEnds) =>
     frontEnds[name]({ env: fleet.env, stack: "parity", stateId: "7b0e", replace: [] });
@@ -78,7 +65,7 @@ describe.runIf(hasTerraform)(`the same objects with Pulumi and with ${LABEL}`, (
           }
           await frontEnd.close();
           // Terraform imports the objects, destroys them, and creates them again.
-          const root = newModule();
+          const root = fleet.newModule();
           const imports = [...ids].map(([type, id]) => ({ to: `${named(type)}.it`, id }));
           root.write({ resource: configured, import: imports });
           expect((await root.changes()).sort()).toEqual(
@@ -86,9 +73,8 @@ describe.runIf(hasTerraform)(`the same objects with Pulumi and with ${LABEL}`, (
           );
           await root.must("apply", "plan");
           expect(await root.changes()).toEqual([]);
-          await root.must("destroy", "-auto-approve");
-          root.write({ resource: configured });
-          await root.apply();
+          await root.destroy();
+          await root.applied({ resource: configured });
           // Pulumi imports the objects.
           const again = await open(name);
           const left: string[] = [];
@@ -105,7 +91,7 @@ describe.runIf(hasTerraform)(`the same objects with Pulumi and with ${LABEL}`, (
           }
           await again.close();
           expect(left).toEqual([]);
-          await root.must("destroy", "-auto-approve");
+          await root.destroy();
         }),
         { numRuns: 5, endOnFailure: true },
       );

@@ -42,13 +42,33 @@ function recorded(name: "exclude" | "forget"): TestPlan {
   return JSON.parse(readFileSync(file, "utf8")) as TestPlan;
 }
 
-const read = (plan: TestPlan) =>
-  readTerraformPlan(JSON.stringify(plan), {
-    name: "plan.json",
-    workspace: { project: "fleet", stack: "default" },
-    isSettingAlone: () => true,
-    isInPlan: () => true,
-  });
+const ORIGIN = {
+  name: "plan.json",
+  workspace: { project: "fleet", stack: "default" },
+  isSettingAlone: () => true,
+  isInPlan: () => true,
+};
+
+const read = (plan: unknown) => readTerraformPlan(JSON.stringify(plan), ORIGIN);
+
+type Edit = (edited: TestPlan) => unknown;
+
+/** Returns an edit of the first change in the plan. */
+const change =
+  (...values: readonly Partial<TestChange["change"]>[]): Edit =>
+  (edited) =>
+    Object.assign(changeIn(edited).change, ...values);
+/** Returns an edit of the resource in the first change, such as its type. */
+const resource =
+  (values: Partial<TestChange>): Edit =>
+  (edited) =>
+    Object.assign(changeIn(edited), values);
+/** Returns an edit of the values before or after the first change. */
+const row =
+  (side: "before" | "after", values: Values): Edit =>
+  (edited) =>
+    Object.assign(changeIn(edited).change[side] ?? {}, values);
+const ANA = "gatehouse_public_key.ana";
 
 /** The change of a plan with this index. @throws Error if the plan has no such change */
 function changeIn({ resource_changes: changes }: TestPlan, index = 0): TestChange {
@@ -84,45 +104,33 @@ it.each(["gatehouse_public_key.josé", 'module.größe["a.b"].gatehouse_public_k
 );
 
 describe("a plan with a part that this version does not know", () => {
-  it.each<[string, (change: TestChange) => void, string]>([
+  it.each<[string, Edit]>([
     [
-      "a resource type of the provider",
-      (change) =>
-        Object.assign(change, { type: "gatehouse_quantum_key", address: "gatehouse_quantum_key.a" }),
       "gatehouse_quantum_key.a: not evaluated, since this version does not know the resource type gatehouse_quantum_key",
+      resource({ type: "gatehouse_quantum_key", address: "gatehouse_quantum_key.a" }),
     ],
     [
-      "a resource type of the provider without the usual prefix",
-      (change) => Object.assign(change, { type: "gh_key", address: "gh_key.a" }),
       "gh_key.a: not evaluated, since this version does not know the resource type gh_key",
+      resource({ type: "gh_key", address: "gh_key.a" }),
     ],
     [
-      "an action",
-      ({ change }) => Object.assign(change, { actions: ["transfer"] }),
-      "gatehouse_public_key.ana: not evaluated, since this version does not know the action transfer",
+      `${ANA}: not evaluated, since this version does not know the action transfer`,
+      change({ actions: ["transfer"] }),
     ],
     [
-      "a list of actions",
-      ({ change }) => Object.assign(change, { actions: ["update", "delete"] }),
-      "gatehouse_public_key.ana: not evaluated, since this version does not know the action update and delete",
+      `${ANA}: not evaluated, since this version does not know the action update and delete`,
+      change({ actions: ["update", "delete"] }),
     ],
+    [`${ANA}: not evaluated, since its change has no action`, change({ actions: [] })],
     [
-      "no action",
-      ({ change }) => Object.assign(change, { actions: [] }),
-      "gatehouse_public_key.ana: not evaluated, since its change has no action",
+      `${ANA}: not evaluated, since this version does not know the mode "Managed"`,
+      resource({ mode: "Managed" }),
     ],
-    [
-      "a mode",
-      (change) => Object.assign(change, { mode: "Managed" }),
-      'gatehouse_public_key.ana: not evaluated, since this version does not know the mode "Managed"',
-    ],
-  ])("reports %s", (_what, edit, sentence) => {
+  ])("reports %s", (sentence, edit) => {
     const edited = recorded("forget");
-    const [first] = edited.resource_changes;
-    if (first) edit(first);
+    edit(edited);
     edited.planned_values = {};
-    edited.prior_state.values.root_module.resources =
-      edited.prior_state.values.root_module.resources.slice(1);
+    edited.prior_state.values.root_module.resources.shift();
     expect(read(edited).notEvaluated).toEqual([expect.stringContaining(sentence)]);
   });
 
@@ -145,131 +153,81 @@ describe("a plan with a part that this version does not know", () => {
 
   it("reports the plan of a failed run, even if it is empty", () => {
     const configuration = { provider_config: {}, root_module: {} };
-    const text = JSON.stringify({ format_version: "1.2", errored: true, planned_values: {}, configuration });
-    const origin = {
-      name: "plan.json",
-      workspace: { project: "fleet", stack: "default" },
-      isSettingAlone: () => true,
-      isInPlan: () => true,
-    };
-    expect(readTerraformPlan(text, origin).notEvaluated).toEqual([
-      "the plan is incomplete, since its run failed",
-    ]);
+    const failed = { format_version: "1.2", errored: true, planned_values: {}, configuration };
+    expect(read(failed).notEvaluated).toEqual(["the plan is incomplete, since its run failed"]);
   });
 });
 
 describe("a plan whose parts contradict each other is rejected", () => {
-  it.each<[string, (edited: TestPlan) => void, string]>([
+  it.each<[string, Edit]>([
     [
-      "without the change of a planned resource",
-      (edited) => edited.resource_changes.splice(0, 1),
-      "gatehouse_public_key.ana: planned_values contains it, but resource_changes does not",
+      `${ANA}: planned_values contains it, but resource_changes does not`,
+      (edited) => edited.resource_changes.shift(),
     ],
     [
-      "with another action",
-      (edited) => Object.assign(changeIn(edited).change, { actions: ["no-op"] }),
-      "gatehouse_public_key.ana: the action is no-op, but change.before and change.after differ",
+      `${ANA}: the action is no-op, but change.before and change.after differ`,
+      change({ actions: ["no-op"] }),
     ],
+    [`${ANA}: the action create must not have values in change.before`, change({ actions: ["create"] })],
+    [`${ANA}: the action delete must not have values in change.after`, change({ actions: ["delete"] })],
     [
-      "with a create of an existing object",
-      (edited) => Object.assign(changeIn(edited).change, { actions: ["create"] }),
-      "gatehouse_public_key.ana: the action create must not have values in change.before",
+      `${ANA}: the action delete needs values in change.before`,
+      change({ actions: ["delete"], before: null, after: null }),
     ],
+    [`${ANA}: the action update needs values in change.after`, change({ after: null })],
     [
-      "with a delete that keeps values",
-      (edited) => Object.assign(changeIn(edited).change, { actions: ["delete"] }),
-      "gatehouse_public_key.ana: the action delete must not have values in change.after",
-    ],
-    [
-      "with a delete of nothing",
-      (edited) => Object.assign(changeIn(edited).change, { actions: ["delete"], before: null, after: null }),
-      "gatehouse_public_key.ana: the action delete needs values in change.before",
-    ],
-    [
-      "with an update to nothing",
-      (edited) => Object.assign(changeIn(edited).change, { after: null }),
-      "gatehouse_public_key.ana: the action update needs values in change.after",
-    ],
-    [
-      "with two changes of an object",
+      `${ANA}: resource_changes contains the object twice`,
       (edited) => edited.resource_changes.push(changeIn(edited)),
-      "gatehouse_public_key.ana: resource_changes contains the object twice",
+    ],
+    [`${ANA}: username differs between change.after and planned_values`, row("after", { username: "^ben$" })],
+    [`${ANA}: username differs between change.before and prior_state`, row("before", { username: "^ben$" })],
+    [
+      `${ANA}: the action is update, but id differs between change.before and change.after`,
+      row("after", { id: `${TENANT}/x` }),
     ],
     [
-      "with other planned values",
-      (edited) => Object.assign(changeIn(edited).change.after ?? {}, { username: "^ben$" }),
-      "gatehouse_public_key.ana: username differs between change.after and planned_values",
-    ],
-    [
-      "with other values in the state",
-      (edited) => Object.assign(changeIn(edited).change.before ?? {}, { username: "^ben$" }),
-      "gatehouse_public_key.ana: username differs between change.before and prior_state",
-    ],
-    [
-      "with another id after an update",
-      (edited) => Object.assign(changeIn(edited).change.after ?? {}, { id: `${TENANT}/x` }),
-      "gatehouse_public_key.ana: the action is update, but id differs between change.before and change.after",
-    ],
-    [
-      "with the namespace of another object",
+      `${ANA}: change.before.id is in another namespace than change.before.tenant`,
       (edited) => {
-        for (const row of [changeIn(edited).change.before, changeIn(edited).change.after])
-          Object.assign(row ?? {}, { tenant: TENANT });
+        row("before", { tenant: TENANT })(edited);
+        row("after", { tenant: TENANT })(edited);
       },
-      "gatehouse_public_key.ana: change.before.id is in another namespace than change.before.tenant",
     ],
     [
-      "with another type in the address",
-      (edited) => Object.assign(changeIn(edited), { type: "gatehouse_tag" }),
-      "gatehouse_public_key.ana: its type is gatehouse_tag, but its address has another type",
+      `${ANA}: its type is gatehouse_tag, but its address has another type`,
+      resource({ type: "gatehouse_tag" }),
+    ],
+    [`${ANA}: its mode is data, but its address has another mode`, resource({ mode: "data" })],
+    [
+      `${ANA}: the configuration does not contain it`,
+      (edited) => edited.configuration.root_module.resources.shift(),
     ],
     [
-      "with the mode of a data source",
-      (edited) => Object.assign(changeIn(edited), { mode: "data" }),
-      "gatehouse_public_key.ana: its mode is data, but its address has another mode",
-    ],
-    [
-      "without the block of a resource",
-      (edited) => edited.configuration.root_module.resources.splice(0, 1),
-      "gatehouse_public_key.ana: the configuration does not contain it",
-    ],
-    [
-      "with a provider block of another provider",
+      `${ANA}: its provider block gatehouse belongs to another provider`,
       (edited) => Object.assign(edited.configuration.provider_config.gatehouse ?? {}, { full_name: "a/b/c" }),
-      "gatehouse_public_key.ana: its provider block gatehouse belongs to another provider",
     ],
     [
-      "with a provider block that the plan does not contain",
-      (edited) =>
-        Object.assign(edited.configuration.root_module.resources[0] ?? {}, { provider_config_key: "b" }),
-      "gatehouse_public_key.ana: the configuration does not contain its provider block b",
+      `${ANA}: the configuration does not contain its provider block b`,
+      ({ configuration }) =>
+        Object.assign(configuration.root_module.resources[0] ?? {}, { provider_config_key: "b" }),
     ],
     [
-      "with changes that cannot be applied",
-      (edited) => Object.assign(edited, { applyable: false }),
       "resource_changes contains changes, but applyable is false",
+      (edited) => Object.assign(edited, { applyable: false }),
     ],
     [
-      "without the changes to apply",
-      (edited) => Object.assign(edited, { applyable: true, resource_changes: [], planned_values: {} }),
       "applyable is true, but the plan contains no change",
+      (edited) => Object.assign(edited, { applyable: true, resource_changes: [], planned_values: {} }),
     ],
     [
-      "without the change of an object, although it is complete",
-      (edited) => Object.assign(edited, { complete: true }),
       "gatehouse_public_key.ben: prior_state contains it, but resource_changes does not",
+      (edited) => Object.assign(edited, { complete: true }),
     ],
     [
-      "with a value that is marked as unknown",
-      (edited) => Object.assign(changeIn(edited).change, { after_unknown: { username: true } }),
-      "gatehouse_public_key.ana: change.after.username has a value, but is marked as unknown",
+      `${ANA}: change.after.username has a value, but is marked as unknown`,
+      change({ after_unknown: { username: true } }),
     ],
-    [
-      "with a mark on the whole resource",
-      (edited) => Object.assign(changeIn(edited).change, { after_unknown: true }),
-      "gatehouse_public_key.ana: change.after_unknown must have the form of change.after",
-    ],
-  ])("%s", (_how, edit, problem) => {
+    [`${ANA}: change.after_unknown must have the form of change.after`, change({ after_unknown: true })],
+  ])("because of %s", (problem, edit) => {
     const edited = recorded("exclude");
     edit(edited);
     expect(() => read(edited)).toThrow(EngineError);

@@ -1,22 +1,14 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import { onService, stepsOf } from "../../provider/plan/steps.ts";
 import { configurationFacts } from "../../provider/plan/terraform/configurationFacts.ts";
 import { readTerraformPlan } from "../../provider/plan/terraform/readTerraformPlan.ts";
 import { SOURCE } from "../../provider/terraform/source.ts";
 import { workspaceIn } from "../../provider/terraform/workspace.ts";
-import { sshKeyLine } from "../provider/support/programs.ts";
-import { type Fleet, startFleet } from "../support/fleet.ts";
 import { testFolder } from "../support/folder.ts";
 import { gatehouse } from "../support/gatehouse.ts";
-import {
-  type AttachedProvider,
-  hasTerraform,
-  LABEL,
-  RootModule,
-  startProvider,
-} from "./support/terraform.ts";
+import { hasTerraform, keyArguments, LABEL, ref, resources, sharedTerraform } from "./support/terraform.ts";
 
 const URL = "https://access.example.org";
 const B = "00000000-0000-4000-8000-00000000000b";
@@ -206,36 +198,24 @@ describe("the default namespace of a plan", () => {
 });
 
 describe.runIf(hasTerraform)(`a plan of ${LABEL} for another namespace than GATEHOUSE_TENANT`, () => {
-  let fleet: Fleet;
-  let provider: AttachedProvider;
-  let root: RootModule;
+  const fleet = sharedTerraform();
   let second: string;
   beforeAll(async () => {
-    fleet = await startFleet();
     second = (await fleet.client.createNamespace({ body: { name: "second" } })).tenantId;
     await fleet.enroll("edge-02", "02:00:00:00:0b:01", second);
-    provider = await startProvider(fleet.env);
-  });
-  beforeEach(() => {
-    root = new RootModule(testFolder(), { ...provider.env, ...fleet.env });
-  });
-  afterAll(async () => {
-    await provider.stop();
-    await fleet.stop();
   });
 
-  const ana = { name: "ana", data: sshKeyLine("ana"), username: "^root$", filter: { hostname: ".*" } };
   it.each<[string, (tenant: string) => string]>([
-    ["a condition", (tenant) => `\${var.tenant == "" ? "" : "${tenant}"}`],
-    ["a call", (tenant) => `\${replace(var.tenant, "/^.*$/", "${tenant}")}`],
+    ["a condition", (tenant) => ref(`var.tenant == "" ? "" : "${tenant}"`)],
+    ["a call", (tenant) => ref(`replace(var.tenant, "/^.*$/", "${tenant}")`)],
   ])("is reviewed in that namespace with %s", async (_way, expression) => {
+    const root = fleet.newModule();
     root.write({
       variable: { tenant: { default: fleet.tenant } },
       provider: { gatehouse: { tenant: expression(second) } },
-      resource: { gatehouse_public_key: { ana } },
+      ...resources({ public_key: { ana: keyArguments() } }),
     });
-    const file = join(root.folder, "plan.json");
-    writeFileSync(file, JSON.stringify(await root.plan()));
+    const file = await root.planFile();
     const { stdout } = await gatehouse(["review", root.folder, "--terraform", file, "--json"], fleet.env);
     const { namespaces, notEvaluated } = JSON.parse(stdout);
     expect(notEvaluated).toEqual([]);

@@ -1,3 +1,8 @@
+/**
+ * Slow: random plans. test/provider checks the plans of its programs through Terraform's protocol.
+ *
+ * @module-tag long
+ */
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { ResourceDefinition } from "../../provider/model/definition.ts";

@@ -1,18 +1,19 @@
-import { readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { type FilledFleet, startFilledFleet } from "../provider/support/filledFleet.ts";
-import { sshKeyLine } from "../provider/support/programs.ts";
+import { startFilledFleet } from "../provider/support/filledFleet.ts";
+import { sshKeyLine, UNIVERSE } from "../provider/support/programs.ts";
 import { testFolder } from "../support/folder.ts";
 import { ownDefinitions } from "../support/ownDefinitions.ts";
 import { type HoldingProxy, startHoldingProxy } from "../support/proxy.ts";
 import { sampleConfiguration, typeOf } from "./support/configurations.ts";
 import {
-  type AttachedProvider,
   hasTerraform,
   installedProvider,
+  keyArguments,
   LABEL,
   RootModule,
+  resources,
+  ruleArguments,
+  sharedTerraform,
   startProvider,
 } from "./support/terraform.ts";
 
@@ -20,37 +21,18 @@ import {
 const NEW_OBJECTS = ["gatehouse_api_key"];
 
 describe.runIf(hasTerraform)(`replacements with create_before_destroy under ${LABEL}`, () => {
-  let fleet: FilledFleet;
-  let provider: AttachedProvider;
+  const fleet = sharedTerraform(startFilledFleet);
   let holding: HoldingProxy;
   beforeAll(async () => {
-    fleet = await startFilledFleet();
-    provider = await startProvider(fleet.env);
     holding = await startHoldingProxy(fleet.env.GATEHOUSE_URL ?? "");
   });
-  afterAll(async () => {
-    await holding.stop();
-    await provider.stop();
-    await fleet.stop();
-  });
+  afterAll(() => holding.stop());
   // Deletes objects that a failed test left, so that they do not affect other tests.
-  afterEach(async () => {
-    const { client } = fleet;
-    for (const { fingerprint } of await client.getPublicKeys())
-      await client.deletePublicKey({ params: { fingerprint } });
-    for (const { id } of await client.getFirewallRules()) await client.deleteFirewallRule({ params: { id } });
-  });
+  afterEach(() => fleet.clear(...UNIVERSE.tags));
 
   const lifecycle = { create_before_destroy: true };
-  const newModule = (folder = testFolder()) => new RootModule(folder, { ...provider.env, ...fleet.env });
-  const data = sshKeyLine("ana");
-  const key = (more: object = {}) => ({
-    resource: {
-      gatehouse_public_key: {
-        one: { name: "ana", data, username: "^ana$", filter: { hostname: ".*" }, lifecycle, ...more },
-      },
-    },
-  });
+  const key = (more: object = {}) =>
+    resources({ public_key: { one: keyArguments({ username: "^ana$", lifecycle, ...more }) } });
   const keyAddress = "gatehouse_public_key.one";
   const ids = (root: RootModule) =>
     Object.fromEntries(
@@ -58,11 +40,17 @@ describe.runIf(hasTerraform)(`replacements with create_before_destroy under ${LA
         .state()
         .resources.map(({ type, instances }) => [type, instances.map(({ attributes }) => attributes.id)]),
     );
-  /** Stops the provider, as after a killed run, and starts another one. */
-  const restartProvider = async () => {
-    await provider.stop();
-    provider = await startProvider(fleet.env);
-  };
+  /** Creates a root module and applies a configuration in it. */
+  async function applied(configuration: Readonly<Record<string, unknown>>): Promise<RootModule> {
+    const root = fleet.newModule();
+    await root.applied(configuration);
+    return root;
+  }
+  /** Destroys all resources, and checks that no key and no rule is left. */
+  async function expectDestroyed(root: RootModule): Promise<void> {
+    await root.destroy();
+    expect([await fleet.client.getPublicKeys(), await fleet.client.getFirewallRules()]).toEqual([[], []]);
+  }
 
   /** Returns all kinds of resources whose successor declares the same object, in one configuration. */
   const allKinds = () => {
@@ -81,9 +69,7 @@ describe.runIf(hasTerraform)(`replacements with create_before_destroy under ${LA
   it("keep the objects of all kinds", async () => {
     await fleet.restoreDevices();
     const { types, resource } = allKinds();
-    const root = newModule();
-    root.write({ resource });
-    await root.apply();
+    const root = await applied({ resource });
     const before = ids(root);
     await root.apply(...types.map((type) => `-replace=${type}.one`));
     expect(ids(root)).toEqual(before);
@@ -92,52 +78,45 @@ describe.runIf(hasTerraform)(`replacements with create_before_destroy under ${LA
     await root.apply(...types.map((type) => `-replace=${type}.one`));
     expect(ids(root)).toEqual(before);
     expect(await root.changes()).toEqual([]);
-    await root.must("destroy", "-auto-approve");
-    expect(await fleet.client.getPublicKeys()).toEqual([]);
-    expect(await fleet.client.getFirewallRules()).toEqual([]);
+    await expectDestroyed(root);
   });
 
-  it("that were killed before the deletion converge, and keep the objects of all kinds", async () => {
+  it("that were killed before the deletion converge, and keep the objects of all kinds", {
+    tags: ["long"],
+  }, async () => {
     await fleet.restoreDevices();
     const { types, resource } = allKinds();
-    const root = newModule();
-    root.write({ resource });
-    await root.apply();
-    const before = instancesIn(root);
+    const root = await applied({ resource });
+    const before = new Map(
+      root.state().resources.map(({ type, instances }) => [type, instances[0]] as const),
+    );
     await root.apply(...types.map((type) => `-replace=${type}.one`));
     // The state after a run that was killed between the creates and the deletions.
-    const state = stateOf(root);
+    const state = root.state();
     for (const { type, instances } of state.resources) {
       const [{ private: data = "" } = {}] = instances;
-      expect(data, type).not.toBe(before.get(type)?.private);
-      instances.push({ ...before.get(type), deposed: "abcd1234" });
+      const old = before.get(type);
+      expect(data, type).not.toBe(old?.private);
+      if (old) instances.push({ ...old, deposed: "abcd1234" });
     }
-    writeState(root, state);
-    await restartProvider();
-    const next = newModule(root.folder);
+    root.writeState(state);
+    await fleet.restartProvider();
+    const next = fleet.newModule(root.folder);
     const deletions = types.map((type) => `${type}.one: delete`).sort();
     expect((await next.changes()).sort()).toEqual(deletions);
     await next.must("apply", "plan");
     expect(await next.changes()).toEqual([]);
     expect(ids(next)).toEqual(ids(root));
-    await next.must("destroy", "-auto-approve");
+    await next.destroy();
   });
 
-  it("keep the object after Terraform and the provider were killed", async () => {
+  it("keep the object after Terraform and the provider were killed", { tags: ["long"] }, async () => {
     // Terraform deletes the old instance after the dependent rule was created.
-    const rule = {
-      action: "deny",
-      priority: 5,
-      source_ip: ".*",
-      username: "^ana$",
-      filter: { hostname: ".*" },
-      depends_on: [keyAddress],
-    };
+    const rule = ruleArguments({ depends_on: [keyAddress] });
     const env = { ...fleet.env, GATEHOUSE_URL: holding.url };
     const killed = await startProvider(env);
     const root = new RootModule(testFolder(), { ...killed.env, ...env });
-    root.write(key());
-    await root.apply();
+    await root.applied(key());
     root.write({ resource: { ...key().resource, gatehouse_firewall_rule: { one: rule } } });
     const held = holding.hold("POST /api/firewall/rules");
     const apply = root.start("apply", "-auto-approve", `-replace=${keyAddress}`);
@@ -145,85 +124,53 @@ describe.runIf(hasTerraform)(`replacements with create_before_destroy under ${LA
     apply.child.kill("SIGKILL");
     process.kill(killed.pid, "SIGKILL");
     await apply.ended;
-    const [created] = stateOf(root).resources.flatMap(({ instances }) => instances);
-    expect(stateOf(root).resources.flatMap(({ instances }) => instances)).toHaveLength(2);
-    expect(created).toBeDefined();
-    const next = newModule(root.folder);
+    const instancesIn = (module: RootModule) =>
+      module.state().resources.flatMap(({ instances }) => instances);
+    expect(instancesIn(root)).toHaveLength(2);
+    const next = fleet.newModule(root.folder);
     await next.apply("-lock=false");
     expect(await next.changes()).toEqual([]);
     expect(await fleet.client.getPublicKeys()).toHaveLength(1);
-    expect(stateOf(next).resources.flatMap(({ instances }) => instances)).toHaveLength(2);
-    await next.must("destroy", "-auto-approve");
-    expect(await fleet.client.getPublicKeys()).toEqual([]);
+    expect(instancesIn(next)).toHaveLength(2);
+    await expectDestroyed(next);
   });
 
   it("update the object to the configuration", async () => {
-    const root = newModule();
-    root.write(key());
-    await root.apply();
-    root.write(key({ username: "^root$" }));
-    await root.apply(`-replace=${keyAddress}`);
+    const root = await applied(key());
+    await root.applied(key({ username: "^root$" }), `-replace=${keyAddress}`);
     expect(await root.changes()).toEqual([]);
     expect(await fleet.client.getPublicKeys()).toMatchObject([{ username: "^root$" }]);
-    await root.must("destroy", "-auto-approve");
-    expect(await fleet.client.getPublicKeys()).toEqual([]);
+    await expectDestroyed(root);
   });
 
   it("create a new object if the identity changes", async () => {
-    const root = newModule();
-    root.write(key());
-    await root.apply();
-    root.write(key({ data: sshKeyLine("another") }));
+    const root = await applied(key());
     const [before] = await fleet.client.getPublicKeys();
-    await root.apply();
+    await root.applied(key({ data: sshKeyLine("another") }));
     expect(await root.changes()).toEqual([]);
     const [after, ...others] = await fleet.client.getPublicKeys();
     expect(others).toEqual([]);
     expect(after?.fingerprint).not.toBe(before?.fingerprint);
-    await root.must("destroy", "-auto-approve");
+    await root.destroy();
   });
 
   // Long, because Terraform starts the provider for each step.
   it("inherit the object in another process than the plan", { tags: ["long"] }, async () => {
     const root = new RootModule(testFolder(), { ...installedProvider(), ...fleet.env });
-    root.write(key());
-    await root.apply();
+    await root.applied(key());
     const [before] = await fleet.client.getPublicKeys();
     await root.apply(`-replace=${keyAddress}`);
     expect(await root.changes()).toEqual([]);
     expect(await fleet.client.getPublicKeys()).toMatchObject([{ createdAt: before?.createdAt }]);
-    await root.must("destroy", "-auto-approve");
-    expect(await fleet.client.getPublicKeys()).toEqual([]);
+    await expectDestroyed(root);
   });
 
   it("leave an object that another configuration has declared since, and fail", async () => {
-    const root = newModule();
-    root.write({ ...key(), provider: { gatehouse: { project: "first" } } });
-    await root.apply();
-    const other = newModule();
-    other.write({ ...key({ adopt: true }), provider: { gatehouse: { project: "second" } } });
-    await other.apply();
-    const { code, output } = await root.run("apply", "-auto-approve", `-replace=${keyAddress}`);
-    expect(code).toBe(1);
+    const of = (project: string) => ({ provider: { gatehouse: { project } } });
+    const root = await applied({ ...key(), ...of("first") });
+    await applied({ ...key({ adopt: true }), ...of("second") });
+    const output = await root.rejected("apply", "-auto-approve", `-replace=${keyAddress}`);
     expect(output).toContain("already exists");
     expect(await fleet.client.getPublicKeys()).toMatchObject([{ declaredBy: { project: "second" } }]);
   });
 });
-
-interface WrittenState {
-  serial: number;
-  resources: { type: string; instances: { private?: string; deposed?: string; attributes?: object }[] }[];
-}
-
-const stateOf = (root: RootModule): WrittenState =>
-  JSON.parse(readFileSync(join(root.folder, "terraform.tfstate"), "utf8"));
-
-const writeState = (root: RootModule, state: WrittenState): void =>
-  writeFileSync(
-    join(root.folder, "terraform.tfstate"),
-    JSON.stringify({ ...state, serial: state.serial + 1 }),
-  );
-
-/** Returns the instance of each resource in the state, by type. */
-const instancesIn = (root: RootModule) =>
-  new Map(stateOf(root).resources.map(({ type, instances }) => [type, instances[0]] as const));

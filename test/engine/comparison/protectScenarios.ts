@@ -1,70 +1,47 @@
-import { cleanUp, destroy, type Scenario, things, up } from "./scenario.ts";
+import { declared, destroyed, type Scenario } from "./scenario.ts";
+
+const dependent = { name: "b", options: { dependsOn: ["a"] } };
+const first = { name: "a", options: { deleteBeforeReplace: true } };
+const strict = {
+  name: "b",
+  args: { strict: true },
+  from: { ref: ["a", "id"] as [string, string] },
+  options: { protect: true },
+};
 
 export const protectScenarios: Scenario[] = [
   {
     name: "retainOnDelete",
     steps: [
-      {
-        what: "created",
-        plan: things(
-          { name: "a", options: { retainOnDelete: true } },
-          { name: "b", options: { retainOnDelete: true } },
-        ),
-        up,
-      },
-      {
-        what: "one replaced, one removed",
-        plan: things({ name: "a", args: { label: "z" }, options: { retainOnDelete: true } }),
-        up,
-      },
-      cleanUp,
+      declared(
+        "created",
+        { name: "a", options: { retainOnDelete: true } },
+        { name: "b", options: { retainOnDelete: true } },
+      ),
+      declared("one replaced, one removed", {
+        name: "a",
+        args: { label: "z" },
+        options: { retainOnDelete: true },
+      }),
+      destroyed(),
     ],
   },
   {
     name: "protect",
     steps: [
-      {
-        what: "created",
-        plan: things({ name: "a", options: { protect: true } }, { name: "b", options: { dependsOn: ["a"] } }),
-        up,
-      },
-      { what: "removed from the program", plan: things({ name: "b" }), up },
-      {
-        what: "to be replaced",
-        plan: things(
-          { name: "a", args: { label: "z" }, options: { protect: true } },
-          { name: "b", options: { dependsOn: ["a"] } },
-        ),
-        up,
-      },
-      { what: "to be destroyed", destroy },
-      {
-        what: "unprotected and replaced at once",
-        plan: things({ name: "a", args: { label: "z" } }, { name: "b", options: { dependsOn: ["a"] } }),
-        up,
-      },
-      cleanUp,
+      declared("created", { name: "a", options: { protect: true } }, dependent),
+      declared("removed from the program", { name: "b" }),
+      declared("to be replaced", { name: "a", args: { label: "z" }, options: { protect: true } }, dependent),
+      destroyed("to be destroyed"),
+      declared("unprotected and replaced at once", { name: "a", args: { label: "z" } }, dependent),
+      destroyed(),
     ],
   },
   {
     name: "protect of a dependent that must be deleted first",
     steps: [
-      {
-        what: "created",
-        plan: things(
-          { name: "a", options: { deleteBeforeReplace: true } },
-          { name: "b", args: { strict: true }, from: { ref: ["a", "id"] }, options: { protect: true } },
-        ),
-        up,
-      },
-      {
-        what: "to be replaced",
-        plan: things(
-          { name: "a", args: { label: "z" }, options: { deleteBeforeReplace: true } },
-          { name: "b", args: { strict: true }, from: { ref: ["a", "id"] }, options: { protect: true } },
-        ),
-        up,
-      },
+      declared("created", first, strict),
+      declared("to be replaced", { ...first, args: { label: "z" } }, strict),
     ],
   },
 ];

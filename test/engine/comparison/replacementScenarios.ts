@@ -1,43 +1,25 @@
-import { chain, cleanUp, destroy, owned, type Scenario, things, up } from "./scenario.ts";
+import { applied, chain, declared, destroyed, owned, type Scenario, things } from "./scenario.ts";
+
+const deletedFirst = { deleteBeforeReplace: true };
+const strict = { name: "b", args: { strict: true }, from: { ref: ["a", "id"] as [string, string] } };
+const exclusive = (args: object = {}) => ({ name: "a", args: { exclusive: true, ...args } });
 
 export const replacementScenarios: Scenario[] = [
   {
     name: "a chain of replacements",
-    steps: [{ what: "created", plan: chain("a"), up }, { what: "replaced", plan: chain("z"), up }, cleanUp],
+    steps: [applied("created", chain("a")), applied("replaced", chain("z")), destroyed()],
   },
   {
     name: "deletion before replacement by the option",
-    steps: [
-      { what: "created", plan: chain("a", { deleteBeforeReplace: true }), up },
-      { what: "replaced", plan: chain("z", { deleteBeforeReplace: true }), up },
-    ],
+    steps: [applied("created", chain("a", deletedFirst)), applied("replaced", chain("z", deletedFirst))],
   },
   {
     name: "deletion before replacement by the provider, interrupted",
     steps: [
+      declared("created", exclusive(), strict),
+      declared("deleted, and not created again", exclusive({ label: "z", fail: "create" }), strict),
       {
-        what: "created",
-        plan: things(
-          { name: "a", args: { exclusive: true } },
-          { name: "b", args: { strict: true }, from: { ref: ["a", "id"] } },
-        ),
-        up,
-      },
-      {
-        what: "deleted, and not created again",
-        plan: things(
-          { name: "a", args: { exclusive: true, label: "z", fail: "create" } },
-          { name: "b", args: { strict: true }, from: { ref: ["a", "id"] } },
-        ),
-        up,
-      },
-      {
-        what: "created again",
-        plan: things(
-          { name: "a", args: { exclusive: true, label: "z" } },
-          { name: "b", args: { strict: true }, from: { ref: ["a", "id"] } },
-        ),
-        up,
+        ...declared("created again", exclusive({ label: "z" }), strict),
         differs: {
           why: "deleted-once",
           outcome: (cli) => ({
@@ -52,63 +34,48 @@ export const replacementScenarios: Scenario[] = [
   {
     name: "a resource that was deleted for a replacement and then removed from the program",
     steps: [
-      { what: "created", plan: chain("a", { deleteBeforeReplace: true }), up },
-      {
-        what: "deleted, and not created again",
-        plan: {
-          things: [
-            { name: "a", args: { label: "z", fail: "create" }, options: { deleteBeforeReplace: true } },
-            ...(chain("z").things?.slice(1) ?? []),
-          ],
-        },
-        up,
-      },
-      { what: "the rest deleted", plan: things({ name: "other" }), up },
+      applied("created", chain("a", deletedFirst)),
+      declared(
+        "deleted, and not created again",
+        { name: "a", args: { label: "z", fail: "create" }, options: deletedFirst },
+        ...(chain("z").things?.slice(1) ?? []),
+      ),
+      declared("the rest deleted", { name: "other" }),
     ],
   },
   {
     name: "deletedWith",
     steps: [
-      { what: "created", plan: owned("owner"), up },
-      { what: "the owner replaced", plan: owned("z"), up },
-      { what: "the owner replaced, deleted first", plan: owned("y", { deleteBeforeReplace: true }), up },
-      { what: "destroyed", destroy },
+      applied("created", owned("owner")),
+      applied("the owner replaced", owned("z")),
+      applied("the owner replaced, deleted first", owned("y", deletedFirst)),
+      destroyed(),
     ],
   },
   {
     name: "ignoreChanges and replaceOnChanges",
     steps: [
-      {
-        what: "created",
-        plan: things({ name: "a", args: { size: 1 } }, { name: "b", args: { size: 1 } }),
-        up,
-      },
-      {
-        what: "changed",
-        plan: things(
-          { name: "a", args: { size: 2 }, options: { ignoreChanges: ["size"] } },
-          { name: "b", args: { size: 1, password: "x" }, options: { ignoreChanges: ["password"] } },
-        ),
-        up,
-      },
-      {
-        what: "all ignored",
-        plan: things(
-          { name: "a", args: { size: 3, label: "z" }, options: { ignoreChanges: ["*"] } },
-          { name: "b", args: { size: 1 } },
-        ),
-        up,
-      },
+      declared("created", { name: "a", args: { size: 1 } }, { name: "b", args: { size: 1 } }),
+      declared(
+        "changed",
+        { name: "a", args: { size: 2 }, options: { ignoreChanges: ["size"] } },
+        { name: "b", args: { size: 1, password: "x" }, options: { ignoreChanges: ["password"] } },
+      ),
+      declared(
+        "all ignored",
+        { name: "a", args: { size: 3, label: "z" }, options: { ignoreChanges: ["*"] } },
+        { name: "b", args: { size: 1 } },
+      ),
     ],
   },
   {
     name: "replaceOnChanges",
     steps: [
-      { what: "created", plan: things({ name: "a", args: { size: 1 } }), up },
+      declared("created", { name: "a", args: { size: 1 } }),
       {
         what: "changed",
         plan: things({ name: "a", args: { size: 2 }, options: { replaceOnChanges: ["size"] } }),
-        up,
+        up: {},
         differs: {
           why: "replace-on-changes",
           outcome: (cli) => ({

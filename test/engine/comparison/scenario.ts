@@ -38,19 +38,35 @@ export type ScenarioStep = {
 
 export type Scenario = { name: string; steps: ScenarioStep[] };
 
+/** Returns a step that applies a program. Without a program, the step applies the program of the step before. */
+export const applied = (what: string, plan?: ProgramPlan, up: UpOptions = {}): ScenarioStep => ({
+  what,
+  up,
+  ...(plan && { plan }),
+});
+
+/** Returns a step that applies a program of these resources, without components. */
+export const declared = (what: string, ...list: Thing[]): ScenarioStep => applied(what, things(...list));
+
+/** Returns a step that deletes objects. */
+export const destroyed = (what = "destroyed", destroy: DestroyOptions = {}): ScenarioStep => ({
+  what,
+  destroy,
+});
+
+/** Returns a step that reads the objects after the test has changed some of them. */
+export const refreshed = (
+  what: string,
+  tamper?: (ws: Workspace) => void,
+  refresh: RefreshRunOptions = {},
+): ScenarioStep => ({ what, refresh, ...(tamper && { tamper }) });
+
 /** Returns the URN of a resource `cloud.Thing` without a parent. */
 export const urn = (name: string): string =>
   `urn:pulumi:test::cloud::pulumi-nodejs:dynamic/cloud:Thing::${name}`;
 
 /** Returns a program that declares these resources of type `cloud.Thing`, and no components. */
 export const things = (...list: Thing[]): ProgramPlan => ({ things: list });
-/** The command up, without options. */
-export const up = {};
-/** The command destroy, without options. */
-export const destroy = {};
-/** The last step of a scenario that deletes all objects. */
-export const cleanUp: ScenarioStep = { what: "destroyed", destroy };
-
 /** Components with children, secrets and outputs. */
 export const family = (size: number, password: string): ProgramPlan => ({
   groups: [{ name: "outer" }, { name: "inner", options: { parent: "group outer" } }],

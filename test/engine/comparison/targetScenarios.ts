@@ -1,55 +1,49 @@
-import { chain, line, type Scenario, things, up, urn } from "./scenario.ts";
+import type { Workspace } from "../workspace.ts";
+import { applied, chain, destroyed, line, refreshed, type Scenario, things, urn } from "./scenario.ts";
+
+const tamperTwo = (ws: Workspace) => {
+  ws.tamper("a", { size: 7 });
+  ws.tamper("b", { size: 8 });
+};
 
 export const targetScenarios: Scenario[] = [
   {
     name: "targets",
     steps: [
-      { what: "created", plan: line({ size: 1 }), up },
-      { what: "one of the changed resources", plan: line({ size: 2 }, 2), up: { target: [urn("a")] } },
-      {
-        what: "one with its dependents",
-        plan: line({ size: 3 }, 3),
-        up: { target: [urn("b")], targetDependents: true },
-      },
-      {
-        what: "wildcards",
-        plan: line({ size: 4 }, 4),
-        up: { target: ["**::a", "urn:pulumi:*::*::*::c"] },
-      },
-      { what: "all but one", plan: line({ size: 5 }, 5), up: { exclude: [urn("c")] } },
-      {
-        what: "all but one with its dependents",
-        plan: line({ size: 6 }, 6),
-        up: { exclude: [urn("b")], excludeDependents: true },
-      },
-      { what: "no such resource", up: { target: [urn("missing")] } },
-      { what: "replaced on demand", plan: line({ size: 6 }, 6), up: { replace: [urn("c")] } },
-      { what: "a deletion with remaining dependents", destroy: { target: [urn("b")] } },
-      { what: "a deletion with its dependents", destroy: { target: [urn("b")], targetDependents: true } },
+      applied("created", line({ size: 1 })),
+      applied("one of the changed resources", line({ size: 2 }, 2), { target: [urn("a")] }),
+      applied("one with its dependents", line({ size: 3 }, 3), {
+        target: [urn("b")],
+        targetDependents: true,
+      }),
+      applied("wildcards", line({ size: 4 }, 4), { target: ["**::a", "urn:pulumi:*::*::*::c"] }),
+      applied("all but one", line({ size: 5 }, 5), { exclude: [urn("c")] }),
+      applied("all but one with its dependents", line({ size: 6 }, 6), {
+        exclude: [urn("b")],
+        excludeDependents: true,
+      }),
+      applied("no such resource", undefined, { target: [urn("missing")] }),
+      applied("replaced on demand", line({ size: 6 }, 6), { replace: [urn("c")] }),
+      destroyed("a deletion with remaining dependents", { target: [urn("b")] }),
+      destroyed("a deletion with its dependents", { target: [urn("b")], targetDependents: true }),
     ],
   },
   {
     name: "targets that do not exist yet or no longer exist",
     steps: [
-      {
-        what: "a new resource that depends on an omitted new one",
-        plan: line({}),
-        up: { target: [urn("b")] },
-      },
-      { what: "only a new resource", plan: line({}), up: { target: [urn("a")] } },
-      { what: "the rest", plan: line({}), up },
-      {
-        what: "only the targeted one of the removed resources",
-        plan: things({ name: "a", args: { size: 1 } }),
-        up: { target: [urn("c")] },
-      },
-      { what: "all but the excluded", destroy: { exclude: [urn("a")] } },
+      applied("a new resource that depends on an omitted new one", line({}), { target: [urn("b")] }),
+      applied("only a new resource", line({}), { target: [urn("a")] }),
+      applied("the rest", line({})),
+      applied("only the targeted one of the removed resources", things({ name: "a", args: { size: 1 } }), {
+        target: [urn("c")],
+      }),
+      destroyed("all but the excluded", { exclude: [urn("a")] }),
     ],
   },
   {
     name: "a target whose replacement requires another resource",
     steps: [
-      { what: "created", plan: chain("a", { deleteBeforeReplace: true }), up },
+      applied("created", chain("a", { deleteBeforeReplace: true })),
       {
         what: "replaced with a dependent that is not a target",
         plan: chain("z", { deleteBeforeReplace: true }),
@@ -72,25 +66,15 @@ export const targetScenarios: Scenario[] = [
   {
     name: "refresh",
     steps: [
-      { what: "created", plan: line({}), up },
-      {
-        what: "one of two differences refreshed",
-        tamper: (ws) => {
-          ws.tamper("a", { size: 7 });
-          ws.tamper("b", { size: 8 });
-        },
-        refresh: { target: [urn("a")] },
-      },
-      { what: "the rest refreshed", refresh: {} },
-      { what: "repaired", up },
-      { what: "one deleted out of band", tamper: (ws) => ws.tamper("b"), refresh: {} },
-      { what: "created again", up },
+      applied("created", line({})),
+      refreshed("one of two differences refreshed", tamperTwo, { target: [urn("a")] }),
+      refreshed("the rest refreshed"),
+      applied("repaired"),
+      refreshed("one deleted out of band", (ws) => ws.tamper("b")),
+      applied("created again"),
       {
         what: "one of two refreshed and repaired at once",
-        tamper: (ws) => {
-          ws.tamper("a", { size: 7 });
-          ws.tamper("b", { size: 8 });
-        },
+        tamper: tamperTwo,
         up: { refresh: true, target: [urn("b")] },
       },
     ],

@@ -1,8 +1,11 @@
 import { randomUUID } from "node:crypto";
+import { afterEach } from "vitest";
 import { type FrontEnd, StateChangedError } from "./frontEnd.ts";
 import { isTerraform, openFrontEnd } from "./frontEnds.ts";
 
 type Values = Record<string, unknown>;
+
+type Env = Readonly<Record<string, string>>;
 
 /** The resources of a program, by name. */
 export type Program = Record<string, { readonly type: string; readonly args: Values }>;
@@ -24,13 +27,13 @@ export type Steps = string[];
  */
 export class Harness {
   readonly state = new Map<string, Entry>();
-  readonly #env: Readonly<Record<string, string>>;
+  readonly #env: Env | (() => Env);
   readonly #stack: string;
   readonly #frontEnds: FrontEnd[] = [];
   /** The id of the state. In real states it is an output of a StateIdentity resource. */
-  readonly #stateId = randomUUID();
+  #stateId = randomUUID();
 
-  constructor(env: Readonly<Record<string, string>>, stack = "stack") {
+  constructor(env: Env | (() => Env), stack = "stack") {
     this.#env = env;
     this.#stack = stack;
   }
@@ -87,13 +90,27 @@ export class Harness {
     this.state.set(to, entry);
   }
 
+  /** Copies the state of another stack, as after a change of the service's address. */
+  copyState({ state }: Harness): void {
+    for (const [name, entry] of state) this.state.set(name, entry);
+  }
+
   async close(): Promise<void> {
-    await Promise.all(this.#frontEnds.map((frontEnd) => frontEnd.close()));
+    await Promise.all(this.#frontEnds.splice(0).map((frontEnd) => frontEnd.close()));
+  }
+
+  /** Ends the stack: deletes its objects, and continues with a new state. */
+  async end(): Promise<void> {
+    await this.up({});
+    await this.close();
+    this.state.clear();
+    this.#stateId = randomUUID();
   }
 
   // Opens a new front end for each run, since real engines start a new process for each run.
   async #open(replace: readonly string[] = [], force: readonly string[] = []): Promise<FrontEnd> {
-    const options = { env: this.#env, stack: this.#stack, stateId: this.#stateId, replace, force };
+    const env = typeof this.#env === "function" ? this.#env() : this.#env;
+    const options = { env, stack: this.#stack, stateId: this.#stateId, replace, force };
     const frontEnd = await openFrontEnd(options);
     this.#frontEnds.push(frontEnd);
     return frontEnd;
@@ -178,6 +195,16 @@ export class Harness {
     if (errors.length > 0) throw new AggregateError(errors, errors.map(String).join("\n"));
     return steps.sort();
   }
+}
+
+/**
+ * A stack for the surrounding tests. After each test, its objects are deleted, and it gets a new state.
+ * @param env returns the environment, which a hook of the tests may create
+ */
+export function testHarness(env: () => Env, stack?: string): Harness {
+  const harness = new Harness(env, stack);
+  afterEach(() => harness.end());
+  return harness;
 }
 
 const sorted = (values: Values) =>

@@ -6,7 +6,10 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { SOURCE, type TerraformCli } from "../../../provider/terraform/source.ts";
 import { environmentWithout } from "../../support/command.ts";
+import { type Fleet, startFleet } from "../../support/fleet.ts";
 import { testFolder } from "../../support/folder.ts";
+import { keyData } from "../../support/policy.ts";
+import { shared } from "../../support/shared.ts";
 
 /** The path of the built provider program, as it is published. */
 export const PROVIDER = fileURLToPath(
@@ -75,7 +78,66 @@ export function installedProvider(): Readonly<Record<string, string>> {
   return { TF_CLI_CONFIG_FILE: file };
 }
 
+/** A fleet with a provider process that connects to its service. */
+export type TerraformFleet<F extends Fleet = Fleet> = F & {
+  /** Creates a root module whose commands attach to the provider. */
+  newModule(folder?: string): RootModule;
+  /** Kills the provider, as after a killed run, and starts another one. */
+  restartProvider(): Promise<void>;
+};
+
+/** Starts a fleet and the Terraform provider for the surrounding tests. */
+export const sharedTerraform = <F extends Fleet = Fleet>(
+  start: () => Promise<F> = startFleet as () => Promise<F>,
+): TerraformFleet<F> =>
+  shared(async () => {
+    const fleet = await start();
+    let provider = await startProvider(fleet.env);
+    return {
+      ...fleet,
+      newModule: (folder = testFolder()) => new RootModule(folder, { ...provider.env, ...fleet.env }),
+      async restartProvider() {
+        await provider.stop();
+        provider = await startProvider(fleet.env);
+      },
+      async stop() {
+        await provider.stop();
+        await fleet.stop();
+      },
+    };
+  });
+
 type Json = Readonly<Record<string, unknown>>;
+
+/** Returns a configuration of resources: their arguments, by kind (such as `public_key`) and name. */
+export const resources = (kinds: Readonly<Record<string, object>>) => ({
+  resource: Object.fromEntries(Object.entries(kinds).map(([kind, all]) => [`gatehouse_${kind}`, all])),
+});
+
+/** Returns the arguments of a public key. By default, the key `ana` allows root on every device. */
+export const keyArguments = (more: object = {}) => ({
+  name: "ana",
+  data: keyData("ana"),
+  username: "^root$",
+  filter: { hostname: ".*" },
+  ...more,
+});
+
+/** Returns the arguments of a firewall rule. By default, the rule denies root every login. */
+export const ruleArguments = (more: object = {}) => ({
+  action: "deny",
+  priority: 1,
+  source_ip: ".*",
+  username: "^root$",
+  filter: { hostname: ".*" },
+  ...more,
+});
+
+/** Returns an expression in the form of a JSON configuration. */
+export const ref = (expression: string) => `\${${expression}}`;
+
+/** Returns the output of a command without line breaks and frames. */
+const unframed = (output: string) => output.replaceAll(/[│\s]+/g, " ");
 
 /** A folder with a root module, and the commands that run in it. */
 export class RootModule {
@@ -143,8 +205,26 @@ export class RootModule {
     return output;
   }
 
+  /** Runs a command that must end with exit code 1. Returns its output without line breaks and frames. */
+  async rejected(...args: readonly string[]): Promise<string> {
+    const { code, output } = await this.run(...args);
+    if (code !== 1) throw new Error(`${this.#command} ${args.join(" ")} ended with ${code}:\n${output}`);
+    return unframed(output);
+  }
+
   apply(...flags: readonly string[]): Promise<string> {
     return this.must("apply", "-auto-approve", ...flags);
+  }
+
+  /** Writes a configuration and applies it. */
+  applied(configuration: Json, ...flags: readonly string[]): Promise<string> {
+    this.write(configuration);
+    return this.apply(...flags);
+  }
+
+  /** Destroys all resources. Returns the output without line breaks and frames. */
+  async destroy(): Promise<string> {
+    return unframed(await this.must("destroy", "-auto-approve"));
   }
 
   /** Creates a plan, and returns its changes, each as `address: actions`. */
@@ -158,8 +238,24 @@ export class RootModule {
     return JSON.parse(await this.must("show", "-json", "plan")) as PlanJson;
   }
 
+  /** Creates a plan, and writes it to a file in the format of `terraform show -json`. Returns the file's path. */
+  async planFile(...flags: readonly string[]): Promise<string> {
+    const file = join(this.folder, "plan.json");
+    writeFileSync(file, JSON.stringify(await this.plan(...flags)));
+    return file;
+  }
+
   state(): StateFile {
-    return JSON.parse(readFileSync(join(this.folder, "terraform.tfstate"), "utf8")) as StateFile;
+    return JSON.parse(readFileSync(this.stateFile, "utf8")) as StateFile;
+  }
+
+  get stateFile(): string {
+    return join(this.folder, "terraform.tfstate");
+  }
+
+  /** Replaces the state file. Its serial must increase, or Terraform rejects the file. */
+  writeState(state: object, serial = this.state().serial + 1): void {
+    writeFileSync(this.stateFile, JSON.stringify({ ...state, serial }));
   }
 }
 
@@ -178,12 +274,12 @@ export interface PlanJson {
   readonly [key: string]: unknown;
 }
 
-interface StateFile {
+export interface StateFile {
   readonly serial: number;
   readonly resources: readonly {
     readonly type: string;
     readonly name: string;
-    readonly instances: readonly { readonly status?: string; readonly attributes: Json }[];
+    readonly instances: { private?: string; deposed?: string; readonly status?: string; attributes: Json }[];
   }[];
 }
 
