@@ -1,3 +1,4 @@
+import { resolve } from "node:path";
 import { SOURCE } from "../../terraform/source.ts";
 import { dataFolderOf } from "../../terraform/workspace.ts";
 import { isStartedByTerraform, servePlugin } from "./goPlugin.ts";
@@ -16,7 +17,10 @@ async function main(args: readonly string[], env: NodeJS.ProcessEnv): Promise<vo
     return;
   }
   // A provider in debug mode serves several root modules, and runs the plans and the applies in one process.
-  const provider = new TerraformProvider(env, attachable ? undefined : dataFolderOf(".", env));
+  // The path is absolute because Node never returns from the creation of a relative folder if the working directory no
+  // longer exists (mkdirSync with the option recursive).
+  const dataFolder = attachable ? undefined : resolve(dataFolderOf(".", env));
+  const provider = new TerraformProvider(env, dataFolder);
   const line = await servePlugin(provider.methods(), SOURCE, { env, attachable });
   process.stdout.write(attachable ? `TF_REATTACH_PROVIDERS='${line}'\n` : `${line}\n`);
 }
