@@ -115,9 +115,9 @@ describe("authRequest", () => {
       "x-id": owner.id,
       "x-username": "owner",
     });
-    const outsider = await app.user("outsider");
-    const without = await internal.call("authRequest", { token: outsider.token });
-    expect(identityOf(without.headers)).toEqual({ "x-id": outsider.id, "x-username": "outsider" });
+    const newcomer = await app.user("newcomer");
+    const without = await internal.call("authRequest", { token: newcomer.token });
+    expect(identityOf(without.headers)).toEqual({ "x-id": newcomer.id, "x-username": "newcomer" });
   });
 
   test("identifies an API key without revealing it", async () => {
