@@ -14,9 +14,9 @@ import { accessPolicy } from "../resources/accessPolicy.ts";
 import { readRules } from "../resources/firewallRule.ts";
 import { publicKey, sshFingerprintOf } from "../resources/publicKey.ts";
 import { serviceAccount, serviceAccounts } from "../resources/serviceAccount.ts";
+import { type SshIdentity, sshIdentities } from "../resources/sshIdentities.ts";
 import type { Connection } from "../service/connection.ts";
 import { isUnreadable, type Namespace } from "../service/listings.ts";
-import { type SshIdentity, sshIdentities } from "../service/newerListings.ts";
 import type { Values } from "../values.ts";
 
 /** The declarations that move a namespace to identity mode. */

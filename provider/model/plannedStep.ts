@@ -83,8 +83,8 @@ export const knownTexts = (value: Shown | undefined): string[] =>
 const TITLES_MAX = 5;
 
 /** Returns the first titles in sorted order, and the number of the remaining titles. */
-export const firstTitles = (steps: readonly Pick<PlannedStep, "title">[]): string =>
-  firstOf([...new Set(steps.map(({ title }) => title))].sort(byText), TITLES_MAX);
+export const firstTitles = (titles: readonly string[]): string =>
+  firstOf([...new Set(titles)].sort(byText), TITLES_MAX);
 
 /** Returns an output from a resource's values if it is a known text, otherwise an empty text. */
 export function outputOf({ outputs }: ResourceValues, name: string): string {

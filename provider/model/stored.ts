@@ -16,7 +16,7 @@ import {
   type Outputs,
   type State,
 } from "./definition.ts";
-import { declares, idWithin } from "./values.ts";
+import { canonicalInputs, declares, idWithin } from "./values.ts";
 
 /** The values of inputs in a request. Inputs of stored objects have a default, unless they are required. */
 type Sent<I extends Inputs> = { -readonly [K in Exclude<keyof I, "tenant">]: z.output<I[K]["schema"]> };
@@ -113,7 +113,7 @@ export function stored<I extends Inputs, O extends Outputs, W extends object>(ki
     request: (body: Sent<I>) => Promise<W>,
   ): Promise<Existing<S>> {
     const place = { connection, tenant: opened.tenant };
-    const plain = withDefaults(inputs, { ...values }, state ? changeable : sentNames) as Sent<I>;
+    const plain = valuesOf(canonicalInputs(inputs, values), state ? changeable : sentNames) as Sent<I>;
     const body = ((await kind.body?.(plain, state, place)) ?? plain) as Sent<I>;
     const { filter } = values as { readonly filter?: { readonly tags?: readonly string[] } };
     const object = await opened.tagWork.needing(filter?.tags, name, () => request(body));
@@ -174,9 +174,12 @@ export function stored<I extends Inputs, O extends Outputs, W extends object>(ki
       const { update } = kind;
       if (!update || declares(inputs, state, values)) return state;
       const opened = await connection.tenant(ids.split(id).tenant);
+      const former = kind.lookupKey?.(state);
       const changed = await send(connection, opened, values, state, (body) =>
         update(opened.client, idWithin({ id }), body),
       );
+      // A read by the former name must not return the renamed object.
+      if (former !== kind.lookupKey?.(values)) opened.listing(kind.source).forget();
       return changed.state;
     },
 
@@ -189,14 +192,6 @@ export function stored<I extends Inputs, O extends Outputs, W extends object>(ki
     },
   };
 }
-
-/** Returns the values of some inputs, with the defaults of omitted inputs. */
-const withDefaults = (inputs: Inputs, values: Values, names: readonly string[]): Values =>
-  Object.fromEntries(
-    names
-      .map((name) => [name, values[name] ?? inputs[name]?.default] as const)
-      .filter(([, value]) => value !== undefined),
-  );
 
 /** Returns the values of an object that have one of the names. */
 export const valuesOf = (object: object, names: readonly string[]): Values =>

@@ -1,5 +1,5 @@
 import { check } from "../lifecycle/lifecycle.ts";
-import type { ResourceDefinition } from "../model/definition.ts";
+import { isNamespace, type ResourceDefinition } from "../model/definition.ts";
 import type { Reading, ReadObjects } from "../model/kind.ts";
 import type { Unread } from "../model/namespaceObjects.ts";
 import type { LiveObject } from "../model/object.ts";
@@ -32,6 +32,12 @@ export function definitionNamed(kind: string): ResourceDefinition {
 export function definitionOf({ type }: { readonly type: string }): ResourceDefinition | undefined {
   const own = ownTypeName(type);
   return definitions.find(({ name }) => name === own);
+}
+
+/** Returns true for a resource that declares a namespace. */
+export function declaresNamespace(resource: { readonly type: string }): boolean {
+  const definition = definitionOf(resource);
+  return definition !== undefined && isNamespace(definition);
 }
 
 /**

@@ -1,8 +1,7 @@
 import { ConfigurationError } from "@gatehouse-access/sdk";
 import type { Plan, ResourceValues, Step } from "../engine/index.ts";
-import { isNamespace } from "../model/definition.ts";
 import { isHidden } from "../model/plannedStep.ts";
-import { definitionOf } from "../namespace/liveObjects.ts";
+import { declaresNamespace } from "../namespace/liveObjects.ts";
 import type { Connection } from "../service/connection.ts";
 import { isUnreadable } from "../service/listings.ts";
 import { namespaceOf } from "../service/lookups.ts";
@@ -26,8 +25,7 @@ export async function withAdoptedNamespaces(connection: Connection, plan: Plan):
 
 async function adoptedBy(connection: Connection, step: Step): Promise<string | undefined> {
   const { name, adopt } = step.after?.inputs ?? {};
-  const definition = definitionOf(step);
-  if (step.op !== "create" || !adopt || !definition || !isNamespace(definition)) return undefined;
+  if (step.op !== "create" || !adopt || !declaresNamespace(step)) return undefined;
   if (typeof name !== "string" || isHidden(name)) return undefined;
   try {
     return (await namespaceOf(connection, { name })).tenantId;

@@ -9,10 +9,9 @@ import {
   type Step,
 } from "../engine/index.ts";
 import { isNamespace, type ResourceDefinition } from "../model/definition.ts";
-import { hasOwnCredential, isHidden, type PlannedStep } from "../model/plannedStep.ts";
-import { definitionOf } from "../namespace/liveObjects.ts";
+import { firstTitles, hasOwnCredential, isHidden, type PlannedStep } from "../model/plannedStep.ts";
+import { declaresNamespace, definitionOf } from "../namespace/liveObjects.ts";
 import { type Connection, isSameService } from "../service/connection.ts";
-import { byText, firstOf } from "../words.ts";
 
 /** The top-level field of a path: `filter` for `filter.tags[0]`. */
 export const topOf = (path: string): string => path.split(".", 1)[0] ?? "";
@@ -33,10 +32,7 @@ export function stepsOf(plan: Plan, tenant: string, home: string) {
   const steps: PlannedStep[] = [];
   const inNewNamespaces: PlannedStep[] = [];
   const notEvaluated: string[] = [];
-  const namespaces = plan.steps.filter((step) => {
-    const definition = definitionOf(step);
-    return definition !== undefined && isNamespace(definition);
-  });
+  const namespaces = plan.steps.filter(declaresNamespace);
   const isAdoption = ({ op, id }: Step) => op === "create" && id !== undefined;
   // With an adopted namespace, an unknown namespace may be the adopted one.
   const createsNamespace =
@@ -119,8 +115,6 @@ export const createdNamespaces = (plan: Plan): (string | undefined)[] =>
  */
 export const unplacedNotes = (plan: Plan): string[] => stepsOf(plan, "", "").notEvaluated;
 
-const NAMED_MAX = 5;
-
 /** The namespaces that plans cover. */
 export interface PlanNamespaces {
   /** The namespace of resources without a tenant; undefined if all resources have a tenant. */
@@ -143,7 +137,7 @@ export async function namespacesOf(connection: Connection, plans: readonly Plan[
   if (unsettled) {
     const steps = plans.flatMap((plan) => plan.steps);
     const unnamed = steps.flatMap(titleIfUnnamed);
-    if (unnamed.length > 0) throw new ConfigurationError(`${listed(unnamed)}: ${unsettled.message}`);
+    if (unnamed.length > 0) throw new ConfigurationError(`${firstTitles(unnamed)}: ${unsettled.message}`);
     if (!steps.some(definitionOf)) throw unsettled;
   }
   return { home, tenants, main: home ?? (tenants.length === 1 ? tenants[0] : undefined) };
@@ -166,10 +160,6 @@ export function titleIfUnnamed(step: Step): string[] {
   );
   return isNamed ? [] : [titleOf(definition, step)];
 }
-
-/** Returns the first titles in sorted order, and the number of the remaining titles. */
-export const listed = (titles: readonly string[]): string =>
-  firstOf([...new Set(titles)].sort(byText), NAMED_MAX);
 
 /**
  * Returns a plan without the resources of other services, since provider instances of one program may use several
@@ -203,7 +193,7 @@ function leftSentence([service, titles]: readonly [string, readonly string[]]): 
   const where = isHidden(service)
     ? "a service whose address is secret or unknown before the apply"
     : `another service (${service})`;
-  return `${firstOf(titles, NAMED_MAX)}: not evaluated, since ${titles.length === 1 ? "it is" : "they are"} on ${where}`;
+  return `${firstTitles(titles)}: not evaluated, since ${titles.length === 1 ? "it is" : "they are"} on ${where}`;
 }
 
 /** The address of a resource's service if it differs from `url`. */

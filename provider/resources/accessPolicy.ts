@@ -35,7 +35,7 @@ import { stored } from "../model/stored.ts";
 import { idWithin, sameInputs } from "../model/values.ts";
 import { said } from "../resourceError.ts";
 import type { ListingSource } from "../service/listings.ts";
-import { type ItemOf, listOf, wholeSource } from "../service/newerListings.ts";
+import { type ItemOf, listOf, wholeSource } from "../service/wholeLists.ts";
 import type { Values } from "../values.ts";
 
 const EVERY_LOGIN = "*";

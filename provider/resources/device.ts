@@ -305,7 +305,7 @@ async function fullNamespace({ opened, namespace, steps }: QuotaCheck): Promise<
   const free = maxDevices - (acceptedDevicesOf(namespace) ?? 0);
   if (added <= free) return [];
   return [
-    `${firstTitles(accepting)}: the plan accepts ${counted(added, "device")}, and the namespace ${tenant} has ${Math.max(free, 0)} of ${maxDevices} left; remove devices, or raise the quota`,
+    `${firstTitles(accepting.map(({ title }) => title))}: the plan accepts ${counted(added, "device")}, and the namespace ${tenant} has ${Math.max(free, 0)} of ${maxDevices} left; remove devices, or raise the quota`,
   ];
 }
 

@@ -157,7 +157,7 @@ async function costlyPatterns({ opened, steps, policies }: QuotaCheck): Promise<
   const cost = costOf(after);
   if (cost <= FIREWALL_PATTERNS_MAX || cost <= costOf(before)) return [];
   return [
-    `${firstTitles(costly)}: the patterns of the firewall rules of the namespace ${opened.tenant} would have a total cost of ${cost}, and the maximum is ${FIREWALL_PATTERNS_MAX}; use fewer different patterns, smaller patterns, or patterns of literals such as ^web-1$`,
+    `${firstTitles(costly.map(({ title }) => title))}: the patterns of the firewall rules of the namespace ${opened.tenant} would have a total cost of ${cost}, and the maximum is ${FIREWALL_PATTERNS_MAX}; use fewer different patterns, smaller patterns, or patterns of literals such as ^web-1$`,
   ];
 }
 

@@ -28,10 +28,11 @@ import { idWithin } from "../model/values.ts";
 import { ResourceError, said } from "../resourceError.ts";
 import type { TenantClient } from "../service/connection.ts";
 import { isServiceAccount, isUnreadable, type ListingSource } from "../service/listings.ts";
-import { type ItemOf, listOf, sshIdentities, wholeSource } from "../service/newerListings.ts";
+import { type ItemOf, listOf, wholeSource } from "../service/wholeLists.ts";
 import type { Values } from "../values.ts";
 import { byTexts } from "../words.ts";
 import { canonicalSshKey, lineOf, keys as publicKeys, sshFingerprintOf, sshKeySchema } from "./publicKey.ts";
+import { sshIdentities } from "./sshIdentities.ts";
 
 const fingerprintOf = (line: string): string => sha256Fingerprint(parseSshPublicKey(line));
 

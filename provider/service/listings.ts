@@ -133,7 +133,7 @@ export class Listing<T> {
   #requested = 0;
   /** The fields that the run changed, by the object's first lookup key. Cached reads may have the earlier values. */
   readonly #changes = new Map<string, Partial<T>>();
-  /** The first lookup keys of deleted objects, which a list that was read before still contains. */
+  /** The first lookup keys of deleted objects, which earlier reads still contain. */
   readonly #removed = new Set<string>();
   /** The first lookup keys of changed objects, by the lookup keys that select these objects since the change. */
   readonly #selected = new Map<string, string>();
@@ -147,7 +147,7 @@ export class Listing<T> {
   /** Returns the object with this lookup key from the cache or the service. Undefined if no such object exists. */
   async find(key: string): Promise<T | undefined> {
     const item = await this.#read(this.#selected.get(key) ?? key);
-    return item === undefined ? undefined : this.#changed(item);
+    return item === undefined || this.#isRemoved(item) ? undefined : this.#changed(item);
   }
 
   #read(key: string): Promise<T | undefined> {
@@ -157,10 +157,13 @@ export class Listing<T> {
   /** Returns all objects. */
   async all(): Promise<T[]> {
     const all = await this.#listOnce();
-    const isRemoved = (item: T) => this.#removed.has(`${this.#source.keysOf(item)[0]}`);
     return [...new Set(all.values())].flatMap((item) =>
-      item === undefined || isRemoved(item) ? [] : [this.#changed(item)],
+      item === undefined || this.#isRemoved(item) ? [] : [this.#changed(item)],
     );
+  }
+
+  #isRemoved(item: T): boolean {
+    return this.#removed.has(`${this.#source.keysOf(item)[0]}`);
   }
 
   /** Caches an object after a write, so that a later read sends no request. */

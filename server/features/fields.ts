@@ -119,7 +119,7 @@ export function declaredSchema<Shape extends z.ZodRawShape, Settings extends z.Z
 
 /**
  * Returns the function that converts the plain fields of a request body to columns. An absent field becomes null. Fields
- * that are not in the schema reach no column.
+ * that are not in the schema set no column.
  * @param excepted the fields that are not plain
  */
 export function columnsFrom<Row, Schema extends z.ZodObject>(

@@ -6,9 +6,9 @@ import { declarable, inventoryOf, watchedIn } from "../../provider/namespace/liv
 import { readNamespace } from "../../provider/namespace/readNamespace.ts";
 import { policies } from "../../provider/resources/accessPolicy.ts";
 import { definitions, definitionsByName } from "../../provider/resources/index.ts";
+import { sshIdentities as sshIdentitySource } from "../../provider/resources/sshIdentities.ts";
 import { Connection } from "../../provider/service/connection.ts";
 import { isUnreadable } from "../../provider/service/listings.ts";
-import { sshIdentities as sshIdentitySource } from "../../provider/service/newerListings.ts";
 import {
   apiKeyCredential,
   type Client,

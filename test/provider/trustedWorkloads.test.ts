@@ -1,5 +1,7 @@
+import { randomUUID } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import { githubActions } from "../../provider/helpers/workloads.ts";
+import type { Origin } from "../../provider/model/definition.ts";
 import { declarable, inventoryOf } from "../../provider/namespace/liveObjects.ts";
 import { readNamespace } from "../../provider/namespace/readNamespace.ts";
 import { definitionsByName } from "../../provider/resources/index.ts";
@@ -56,6 +58,21 @@ describe("a trusted workload", () => {
     expect(requests.filter((request) => request.includes("trusted-workloads"))).toEqual([]);
     expect(harness.state.get("it")?.outputs).toMatchObject({ allowLockout: true });
     expect(await harness.refresh()).toEqual([]);
+  });
+
+  it("that the run renamed or deleted is not found by its former name", async () => {
+    const connection = new Connection(fleet.client, { defaultTenant: fleet.tenant });
+    const { find, create, update, delete: remove } = definitionsByName.TrustedWorkload;
+    const named = (name: string) => ({ ...args, name, maxSessionMinutes: 60, singleUse: false });
+    const found = async (name: string) => (await find?.(connection, named(name)))?.id;
+    const { id, state } = await create(connection, named("former"), {
+      idempotencyKey: randomUUID(),
+    } as Origin);
+    expect(await found("former")).toBe(id);
+    const renamed = await update(connection, id, state, named("renamed"));
+    expect([await found("former"), await found("renamed")]).toEqual([undefined, id]);
+    await remove(connection, id, renamed, () => false);
+    expect(await found("renamed")).toBeUndefined();
   });
 
   it("is in the inventory with the inputs that declare it", async () => {

@@ -43,13 +43,13 @@ describe("DeviceTags", () => {
 
   test("finds a device by the planned name, also after a failed lookup", () => {
     const planned = plan(
-      creation("Device", "nobody", { device: "edge-99", name: "edge-99" }),
+      creation("Device", "missing", { device: "edge-99", name: "edge-99" }),
       creation("Device", "d", { device: "web-01", name: "front" }),
       created("front", "edge"),
     );
     expect(tagsOf(planned, "front")).toEqual(["edge"]);
     expect(planned.notEvaluated).toEqual([
-      'Device "nobody": there is no device "edge-99" yet; access is evaluated without this resource',
+      'Device "missing": there is no device "edge-99" yet; access is evaluated without this resource',
     ]);
   });
 

@@ -236,8 +236,8 @@ describe.runIf(hasTerraform)(`configurations of ${LABEL}`, () => {
     expect((await other.changes()).sort()).toEqual(
       Object.keys(wanted).map((type) => `${type}.one: no-op+import`),
     );
-    other.write({ ...one("public_key", key()), import: [{ to: "gatehouse_public_key.one", id: "nobody" }] });
-    expect(await other.rejected("plan")).toContain('has no such object: "nobody"');
+    other.write({ ...one("public_key", key()), import: [{ to: "gatehouse_public_key.one", id: "no-key" }] });
+    expect(await other.rejected("plan")).toContain('has no such object: "no-key"');
     await root.destroy();
   });
 

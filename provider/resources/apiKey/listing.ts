@@ -18,7 +18,7 @@ export interface KeyIdentity {
  */
 export function apiKeyIdentity({ createdAt, createdBy }: KeyIdentity): string {
   const time = Date.parse(createdAt);
-  return `${Number.isNaN(time) ? createdAt : new Date(time).toISOString()} ${createdBy ?? "somebody"}`;
+  return `${Number.isNaN(time) ? createdAt : new Date(time).toISOString()} ${createdBy ?? "unknown"}`;
 }
 
 /**

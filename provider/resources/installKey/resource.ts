@@ -30,7 +30,7 @@ import { ResourceError, type ResourceFault, said } from "../../resourceError.ts"
 import { completeList, doubtOf, requireAbsent } from "../../service/absence.ts";
 import type { TenantClient } from "../../service/connection.ts";
 import { isUnclear, keyOfName, type ListingSource, PAGE_SIZE } from "../../service/listings.ts";
-import { hasAccessModes, type ItemOf } from "../../service/newerListings.ts";
+import { hasAccessModes, type ItemOf } from "../../service/wholeLists.ts";
 
 const MODES = ["automatic", "manual", "allowlist", "webhook"] as const;
 const WEBHOOK_TIMEOUT = 5;

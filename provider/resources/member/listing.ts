@@ -2,7 +2,7 @@ import { listMembers, sshAccessModeOf } from "@gatehouse-access/sdk";
 import { requireLength } from "../../service/absence.ts";
 import type { TenantClient } from "../../service/connection.ts";
 import { isServiceAccount, type ListingSource, type Namespace } from "../../service/listings.ts";
-import { type ItemOf, wholeSource } from "../../service/newerListings.ts";
+import { type ItemOf, wholeSource } from "../../service/wholeLists.ts";
 
 /** A member of a namespace, as older servers return it. Newer servers omit the status and the expiry. */
 export type Member = Namespace["members"][number];

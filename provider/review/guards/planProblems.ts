@@ -1,17 +1,25 @@
 import { type Identity, RequestError } from "@gatehouse-access/sdk";
 import { type Operation, type Role, roleAtLeast, takesWorkload } from "@gatehouse-access/sdk/contract";
+import { PromiseCache } from "@gatehouse-access/sdk/promises";
 import type { Plan, ResourceValues, Step } from "../../engine/index.ts";
 import { existsAlready } from "../../lifecycle/createOrAdopt.ts";
 import { diff } from "../../lifecycle/diff.ts";
 import { changeConflict } from "../../lifecycle/outOfBand.ts";
-import { isNamespace, type Listed, type ResourceDefinition } from "../../model/definition.ts";
-import { hasOwnCredential, isHidden, knownTexts, type PlannedStep } from "../../model/plannedStep.ts";
+import type { Listed, ResourceDefinition } from "../../model/definition.ts";
+import {
+  firstTitles,
+  hasOwnCredential,
+  isHidden,
+  knownTexts,
+  type PlannedStep,
+} from "../../model/plannedStep.ts";
 import { canonicalInputs } from "../../model/values.ts";
-import { definitionOf } from "../../namespace/liveObjects.ts";
+import { declaresNamespace, definitionOf } from "../../namespace/liveObjects.ts";
+import type { NamespaceState } from "../../namespace/namespaceState.ts";
 import { readNamespace } from "../../namespace/readNamespace.ts";
 import { withAdoptedNamespaces } from "../../plan/adoptedNamespaces.ts";
 import { applyPlan } from "../../plan/planned/appliedPlan.ts";
-import { listed, onService, stepsOf, tenantIn, titleIfUnnamed, topOf } from "../../plan/steps.ts";
+import { onService, stepsOf, tenantIn, titleIfUnnamed, topOf } from "../../plan/steps.ts";
 import { deviceKey, devices } from "../../resources/deviceSelector.ts";
 import { firewallRulesIn } from "../../resources/firewallRule.ts";
 import { kindOf, kindsWith } from "../../resources/index.ts";
@@ -43,9 +51,10 @@ export async function planProblems(connection: Connection, plan: Plan, home: Hom
   const add = (about: PlanProblem["about"], texts: readonly string[]) =>
     problems.push(...texts.map((text) => ({ about, text })));
   const homeless = home.tenant === undefined ? changes.steps.flatMap(titleIfUnnamed) : [];
-  if (homeless.length > 0) add("namespace", [`${listed(homeless)}: ${home.unsettled?.message}`]);
+  if (homeless.length > 0) add("namespace", [`${firstTitles(homeless)}: ${home.unsettled?.message}`]);
   add("quota", await tooManyNamespaces(connection, changes, userId));
   add("existing", await existingObjects(connection, changes, home.tenant));
+  const afterPlan = new PromiseCache<string, AppliedPlan>();
   for (const tenant of tenantsOf(changes, home.tenant)) {
     const { steps, inNewNamespaces } = stepsOf(changes, tenant, home.tenant ?? "");
     const coming = steps.filter(({ after }) => after !== undefined);
@@ -53,7 +62,7 @@ export async function planProblems(connection: Connection, plan: Plan, home: Hom
     if (typeof namespace === "string") {
       // Only objects that exist after the plan need a namespace.
       const lost = coming.filter(({ step }) => !hasOwnCredential(step)).map(({ title }) => title);
-      if (lost.length > 0) add("namespace", [`${listed(lost)}: ${namespace}`]);
+      if (lost.length > 0) add("namespace", [`${firstTitles(lost)}: ${namespace}`]);
       continue;
     }
     const actor = actorOf(await connection.client.forTenant(tenant).identity(), namespace);
@@ -64,16 +73,17 @@ export async function planProblems(connection: Connection, plan: Plan, home: Hom
       [...sure, ...ofNew].find(({ step }) => step.name === name)?.title ?? name;
     add(
       "permissions",
-      refused.map(({ resources, reason }) => `${listed(resources.map(titleOf))}: ${reason}`),
+      refused.map(({ resources, reason }) => `${firstTitles(resources.map(titleOf))}: ${reason}`),
     );
     const opened = await connection.tenant(tenant);
     add("device", await missingDevices(opened, coming));
     add("tag", await missingTags(opened, coming));
     add("changed", await changedOutOfBand(connection, steps));
-    const applied = once(async () => {
-      const live = await readNamespace(connection, tenant);
-      return { live, planned: applyPlan(live, changes, { home: home.tenant ?? "" }) };
-    });
+    const applied = () =>
+      afterPlan.get(tenant, async () => {
+        const live = await readNamespace(connection, tenant);
+        return { live, planned: applyPlan(live, changes, { home: home.tenant ?? "" }) };
+      });
     const policies = async () => {
       const { live, planned } = await applied();
       return { before: live.policy, after: planned.state.policy };
@@ -86,6 +96,12 @@ export async function planProblems(connection: Connection, plan: Plan, home: Hom
       add("order", (await applied()).planned.contradictions);
   }
   return problems.sort(byTexts(({ text }) => text));
+}
+
+/** The objects of a namespace now and after the plan. */
+interface AppliedPlan {
+  readonly live: NamespaceState;
+  readonly planned: ReturnType<typeof applyPlan>;
 }
 
 /** True for a step with `adopt`. Such a step may adopt an identical object without a write request. */
@@ -109,15 +125,6 @@ async function readable({ namespaces }: Connection, tenant: string): Promise<Nam
     if (!isUnreadable(error)) throw error;
     return `the owner of the credential is not a member of the namespace ${tenant}; use another credential or another namespace`;
   }
-}
-
-/** Returns a function that runs work once, for all calls. */
-function once<T>(work: () => Promise<T>): () => Promise<T> {
-  let result: Promise<T> | undefined;
-  return () => {
-    result ??= work();
-    return result;
-  };
 }
 
 const inputs = ({ after }: PlannedStep): ResourceValues["inputs"] => after?.inputs ?? {};
@@ -189,10 +196,7 @@ async function tooManyNamespaces(
   userId: string | undefined,
 ): Promise<string[]> {
   const { client, namespaces } = connection;
-  const created = steps.filter((step) => {
-    const definition = definitionOf(step);
-    return step.op === "create" && definition !== undefined && isNamespace(definition);
-  });
+  const created = steps.filter((step) => step.op === "create" && declaresNamespace(step));
   if (created.length === 0 || userId === undefined) return [];
   const { maxNamespaces } = await client.getUserInfo();
   if (!(maxNamespaces >= 0)) return [];
@@ -204,7 +208,7 @@ async function tooManyNamespaces(
   );
   if (owned.length + added.length <= maxNamespaces) return [];
   return [
-    `${listed(added.map(({ name }) => `Namespace "${name}"`))}: the quota of the user is ${maxNamespaces} namespaces, and the user owns ${owned.length}; delete a namespace, or ask an operator to raise the quota`,
+    `${firstTitles(added.map(({ name }) => `Namespace "${name}"`))}: the quota of the user is ${maxNamespaces} namespaces, and the user owns ${owned.length}; delete a namespace, or ask an operator to raise the quota`,
   ];
 }
 
@@ -345,13 +349,9 @@ async function existingObjects(
   );
   const problems: string[] = [];
   for (const group of groups.values()) {
-    const lists = new Map<string, Promise<readonly Listed[]>>();
-    const listOnce: ListOnce = ({ list }, tenant) => {
-      const listed =
-        lists.get(tenant) ?? whereReadable(() => list?.(connection, tenant)).then((all) => all ?? []);
-      lists.set(tenant, listed);
-      return listed;
-    };
+    const lists = new PromiseCache<string, readonly Listed[]>();
+    const listOnce: ListOnce = ({ list }, tenant) =>
+      lists.get(tenant, async () => (await whereReadable(() => list?.(connection, tenant))) ?? []);
     const known = group.length > FEW ? await knownAmong(group, listOnce) : group;
     const reports = known.map(async ({ name, definition, inputs }) => {
       const existing = await whereReadable(() => definition.find?.(connection, inputs));

@@ -2,27 +2,16 @@ import {
   type AnyOperation,
   type Client,
   hasDifference,
-  listSshIdentities,
   type RequestParts,
   type RequestResult,
   type ResponseHeaders,
 } from "@gatehouse-access/sdk";
 import type { z } from "zod";
 import { completeList } from "./absence.ts";
-import { type ListingSource, lengthOf, type Source } from "./listings.ts";
+import { lengthOf, type Source } from "./listings.ts";
 
 /** An object in the list of an operation. */
 export type ItemOf<O extends AnyOperation<z.ZodArray>> = RequestResult<O["success"]["body"]>["body"][number];
-
-/** The SSH key of a user or a service account, as the service returns it. */
-export type SshIdentity = ItemOf<typeof listSshIdentities>;
-
-/**
- * The SSH keys in a namespace, by id. API keys cannot read the list. For members that are neither owner nor
- * administrator, the list contains only their own keys.
- */
-export const sshIdentities: ListingSource<SshIdentity> = (client) =>
-  wholeSource("PublicKey", () => listOf(client, listSshIdentities, { query: { all: true } }));
 
 /**
  * Returns the source of objects that the service returns in one list without pages.

@@ -1,0 +1,13 @@
+import { listSshIdentities } from "@gatehouse-access/sdk";
+import type { ListingSource } from "../service/listings.ts";
+import { type ItemOf, listOf, wholeSource } from "../service/wholeLists.ts";
+
+/** The SSH key of a user or a service account, as the service returns it. */
+export type SshIdentity = ItemOf<typeof listSshIdentities>;
+
+/**
+ * The SSH keys in a namespace, by id. API keys cannot read the list. For members that are neither owner nor
+ * administrator, the list contains only their own keys.
+ */
+export const sshIdentities: ListingSource<SshIdentity> = (client) =>
+  wholeSource("PublicKey", () => listOf(client, listSshIdentities, { query: { all: true } }));
