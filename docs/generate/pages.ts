@@ -1,11 +1,7 @@
 import { ENGINE_DIFFERENCES, UNSUPPORTED } from "../../provider/engine/engineDifferences.ts";
-import {
-  type InputField,
-  jsonSchema,
-  type OutputField,
-  type ResourceDefinition,
-  type Schema,
-} from "../../provider/model/definition.ts";
+import type { ResourceDefinition } from "../../provider/model/definition.ts";
+import type { InputField, OutputField } from "../../provider/model/fields.ts";
+import { jsonSchema, type Schema } from "../../provider/model/jsonSchema.ts";
 import { packageVersion } from "../../provider/packageFile.ts";
 import { functions } from "../../provider/providers/functions.ts";
 import { idSentence } from "../../provider/providers/generate/classSource.ts";

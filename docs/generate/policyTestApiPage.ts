@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import type { z } from "zod";
-import { jsonSchema } from "../../provider/model/definition.ts";
+import { jsonSchema } from "../../provider/model/jsonSchema.ts";
 import { apiKey } from "../../sdk/contract/apiKeys.ts";
 import { member } from "../../sdk/contract/namespaces.ts";
 import { trustedWorkload } from "../../sdk/contract/trustedWorkloads.ts";

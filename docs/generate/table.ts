@@ -1,4 +1,4 @@
-import type { Schema } from "../../provider/model/definition.ts";
+import type { Schema } from "../../provider/model/jsonSchema.ts";
 
 /** Returns a table in Markdown. */
 export function table(head: readonly string[], rows: readonly (readonly string[])[]): string {

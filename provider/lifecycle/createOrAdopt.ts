@@ -1,12 +1,8 @@
 import { ConflictError, isNotFound } from "@gatehouse-access/sdk";
 import type { Declaration } from "@gatehouse-access/sdk/contract";
-import {
-  type Adopt,
-  type Existing,
-  type Origin,
-  type ResourceDefinition,
-  UnfinishedError,
-} from "../model/definition.ts";
+import type { Adopt } from "../model/defineResource.ts";
+import type { Existing, Origin, ResourceDefinition } from "../model/definition.ts";
+import { UnfinishedError } from "../model/unfinishedError.ts";
 import { ResourceError, said } from "../resourceError.ts";
 import { isSameStack, lastChangeIfReadable } from "../service/auditTrail.ts";
 import type { Connection } from "../service/connection.ts";

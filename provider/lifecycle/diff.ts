@@ -1,5 +1,6 @@
 import { UNKNOWN } from "../engineMarks.ts";
-import type { InputField, ResourceDefinition } from "../model/definition.ts";
+import type { ResourceDefinition } from "../model/definition.ts";
+import type { InputField } from "../model/fields.ts";
 import { canonical, hasUnknown, sameValue } from "../model/values.ts";
 import type { Message } from "../resourceError.ts";
 import type { Values } from "../values.ts";

@@ -17,10 +17,10 @@ import {
   type Existing,
   endedAt,
   type Failure,
-  type InputField,
   type ResourceDefinition,
-  UnfinishedError,
 } from "../model/definition.ts";
+import type { InputField } from "../model/fields.ts";
+import { UnfinishedError } from "../model/unfinishedError.ts";
 import { hasEnded } from "../model/validity.ts";
 import { canonical, canonicalInputs, hasUnknown, sameValue } from "../model/values.ts";
 import {

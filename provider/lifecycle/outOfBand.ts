@@ -1,5 +1,6 @@
 import { PreconditionFailedError, type WriteCondition } from "@gatehouse-access/sdk";
-import type { Existing, InputField, ResourceDefinition } from "../model/definition.ts";
+import type { Existing, ResourceDefinition } from "../model/definition.ts";
+import type { InputField } from "../model/fields.ts";
 import { idWithin, sameValue } from "../model/values.ts";
 import { ResourceError, said } from "../resourceError.ts";
 import { actorText, lastChangeIfReadable } from "../service/auditTrail.ts";

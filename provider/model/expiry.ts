@@ -5,14 +5,8 @@ import { ResourceError, said } from "../resourceError.ts";
 import type { Connection } from "../service/connection.ts";
 import { hasCapability, lackNotice } from "../service/server.ts";
 import type { Values } from "../values.ts";
-import {
-  type Existing,
-  type InputField,
-  type Need,
-  optional,
-  output,
-  type ResourceDefinition,
-} from "./definition.ts";
+import type { Existing, Need, ResourceDefinition } from "./definition.ts";
+import { type InputField, optional, output } from "./fields.ts";
 import { hasEnded, stateTime } from "./validity.ts";
 import { sameValue } from "./values.ts";
 

@@ -4,7 +4,9 @@ import { z } from "zod";
 import { ResourceError, said } from "../resourceError.ts";
 import type { Connection } from "../service/connection.ts";
 import type { Values } from "../values.ts";
-import { optional, type ResourceDefinition, withStates } from "./definition.ts";
+import { withStates } from "./defineResource.ts";
+import type { ResourceDefinition } from "./definition.ts";
+import { optional } from "./fields.ts";
 
 const allowLockout = optional(z.boolean(), {
   description:

@@ -3,7 +3,8 @@ import type { ResourceValues, Step } from "../engine/index.ts";
 import { holds, type Shown } from "../shownValue.ts";
 import type { Values } from "../values.ts";
 import { byText, firstOf } from "../words.ts";
-import type { InputField, ResourceDefinition } from "./definition.ts";
+import type { ResourceDefinition } from "./definition.ts";
+import type { InputField } from "./fields.ts";
 import { canonical } from "./values.ts";
 
 /** A step of a plan in one namespace. A move to another namespace becomes two steps, one in each namespace. */

@@ -3,19 +3,9 @@ import type { z } from "zod";
 import type { Connection, TenantClient } from "../service/connection.ts";
 import type { ListingSource } from "../service/listings.ts";
 import type { Values } from "../values.ts";
-import {
-  type Existing,
-  type IdForm,
-  type Inputs,
-  type InputValues,
-  type IsClaimed,
-  type Listed,
-  listed,
-  liveFacts,
-  type Origin,
-  type Outputs,
-  type State,
-} from "./definition.ts";
+import { type Existing, type IsClaimed, type Listed, listed, liveFacts, type Origin } from "./definition.ts";
+import type { Inputs, InputValues, Outputs, State } from "./fields.ts";
+import type { IdForm } from "./idForm.ts";
 import { canonicalInputs, declares, idWithin } from "./values.ts";
 
 /** The values of inputs in a request. Inputs of stored objects have a default, unless they are required. */

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import { UNKNOWN } from "../engineMarks.ts";
-import type { InputField, Inputs } from "./definition.ts";
+import type { InputField, Inputs } from "./fields.ts";
 
 /** Returns true if the value, or any nested value, is unknown. */
 export function hasUnknown(value: unknown): boolean {

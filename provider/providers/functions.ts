@@ -1,7 +1,7 @@
 import { camelKey, GatehouseError } from "@gatehouse-access/sdk";
 import { issueText, operations, tenantId } from "@gatehouse-access/sdk/contract";
 import { z } from "zod";
-import { jsonSchema, readOnlyText, type Schema } from "../model/definition.ts";
+import { jsonSchema, readOnlyText, type Schema } from "../model/jsonSchema.ts";
 import { definitions } from "../resources/index.ts";
 import type { Connection } from "../service/connection.ts";
 import {

@@ -14,20 +14,11 @@ import {
   type PolicySubject,
 } from "@gatehouse-access/sdk/policy";
 import { z } from "zod";
-import {
-  defineResource,
-  filterInput,
-  filterState,
-  IdForm,
-  type InputValues,
-  notWith,
-  optional,
-  output,
-  required,
-  type State,
-  tenantInput,
-} from "../model/definition.ts";
+import { defineResource } from "../model/defineResource.ts";
+import { filterInput, filterState, notWith } from "../model/deviceFilter.ts";
 import type { Draft } from "../model/draft.ts";
+import { type InputValues, optional, output, required, type State, tenantInput } from "../model/fields.ts";
+import { IdForm } from "../model/idForm.ts";
 import { type Kind, listedBy, type PlannedChange } from "../model/kind.ts";
 import type { LiveObject } from "../model/object.ts";
 import { hiddenValues, invalidInput, isHidden, outputOf, type PlannedStep } from "../model/plannedStep.ts";

@@ -3,16 +3,11 @@ import { devices as contract, dateTime, uid as uidSchema } from "@gatehouse-acce
 import type { AccessDevice } from "@gatehouse-access/sdk/policy";
 import { z } from "zod";
 import type { ResourceValues } from "../engine/index.ts";
-import {
-  defineResource,
-  IdForm,
-  liveFacts,
-  optional,
-  output,
-  tenantInput,
-  UnfinishedError,
-} from "../model/definition.ts";
+import { defineResource } from "../model/defineResource.ts";
+import { liveFacts } from "../model/definition.ts";
 import type { Draft } from "../model/draft.ts";
+import { optional, output, tenantInput } from "../model/fields.ts";
+import { IdForm } from "../model/idForm.ts";
 import { type Kind, listedBy, type QuotaCheck } from "../model/kind.ts";
 import type { HasObjects, Replaceable } from "../model/namespaceObjects.ts";
 import type { LiveObject, Objects } from "../model/object.ts";
@@ -24,6 +19,7 @@ import {
   type PlannedStep,
   UnpredictableError,
 } from "../model/plannedStep.ts";
+import { UnfinishedError } from "../model/unfinishedError.ts";
 import { idWithin } from "../model/values.ts";
 import { ResourceError, type ResourceFault, said } from "../resourceError.ts";
 import type { TenantClient } from "../service/connection.ts";

@@ -1,7 +1,7 @@
 import { or, where } from "@gatehouse-access/sdk";
 import { devices as contract, uid } from "@gatehouse-access/sdk/contract";
 import { z } from "zod";
-import { output, required } from "../model/definition.ts";
+import { output, required } from "../model/fields.ts";
 import { ResourceError, said } from "../resourceError.ts";
 import type { Connection, TenantClient } from "../service/connection.ts";
 import { type Device, type ListingSource, PAGE_SIZE, type Source } from "../service/listings.ts";

@@ -1,14 +1,9 @@
-import {
-  defineResource,
-  IdForm,
-  listed,
-  liveFacts,
-  needsOfTags,
-  required,
-  tagsSchema,
-  tenantInput,
-} from "../model/definition.ts";
+import { defineResource } from "../model/defineResource.ts";
+import { listed, liveFacts } from "../model/definition.ts";
+import { needsOfTags, tagsSchema } from "../model/deviceFilter.ts";
 import type { Draft } from "../model/draft.ts";
+import { required, tenantInput } from "../model/fields.ts";
+import { IdForm } from "../model/idForm.ts";
 import type { Kind } from "../model/kind.ts";
 import { outputOf } from "../model/plannedStep.ts";
 import { idWithin } from "../model/values.ts";

@@ -8,20 +8,12 @@ import {
 } from "@gatehouse-access/sdk/policy";
 import { z } from "zod";
 import type { Shown } from "../engine/index.ts";
-import {
-  defineResource,
-  filterInput,
-  filterState,
-  IdForm,
-  needsOfTags,
-  optional,
-  output,
-  patternOn,
-  required,
-  tenantInput,
-} from "../model/definition.ts";
+import { defineResource } from "../model/defineResource.ts";
+import { filterInput, filterState, needsOfTags, patternOn } from "../model/deviceFilter.ts";
 import type { Draft } from "../model/draft.ts";
 import { endState, endToSend, expiring, expiryInputs, expiryOutputs } from "../model/expiry.ts";
+import { optional, output, required, tenantInput } from "../model/fields.ts";
+import { IdForm } from "../model/idForm.ts";
 import { type Kind, listedBy, policyEnd, type QuotaCheck } from "../model/kind.ts";
 import type { HasObjects } from "../model/namespaceObjects.ts";
 import type { LiveObject } from "../model/object.ts";

@@ -11,23 +11,13 @@ import {
 import type { AccessKey } from "@gatehouse-access/sdk/policy";
 import { z } from "zod";
 import type { ResourceValues } from "../engine/index.ts";
-import {
-  defineResource,
-  filterInput,
-  filterState,
-  IdForm,
-  listed,
-  needsOfTags,
-  optional,
-  output,
-  patternOn,
-  type ReferenceCheck,
-  required,
-  type State,
-  tenantInput,
-} from "../model/definition.ts";
+import { defineResource } from "../model/defineResource.ts";
+import { listed } from "../model/definition.ts";
+import { filterInput, filterState, needsOfTags, patternOn } from "../model/deviceFilter.ts";
 import type { Draft } from "../model/draft.ts";
 import { endState, endToSend, expiring, expiryInputs, expiryOutputs } from "../model/expiry.ts";
+import { optional, output, type ReferenceCheck, required, type State, tenantInput } from "../model/fields.ts";
+import { IdForm } from "../model/idForm.ts";
 import { type Kind, listedBy, policyEnd } from "../model/kind.ts";
 import type { DecidingFacts } from "../model/namespaceObjects.ts";
 import { outputOf, UnpredictableError } from "../model/plannedStep.ts";

@@ -9,17 +9,11 @@ import type { Principal, SshIdentity } from "@gatehouse-access/sdk/policy";
 import { DAY } from "@gatehouse-access/sdk/times";
 import { z } from "zod";
 import type { ResourceValues } from "../engine/index.ts";
-import {
-  defineResource,
-  IdForm,
-  listed,
-  optional,
-  output,
-  required,
-  type State,
-  tenantInput,
-} from "../model/definition.ts";
+import { defineResource } from "../model/defineResource.ts";
+import { listed } from "../model/definition.ts";
 import type { Draft } from "../model/draft.ts";
+import { optional, output, required, type State, tenantInput } from "../model/fields.ts";
+import { IdForm } from "../model/idForm.ts";
 import { type Kind, listedBy } from "../model/kind.ts";
 import type { LiveObject, Objects } from "../model/object.ts";
 import { isHidden, outputOf, type PlannedStep } from "../model/plannedStep.ts";

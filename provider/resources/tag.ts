@@ -1,7 +1,9 @@
 import { type Client, ConflictError, createTag, hasDifference, where } from "@gatehouse-access/sdk";
 import { tag as tagSchema } from "@gatehouse-access/sdk/contract";
-import { defineResource, IdForm, required, tenantInput } from "../model/definition.ts";
+import { defineResource } from "../model/defineResource.ts";
 import type { Draft } from "../model/draft.ts";
+import { required, tenantInput } from "../model/fields.ts";
+import { IdForm } from "../model/idForm.ts";
 import type { Kind } from "../model/kind.ts";
 import { knownInputs, outputOf, type PlannedStep } from "../model/plannedStep.ts";
 import { idWithin } from "../model/values.ts";

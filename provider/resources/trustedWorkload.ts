@@ -5,7 +5,9 @@ import { dateTime, trustedWorkloads, userId } from "@gatehouse-access/sdk/contra
 import { printableIssuer } from "@gatehouse-access/sdk/errors";
 import { z } from "zod";
 import { changeList } from "../model/changes.ts";
-import { defineResource, IdForm, optional, output, required, tenantInput } from "../model/definition.ts";
+import { defineResource } from "../model/defineResource.ts";
+import { optional, output, required, tenantInput } from "../model/fields.ts";
+import { IdForm } from "../model/idForm.ts";
 import { type Kind, listedBy } from "../model/kind.ts";
 import { guarded } from "../model/lockoutGuard.ts";
 import type { HasObjects } from "../model/namespaceObjects.ts";

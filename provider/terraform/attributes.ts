@@ -1,10 +1,6 @@
-import {
-  type InputField,
-  jsonSchema,
-  type OutputField,
-  type ResourceDefinition,
-  readOnlyText,
-} from "../model/definition.ts";
+import type { ResourceDefinition } from "../model/definition.ts";
+import type { InputField, OutputField } from "../model/fields.ts";
+import { jsonSchema, readOnlyText } from "../model/jsonSchema.ts";
 import {
   describedInTerraform,
   type Member,

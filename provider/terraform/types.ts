@@ -1,5 +1,5 @@
 import { UNKNOWN } from "../engineMarks.ts";
-import type { Schema } from "../model/definition.ts";
+import type { Schema } from "../model/jsonSchema.ts";
 import type { Phrases, Words } from "../resourceError.ts";
 import { definitions } from "../resources/index.ts";
 

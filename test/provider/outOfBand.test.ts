@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { outOfBandChanges } from "../../provider/lifecycle/outOfBand.ts";
-import type { InputField } from "../../provider/model/definition.ts";
+import type { InputField } from "../../provider/model/fields.ts";
 import { canonical } from "../../provider/model/values.ts";
 import { definitions } from "../../provider/resources/index.ts";
 import { memberId } from "../support/fleet.ts";

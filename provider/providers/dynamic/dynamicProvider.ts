@@ -13,7 +13,9 @@ import {
 } from "../../engineMarks.ts";
 import { openInputs, ResourceLifecycle, type Runtime } from "../../lifecycle/lifecycle.ts";
 import type { Creator } from "../../lifecycle/runRecord.ts";
-import { type ResourceDefinition, secretsOf, UnfinishedError } from "../../model/definition.ts";
+import type { ResourceDefinition } from "../../model/definition.ts";
+import { secretsOf } from "../../model/fields.ts";
+import { UnfinishedError } from "../../model/unfinishedError.ts";
 import { hasUnknown } from "../../model/values.ts";
 import type { Lookup } from "../../service/newConnection.ts";
 import type { Values } from "../../values.ts";

@@ -1,5 +1,7 @@
 import { providerText } from "../../engineMarks.ts";
-import { jsonSchema, type ResourceDefinition, type Schema, secretsOf } from "../../model/definition.ts";
+import type { ResourceDefinition } from "../../model/definition.ts";
+import { secretsOf } from "../../model/fields.ts";
+import { jsonSchema, type Schema } from "../../model/jsonSchema.ts";
 
 /** The path of the module with the functions that the classes call, relative to the generated file. */
 const CLASS_INPUTS = "../classInputs.ts";

@@ -1,10 +1,6 @@
-import {
-  type InputField,
-  jsonSchema,
-  type OutputField,
-  type ResourceDefinition,
-  type Schema,
-} from "../../model/definition.ts";
+import type { ResourceDefinition } from "../../model/definition.ts";
+import type { InputField, OutputField } from "../../model/fields.ts";
+import { jsonSchema, type Schema } from "../../model/jsonSchema.ts";
 import { SETTINGS, type Setting, settingText } from "../../service/newConnection.ts";
 import { OWN_PLUGIN } from "../../urn.ts";
 import { capitalized } from "../../words.ts";

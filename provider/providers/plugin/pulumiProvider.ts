@@ -9,7 +9,9 @@ import { DECLARER, ownValues, PROVIDER_KEY, providerText } from "../../engineMar
 import { plannedCreate, plannedUpdate } from "../../lifecycle/diff.ts";
 import { type Compared, noticeText, ResourceLifecycle, type Runtime } from "../../lifecycle/lifecycle.ts";
 import { pulumiRun } from "../../lifecycle/runRecord.ts";
-import { type ResourceDefinition, secretsOf, UnfinishedError } from "../../model/definition.ts";
+import type { ResourceDefinition } from "../../model/definition.ts";
+import { secretsOf } from "../../model/fields.ts";
+import { UnfinishedError } from "../../model/unfinishedError.ts";
 import { packageFile, packageVersion } from "../../packageFile.ts";
 import { definitions } from "../../resources/index.ts";
 import type { Connection } from "../../service/connection.ts";

@@ -3,7 +3,7 @@ import grpc from "@grpc/grpc-js";
 import proto from "@pulumi/pulumi/proto/provider_pb.js";
 import statusProto from "@pulumi/pulumi/proto/status_pb.js";
 import anyProto from "google-protobuf/google/protobuf/any_pb.js";
-import type { UnfinishedError } from "../../model/definition.ts";
+import type { UnfinishedError } from "../../model/unfinishedError.ts";
 import { masked } from "../instanceSettings.ts";
 import type { structOf } from "./values.ts";
 

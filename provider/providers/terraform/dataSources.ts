@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import { selectObject } from "../../lifecycle/selectObject.ts";
-import { jsonSchema, type Schema } from "../../model/definition.ts";
+import { jsonSchema, type Schema } from "../../model/jsonSchema.ts";
 import accessSchema from "../../schemas/access.schema.json" with { type: "json" };
 import type { Connection } from "../../service/connection.ts";
 import { lookupSchema, readOnly } from "../../terraform/attributes.ts";

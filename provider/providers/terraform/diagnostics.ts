@@ -1,6 +1,7 @@
 import { RequestError, withCode } from "@gatehouse-access/sdk/errors";
 import { type Notice, noticeText } from "../../lifecycle/lifecycle.ts";
-import { type ResourceDefinition, UnfinishedError } from "../../model/definition.ts";
+import type { ResourceDefinition } from "../../model/definition.ts";
+import { UnfinishedError } from "../../model/unfinishedError.ts";
 import { ResourceError } from "../../resourceError.ts";
 import { secretName, terraformName, terraformTerms } from "../../terraform/types.ts";
 import { masked } from "../instanceSettings.ts";

@@ -5,12 +5,8 @@ import { UNKNOWN } from "../../engineMarks.ts";
 import { plannedUpdate } from "../../lifecycle/diff.ts";
 import type { ResourceLifecycle } from "../../lifecycle/lifecycle.ts";
 import { markIn } from "../../lifecycle/runRecord.ts";
-import {
-  currentState,
-  type Existing,
-  type ResourceDefinition,
-  UnfinishedError,
-} from "../../model/definition.ts";
+import { currentState, type Existing, type ResourceDefinition } from "../../model/definition.ts";
+import { UnfinishedError } from "../../model/unfinishedError.ts";
 import { canonical, hasUnknown, sameValue } from "../../model/values.ts";
 import { ResourceError, type ResourceFault, said } from "../../resourceError.ts";
 import { type Attribute, attributesOf } from "../../terraform/attributes.ts";

@@ -2,7 +2,7 @@ import { printedError } from "@gatehouse-access/sdk/errors";
 import { type Notice, ResourceLifecycle, type Runtime } from "../../lifecycle/lifecycle.ts";
 import { RunRecord } from "../../lifecycle/runRecord.ts";
 import { selectObject } from "../../lifecycle/selectObject.ts";
-import { UnfinishedError } from "../../model/definition.ts";
+import { UnfinishedError } from "../../model/unfinishedError.ts";
 import { definitions } from "../../resources/index.ts";
 import { versionText } from "../../terraform/source.ts";
 import { type Row, typeNameOf } from "../../terraform/types.ts";

@@ -9,23 +9,18 @@ import {
 } from "@gatehouse-access/sdk/contract";
 import { DAY } from "@gatehouse-access/sdk/times";
 import { z } from "zod";
+import { defineResource } from "../../model/defineResource.ts";
 import {
-  defineResource,
   type Existing,
-  IdForm,
-  type InputValues,
   type IsClaimed,
   listed as listedObject,
   liveFacts,
   type Origin,
-  optional,
-  output,
-  required,
-  type State,
-  tenantInput,
-  UnfinishedError,
 } from "../../model/definition.ts";
+import { type InputValues, optional, output, required, type State, tenantInput } from "../../model/fields.ts";
+import { IdForm } from "../../model/idForm.ts";
 import { guarded } from "../../model/lockoutGuard.ts";
+import { UnfinishedError } from "../../model/unfinishedError.ts";
 import { hasEnded } from "../../model/validity.ts";
 import { type Message, ResourceError, said } from "../../resourceError.ts";
 import type { Connection, TenantClient } from "../../service/connection.ts";

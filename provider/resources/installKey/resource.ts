@@ -10,20 +10,11 @@ import {
 } from "@gatehouse-access/sdk";
 import { apiKeys, tag } from "@gatehouse-access/sdk/contract";
 import { z } from "zod";
-import {
-  defineResource,
-  type Existing,
-  type Failure,
-  IdForm,
-  type InputValues,
-  listed,
-  optional,
-  output,
-  required,
-  type State,
-  tenantInput,
-  UnfinishedError,
-} from "../../model/definition.ts";
+import { defineResource } from "../../model/defineResource.ts";
+import { type Existing, type Failure, listed } from "../../model/definition.ts";
+import { type InputValues, optional, output, required, type State, tenantInput } from "../../model/fields.ts";
+import { IdForm } from "../../model/idForm.ts";
+import { UnfinishedError } from "../../model/unfinishedError.ts";
 import { daysOf, daysOnWire, daysSchema, hasEnded, NEVER, stateTime } from "../../model/validity.ts";
 import { canonicalInputs } from "../../model/values.ts";
 import { ResourceError, type ResourceFault, said } from "../../resourceError.ts";

@@ -1,18 +1,11 @@
 import { RequestError, sshAccessModeOf } from "@gatehouse-access/sdk";
 import { dateTime, email, ROLES } from "@gatehouse-access/sdk/contract";
 import { z } from "zod";
-import {
-  defineResource,
-  IdForm,
-  type Listed,
-  type LiveFacts,
-  listed,
-  liveFacts,
-  output,
-  required,
-  tenantInput,
-} from "../../model/definition.ts";
+import { defineResource } from "../../model/defineResource.ts";
+import { type Listed, type LiveFacts, listed, liveFacts } from "../../model/definition.ts";
 import { endState, endToSend, expiring, expiryInputs, expiryOutputs } from "../../model/expiry.ts";
+import { output, required, tenantInput } from "../../model/fields.ts";
+import { IdForm } from "../../model/idForm.ts";
 import { guarded } from "../../model/lockoutGuard.ts";
 import { ResourceError, said } from "../../resourceError.ts";
 import { doubtOf, requireAbsent } from "../../service/absence.ts";

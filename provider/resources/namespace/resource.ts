@@ -10,18 +10,12 @@ import {
 } from "@gatehouse-access/sdk";
 import { dateTime, namespaces, tenantId, userId } from "@gatehouse-access/sdk/contract";
 import { z } from "zod";
-import {
-  type Adopt,
-  defineResource,
-  IdForm,
-  listed,
-  liveFacts,
-  optional,
-  output,
-  patternOn,
-  required,
-  UnfinishedError,
-} from "../../model/definition.ts";
+import { type Adopt, defineResource } from "../../model/defineResource.ts";
+import { listed, liveFacts } from "../../model/definition.ts";
+import { patternOn } from "../../model/deviceFilter.ts";
+import { optional, output, required } from "../../model/fields.ts";
+import { IdForm } from "../../model/idForm.ts";
+import { UnfinishedError } from "../../model/unfinishedError.ts";
 import { ResourceError, said } from "../../resourceError.ts";
 import type { Connection } from "../../service/connection.ts";
 import type { Namespace as Wire } from "../../service/listings.ts";

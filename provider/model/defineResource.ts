@@ -1,0 +1,66 @@
+import { z } from "zod";
+import type { Values } from "../values.ts";
+import type { ResourceDefinition } from "./definition.ts";
+import { type Inputs, type Outputs, optional } from "./fields.ts";
+
+/** A part that several resources share, such as the end of access: adds inputs, and changes calls of functions. */
+export type Layer = (definition: ResourceDefinition) => ResourceDefinition;
+
+/**
+ * Defines a resource. Resources that can find existing objects get the input `adopt`. The result has the type of every
+ * definition, since generic code calls it with the values of any resource.
+ * @param layers applied in their order: the last one is called first
+ */
+export function defineResource<I extends Inputs, O extends Outputs>({
+  layers = [],
+  ...own
+}: ResourceDefinition<I, O> & { readonly layers?: readonly Layer[] }): ResourceDefinition {
+  const inputs = own.find ? { ...own.inputs, adopt: adoptInput } : own.inputs;
+  const defined = { ...own, inputs } as unknown as ResourceDefinition;
+  return layers.reduce((inner, layer) => layer(inner), defined);
+}
+
+/**
+ * Returns a definition whose states contain further values.
+ * @param complete returns the state of an object with these values. `known` are the values in the program or in the
+ * state before: empty for a listed object
+ */
+export function withStates(
+  definition: ResourceDefinition,
+  complete: (state: Values, known: Values) => Values,
+): ResourceDefinition {
+  const { find, list, create, read, update } = definition;
+  const completed = <E extends { readonly state: Values }>(existing: E, known: Values): E => ({
+    ...existing,
+    state: complete(existing.state, known),
+  });
+  return {
+    ...definition,
+    ...(find && {
+      async find(connection, inputs, isOthers) {
+        const found = await find(connection, inputs, isOthers);
+        return found && completed(found, inputs);
+      },
+    }),
+    ...(list && {
+      list: async (connection, tenant) =>
+        (await list(connection, tenant)).map((object) => completed(object, {})),
+    }),
+    create: async (connection, inputs, origin) => completed(await create(connection, inputs, origin), inputs),
+    async read(connection, id, state) {
+      const found = await read(connection, id, state);
+      return found && completed(found, state);
+    },
+    update: async (connection, id, state, inputs) =>
+      complete(await update(connection, id, state, inputs), { ...state, ...inputs }),
+  };
+}
+
+/** The value of the input `adopt`. */
+export type Adopt = boolean | "overwrite" | undefined;
+
+const adoptInput = optional(z.union([z.boolean(), z.literal("overwrite")]), {
+  description:
+    'Whether to adopt an existing object. `true` adopts the object if every input is equal. `"overwrite"` adopts the object and updates it to match the inputs. By default, an existing object is an error. Changing only `adopt` does not change the resource.',
+  transient: true,
+});

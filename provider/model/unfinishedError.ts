@@ -1,0 +1,24 @@
+import { printedError } from "@gatehouse-access/sdk/errors";
+import type { Values } from "../values.ts";
+
+/**
+ * Thrown when the object exists, but a later step of its create failed. The engine keeps the id and state, and the
+ * next run updates the object instead of creating another one. If no object was created, the error of the request is
+ * thrown instead.
+ */
+export class UnfinishedError extends Error {
+  override readonly name = "UnfinishedError";
+  readonly id: string;
+  readonly state: Values;
+  readonly reason: string;
+  /** True if the object existed before the run and was adopted. */
+  readonly existedBefore: boolean;
+
+  constructor(id: string, state: Values, cause: unknown, existedBefore = false) {
+    super("created, but incomplete", { cause });
+    this.existedBefore = existedBefore;
+    this.reason = printedError(cause);
+    this.id = id;
+    this.state = state;
+  }
+}
