@@ -15,7 +15,7 @@ import {
 } from "../engine/index.ts";
 import { FORMATS, type Program, type ProgramFile } from "../import/model.ts";
 import type { LiveObject, Undeclarable } from "../namespace/liveObjects.ts";
-import { IMPORTED_KINDS } from "../resources/importedKinds.ts";
+import { IMPORTED_KINDS } from "../resources/generated/importedKinds.ts";
 import type { Connection } from "../service/connection.ts";
 import type { Namespace } from "../service/listings.ts";
 import { counted, printable } from "../words.ts";

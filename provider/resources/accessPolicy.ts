@@ -18,7 +18,7 @@ import { defineResource } from "../model/defineResource.ts";
 import { filterInput, filterState, notWith } from "../model/deviceFilter.ts";
 import type { Draft } from "../model/draft.ts";
 import { type InputValues, optional, output, required, type State, tenantInput } from "../model/fields.ts";
-import { IdForm } from "../model/idForm.ts";
+import { EXAMPLE_TENANT, IdForm } from "../model/idForm.ts";
 import { type Kind, listedBy, type PlannedChange } from "../model/kind.ts";
 import type { LiveObject } from "../model/object.ts";
 import { hiddenValues, invalidInput, isHidden, outputOf, type PlannedStep } from "../model/plannedStep.ts";
@@ -149,7 +149,10 @@ export const policies: ListingSource<AccessPolicy> = (client) =>
 const definition = defineResource({
   ...stored({
     name: "AccessPolicy",
-    id: new IdForm("AccessPolicy", "tenant", "policyId"),
+    id: new IdForm("AccessPolicy", {
+      tenant: EXAMPLE_TENANT,
+      policyId: "2f1c3a52-9d0e-4c0b-8a51-6f0f6d3f0a11",
+    }),
     inputs,
     outputs,
     source: policies,

@@ -7,7 +7,7 @@ import { defineResource } from "../model/defineResource.ts";
 import { liveFacts } from "../model/definition.ts";
 import type { Draft } from "../model/draft.ts";
 import { optional, output, tenantInput } from "../model/fields.ts";
-import { IdForm } from "../model/idForm.ts";
+import { EXAMPLE_TENANT, EXAMPLE_UID, IdForm } from "../model/idForm.ts";
 import { type Kind, listedBy, type QuotaCheck } from "../model/kind.ts";
 import type { HasObjects, Replaceable } from "../model/namespaceObjects.ts";
 import type { LiveObject, Objects } from "../model/object.ts";
@@ -50,7 +50,10 @@ const info = z.object({
   platform: z.string().describe("The platform of the agent, such as `native` or `docker`."),
 });
 
-const ids = new IdForm("Device", "tenant", "uid");
+const ids = new IdForm("Device", {
+  tenant: EXAMPLE_TENANT,
+  uid: EXAMPLE_UID,
+});
 
 const definition = defineResource({
   name: "Device",

@@ -5,7 +5,7 @@ import { deciderOf, type NamespacePolicy } from "@gatehouse-access/sdk/policy";
 import { defineResource } from "../model/defineResource.ts";
 import { listed, type Origin } from "../model/definition.ts";
 import { required, tenantInput } from "../model/fields.ts";
-import { IdForm } from "../model/idForm.ts";
+import { EXAMPLE_TENANT, EXAMPLE_UID, IdForm } from "../model/idForm.ts";
 import type { Kind } from "../model/kind.ts";
 import type { ObjectsOf } from "../model/namespaceObjects.ts";
 import type { LiveObject } from "../model/object.ts";
@@ -35,7 +35,11 @@ import {
 } from "./deviceSelector.ts";
 import { claimOfTag, deleteTags, removeTags } from "./deviceTags.ts";
 
-const ids = new IdForm("DeviceTagAttachment", "tenant", "uid", "tag");
+const ids = new IdForm("DeviceTagAttachment", {
+  tenant: EXAMPLE_TENANT,
+  uid: EXAMPLE_UID,
+  tag: "edge",
+});
 
 const definition = defineResource({
   name: "DeviceTagAttachment",

@@ -3,7 +3,7 @@ import { listed, liveFacts } from "../model/definition.ts";
 import { needsOfTags, tagsSchema } from "../model/deviceFilter.ts";
 import type { Draft } from "../model/draft.ts";
 import { required, tenantInput } from "../model/fields.ts";
-import { IdForm } from "../model/idForm.ts";
+import { EXAMPLE_TENANT, EXAMPLE_UID, IdForm } from "../model/idForm.ts";
 import type { Kind } from "../model/kind.ts";
 import { outputOf } from "../model/plannedStep.ts";
 import { idWithin } from "../model/values.ts";
@@ -24,7 +24,10 @@ import {
   selectorsOf,
 } from "./deviceSelector.ts";
 
-const ids = new IdForm("DeviceTags", "tenant", "uid");
+const ids = new IdForm("DeviceTags", {
+  tenant: EXAMPLE_TENANT,
+  uid: EXAMPLE_UID,
+});
 
 const definition = defineResource({
   name: "DeviceTags",

@@ -13,7 +13,7 @@ import { filterInput, filterState, needsOfTags, patternOn } from "../model/devic
 import type { Draft } from "../model/draft.ts";
 import { endState, endToSend, expiring, expiryInputs, expiryOutputs } from "../model/expiry.ts";
 import { optional, output, required, tenantInput } from "../model/fields.ts";
-import { IdForm } from "../model/idForm.ts";
+import { EXAMPLE_TENANT, IdForm } from "../model/idForm.ts";
 import { type Kind, listedBy, policyEnd, type QuotaCheck } from "../model/kind.ts";
 import type { HasObjects } from "../model/namespaceObjects.ts";
 import type { LiveObject } from "../model/object.ts";
@@ -73,7 +73,10 @@ export async function firewallRulesIn(connection: Connection, tenant: string): P
 const definition = defineResource({
   ...stored({
     name: "FirewallRule",
-    id: new IdForm("FirewallRule", "tenant", "ruleId"),
+    id: new IdForm("FirewallRule", {
+      tenant: EXAMPLE_TENANT,
+      ruleId: "507f191e810c19729de860ea",
+    }),
     inputs: fields,
     outputs: {
       ruleId: output(z.string(), { description: "The ID of the rule." }),

@@ -17,7 +17,7 @@ import { filterInput, filterState, needsOfTags, patternOn } from "../model/devic
 import type { Draft } from "../model/draft.ts";
 import { endState, endToSend, expiring, expiryInputs, expiryOutputs } from "../model/expiry.ts";
 import { optional, output, type ReferenceCheck, required, type State, tenantInput } from "../model/fields.ts";
-import { IdForm } from "../model/idForm.ts";
+import { EXAMPLE_TENANT, IdForm } from "../model/idForm.ts";
 import { type Kind, listedBy, policyEnd } from "../model/kind.ts";
 import type { DecidingFacts } from "../model/namespaceObjects.ts";
 import { outputOf, UnpredictableError } from "../model/plannedStep.ts";
@@ -114,7 +114,10 @@ const outputs = {
 const definition = defineResource({
   ...stored({
     name: "PublicKey",
-    id: new IdForm("PublicKey", "tenant", "fingerprint"),
+    id: new IdForm("PublicKey", {
+      tenant: EXAMPLE_TENANT,
+      fingerprint: "73:d4:40:0a:6b:59:d2:1e:c0:7f:15:6d:35:e0:c4:91",
+    }),
     inputs,
     outputs,
     source: keys,

@@ -13,7 +13,7 @@ import { defineResource } from "../model/defineResource.ts";
 import { listed } from "../model/definition.ts";
 import type { Draft } from "../model/draft.ts";
 import { optional, output, required, type State, tenantInput } from "../model/fields.ts";
-import { IdForm } from "../model/idForm.ts";
+import { EXAMPLE_TENANT, IdForm } from "../model/idForm.ts";
 import { type Kind, listedBy } from "../model/kind.ts";
 import type { LiveObject, Objects } from "../model/object.ts";
 import { isHidden, outputOf, type PlannedStep } from "../model/plannedStep.ts";
@@ -90,7 +90,10 @@ type ServiceAccount = ItemOf<typeof listServiceAccounts>;
 export const serviceAccounts: ListingSource<ServiceAccount> = (client) =>
   wholeSource("ServiceAccount", () => listOf(client, listServiceAccounts));
 
-const ids = new IdForm("ServiceAccount", "tenant", "accountId");
+const ids = new IdForm("ServiceAccount", {
+  tenant: EXAMPLE_TENANT,
+  accountId: "7506174b-8351-4509-8190-622626608dc5",
+});
 
 const definition = defineResource({
   name: "ServiceAccount",

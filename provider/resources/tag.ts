@@ -3,7 +3,7 @@ import { tag as tagSchema } from "@gatehouse-access/sdk/contract";
 import { defineResource } from "../model/defineResource.ts";
 import type { Draft } from "../model/draft.ts";
 import { required, tenantInput } from "../model/fields.ts";
-import { IdForm } from "../model/idForm.ts";
+import { EXAMPLE_TENANT, IdForm } from "../model/idForm.ts";
 import type { Kind } from "../model/kind.ts";
 import { knownInputs, outputOf, type PlannedStep } from "../model/plannedStep.ts";
 import { idWithin } from "../model/values.ts";
@@ -28,7 +28,10 @@ const tags: ListingSource<string> = (client) => ({
   look: async () => undefined,
 });
 
-const ids = new IdForm("Tag", "tenant", "name");
+const ids = new IdForm("Tag", {
+  tenant: EXAMPLE_TENANT,
+  name: "staging",
+});
 
 const definition = defineResource({
   name: "Tag",

@@ -7,7 +7,7 @@ import { z } from "zod";
 import { changeList } from "../model/changes.ts";
 import { defineResource } from "../model/defineResource.ts";
 import { optional, output, required, tenantInput } from "../model/fields.ts";
-import { IdForm } from "../model/idForm.ts";
+import { EXAMPLE_TENANT, IdForm } from "../model/idForm.ts";
 import { type Kind, listedBy } from "../model/kind.ts";
 import { guarded } from "../model/lockoutGuard.ts";
 import type { HasObjects } from "../model/namespaceObjects.ts";
@@ -108,7 +108,10 @@ async function workloadsIn(connection: Connection, tenant: string): Promise<Trus
 const definition = defineResource({
   ...stored({
     name: "TrustedWorkload",
-    id: new IdForm("TrustedWorkload", "tenant", "workloadId"),
+    id: new IdForm("TrustedWorkload", {
+      tenant: EXAMPLE_TENANT,
+      workloadId: "65a1f0c2d3e4b5a697887766",
+    }),
     inputs,
     outputs,
     source: workloads,

@@ -1,19 +1,42 @@
-// Writes the Pulumi classes from the resource definitions. The build runs this script before the compiler.
+// Writes the Pulumi classes and the lists of names from the pages of the kinds. The build runs this script before the
+// compiler.
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { definitions } from "../../resources/index.ts";
+import { definitions, kindsWith } from "../../resources/index.ts";
 import { classSource } from "./classSource.ts";
 import { exampleOf } from "./exampleOf.ts";
 
-const folder = new URL("../dynamic/generated/", import.meta.url);
-const file = new URL("resources.ts", folder);
-const text = classSource(definitions, exampleOf);
-
-mkdirSync(folder, { recursive: true });
-let existing = "";
-try {
-  existing = readFileSync(file, "utf8");
-} catch (error) {
-  if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
+/** Writes a file. An unchanged file keeps its modification time, so that the next build skips it. */
+function write(path: string, text: string): void {
+  const file = new URL(path, import.meta.url);
+  mkdirSync(new URL(".", file), { recursive: true });
+  let existing = "";
+  try {
+    existing = readFileSync(file, "utf8");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
+  }
+  if (existing !== text) writeFileSync(file, text);
 }
-// An unchanged file keeps its modification time, so that the next build skips it.
-if (existing !== text) writeFileSync(file, text);
+
+const source = (...lines: readonly string[]): string => `${lines.join("\n")}\n`;
+
+const names = definitions.map(({ name }) => name);
+const imported = kindsWith("imported").map(({ definition }) => definition.name);
+
+write("../dynamic/generated/resources.ts", classSource(definitions, exampleOf));
+write(
+  "../dynamic/generated/providers.ts",
+  source(
+    `import { providers } from ${JSON.stringify("../providers.ts")};`,
+    "",
+    "/** The dynamic provider of each resource type. */",
+    `export const { ${names.join(", ")} } = providers;`,
+  ),
+);
+write(
+  "../../resources/generated/importedKinds.ts",
+  source(
+    "/** The kinds of objects that `import` declares. The help of the command needs only these names, not the pages. */",
+    `export const IMPORTED_KINDS = ${JSON.stringify(imported)} as const;`,
+  ),
+);

@@ -18,7 +18,7 @@ import {
   type Origin,
 } from "../../model/definition.ts";
 import { type InputValues, optional, output, required, type State, tenantInput } from "../../model/fields.ts";
-import { IdForm } from "../../model/idForm.ts";
+import { EXAMPLE_TENANT, IdForm } from "../../model/idForm.ts";
 import { guarded } from "../../model/lockoutGuard.ts";
 import { UnfinishedError } from "../../model/unfinishedError.ts";
 import { hasEnded } from "../../model/validity.ts";
@@ -109,7 +109,10 @@ type Inputs = InputValues<typeof inputs>;
 type KeyState = Readonly<State<typeof inputs, typeof outputs>>;
 type Previous = z.output<typeof previous>;
 
-const ids = new IdForm("ApiKey", "tenant", "name");
+const ids = new IdForm("ApiKey", {
+  tenant: EXAMPLE_TENANT,
+  name: "staging",
+});
 
 export const definition = defineResource({
   name: "ApiKey",

@@ -13,7 +13,7 @@ import { z } from "zod";
 import { defineResource } from "../../model/defineResource.ts";
 import { type Existing, type Failure, listed } from "../../model/definition.ts";
 import { type InputValues, optional, output, required, type State, tenantInput } from "../../model/fields.ts";
-import { IdForm } from "../../model/idForm.ts";
+import { EXAMPLE_TENANT, IdForm } from "../../model/idForm.ts";
 import { UnfinishedError } from "../../model/unfinishedError.ts";
 import { daysOf, daysOnWire, daysSchema, hasEnded, NEVER, stateTime } from "../../model/validity.ts";
 import { canonicalInputs } from "../../model/values.ts";
@@ -169,7 +169,10 @@ const installKeyNamed = ({ listing }: TenantClient, name: string): Promise<Insta
   listing(installKeys).find(keyOfName(name));
 
 // The digest of the key never changes. A name can change, and a revoked key keeps its name.
-const ids = new IdForm("InstallKey", "tenant", "installKeyId");
+const ids = new IdForm("InstallKey", {
+  tenant: EXAMPLE_TENANT,
+  installKeyId: "05c5f511c6f0fd667bd9732ddb67f89763b6ae398980aa487a60b6fa36a9aa60",
+});
 
 export const definition = defineResource({
   name: "InstallKey",

@@ -5,7 +5,7 @@ import { defineResource } from "../../model/defineResource.ts";
 import { type Listed, type LiveFacts, listed, liveFacts } from "../../model/definition.ts";
 import { endState, endToSend, expiring, expiryInputs, expiryOutputs } from "../../model/expiry.ts";
 import { output, required, tenantInput } from "../../model/fields.ts";
-import { IdForm } from "../../model/idForm.ts";
+import { EXAMPLE_TENANT, IdForm } from "../../model/idForm.ts";
 import { guarded } from "../../model/lockoutGuard.ts";
 import { ResourceError, said } from "../../resourceError.ts";
 import { doubtOf, requireAbsent } from "../../service/absence.ts";
@@ -18,7 +18,10 @@ const role = z.enum(ROLES).exclude(["owner"]);
 
 const STATUSES = ["invited", "accepted", "expired", "declined"] as const;
 
-const ids = new IdForm("Member", "tenant", "userId");
+const ids = new IdForm("Member", {
+  tenant: EXAMPLE_TENANT,
+  userId: "507f1f77bcf86cd799439011",
+});
 
 const isInvitation = ({ status }: Readonly<Record<string, unknown>>): boolean => status !== "accepted";
 

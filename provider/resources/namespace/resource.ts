@@ -14,7 +14,7 @@ import { type Adopt, defineResource } from "../../model/defineResource.ts";
 import { listed, liveFacts } from "../../model/definition.ts";
 import { patternOn } from "../../model/deviceFilter.ts";
 import { optional, output, required } from "../../model/fields.ts";
-import { IdForm } from "../../model/idForm.ts";
+import { EXAMPLE_TENANT, IdForm } from "../../model/idForm.ts";
 import { UnfinishedError } from "../../model/unfinishedError.ts";
 import { ResourceError, said } from "../../resourceError.ts";
 import type { Connection } from "../../service/connection.ts";
@@ -208,7 +208,9 @@ export const definition = defineResource({
   name: "Namespace",
   description:
     "A namespace: a tenant of the service that contains members, public keys, firewall rules, API keys and devices. The user who creates the namespace owns it.",
-  id: new IdForm("Namespace", "tenant"),
+  id: new IdForm("Namespace", {
+    tenant: EXAMPLE_TENANT,
+  }),
   idNote: "an import also accepts the name",
   object: { kind: "namespace", id: (id) => id },
   inputs: {

@@ -1,0 +1,35 @@
+import { noticeText } from "../../lifecycle/lifecycle.ts";
+import { pulumiRun } from "../../lifecycle/runRecord.ts";
+import { definitions } from "../../resources/index.ts";
+import type { Connection } from "../../service/connection.ts";
+import { defaultTenant, type Lookup, newConnection } from "../../service/newConnection.ts";
+import { type DynamicRuntime, dynamicProvider } from "./dynamicProvider.ts";
+
+let configuration: Lookup = () => undefined;
+let opened: Connection | undefined;
+let tenant: { readonly id: string | undefined } | undefined;
+
+/** The data that all dynamic providers in this process share. The process serves one run. */
+const runtime: DynamicRuntime = {
+  ...pulumiRun(),
+  configure(lookup) {
+    configuration = lookup;
+    tenant = undefined;
+  },
+  defaultTenant() {
+    // The namespace is cached, because every check needs the namespace and its setting may be in a file.
+    tenant ??= { id: defaultTenant(configuration) };
+    return tenant.id;
+  },
+  connection() {
+    opened ??= newConnection(configuration, { tell: console.log });
+    return opened;
+  },
+  // The engines print the output of a provider as a message of the run.
+  tell: (notice) => console.log(noticeText(notice)),
+};
+
+/** The dynamic providers, one for each resource type, by its name. */
+export const providers = Object.fromEntries(
+  definitions.map((definition) => [definition.name, dynamicProvider(definition, runtime)]),
+);
