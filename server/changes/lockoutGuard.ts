@@ -1,8 +1,8 @@
 import { LOCKOUT_GUARD, LOCKOUTS, type LockoutName, roleAtLeast } from "@gatehouse-access/sdk/contract";
 import { readRows, sql } from "../db/sql/sql.ts";
 import { ConflictError, ForbiddenError, UnauthenticatedError } from "../errors.ts";
-import { membershipLasts } from "../http/access/authenticate.ts";
 import type { Caller, Member } from "../http/access/identity.ts";
+import { membershipLasts } from "../http/access/membership.ts";
 import type { ObjectRequest } from "../http/handler.ts";
 import type { SqlServices } from "../services.ts";
 

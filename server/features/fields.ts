@@ -155,12 +155,12 @@ const plainFields = (schema: z.ZodObject, excepted: object) =>
 function listedType(field: z.core.$ZodType): "boolean" | "number" | "text" | "date" | undefined {
   const type = typeOf(field);
   if (type === "json" || type === "record") return undefined;
-  return type === "text" && isTime(field) ? "date" : type;
+  return type === "text" && isTimeField(field) ? "date" : type;
 }
 
-function isTime(field: z.core.$ZodType): boolean {
+function isTimeField(field: z.core.$ZodType): boolean {
   const { def } = (field as z.core.$ZodTypes)._zod;
-  if (def.type === "optional" || def.type === "nullable") return isTime(def.innerType);
+  if (def.type === "optional" || def.type === "nullable") return isTimeField(def.innerType);
   return def.type === "string" && "format" in def && def.format === "datetime";
 }
 

@@ -51,6 +51,8 @@ export const serverMutants: readonly Mutant[] = mutantsOf({
     "test/server/features/deviceProof.test.ts > voids a deleted device's token": {
       "The token of an earlier enrollment is refused.": "> enrolledAt.getTime(){+ + 1e15+}) throw",
     },
+  },
+  "server/http/access/membership.ts": {
     "test/server/features/accessEnds.test.ts > has no access to the API": {
       "A membership ends at its end.":
         '"Member"."accessExpiresAt" {+<= ${at} OR "Member"."accessExpiresAt" +}> ${at})`;',

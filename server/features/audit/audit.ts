@@ -1,4 +1,4 @@
-import { audit, type Operations } from "@gatehouse-access/sdk/contract";
+import { audit, type Operations, TOTAL_COUNT } from "@gatehouse-access/sdk/contract";
 import { DAY } from "@gatehouse-access/sdk/times";
 import type { z } from "zod";
 import type { AuditEntry } from "../../db/generated/sqlite/client.ts";
@@ -53,7 +53,7 @@ export const getAuditTrail: Handler<Operations["getAuditTrail"]> = async (contex
       ...pageOf(query),
     }),
   ]);
-  header("X-Total-Count", total);
+  header(TOTAL_COUNT, total);
   const sizes = await sizesOf(
     services,
     page.map(({ id }) => id),

@@ -1,4 +1,4 @@
-import type { PublicOperations } from "@gatehouse-access/sdk/contract";
+import { type PublicOperations, TOTAL_COUNT } from "@gatehouse-access/sdk/contract";
 import { readRows, sql } from "../../db/sql/sql.ts";
 import { inTransaction, within } from "../../db/sql/transaction.ts";
 import { InvalidError } from "../../errors.ts";
@@ -30,7 +30,7 @@ async function mostUsed({ db }: Services, tenantId: string): Promise<string[]> {
 export const getDevicesMostUsed: Handler<PublicOperations["getDevicesMostUsed"]> = async (context) => {
   const { services, identity, header } = context;
   const uids = await mostUsed(services, identity.tenant);
-  header("X-Total-Count", uids.length);
+  header(TOTAL_COUNT, uids.length);
   return readDevices(services, identity.tenant, uids);
 };
 

@@ -1,4 +1,4 @@
-import { devices, type PublicOperations } from "@gatehouse-access/sdk/contract";
+import { devices, type PublicOperations, TOTAL_COUNT } from "@gatehouse-access/sdk/contract";
 import type { Device } from "../../db/generated/sqlite/client.ts";
 import { countRows, deleteRows, hasKey, updateRow } from "../../db/sql/rows.ts";
 import { leaveToCommit, type Sql, sql } from "../../db/sql/sql.ts";
@@ -43,7 +43,7 @@ async function listDevices(context: Context<PublicOperations["getDevices"]>, con
   };
   const columns = deviceColumns(services, tenantId);
   const { rows, total } = await listColumns<DeviceRow>(services, table, columns, request);
-  header("X-Total-Count", total);
+  header(TOTAL_COUNT, total);
   return presentDevices(services, rows).map((device) => shownTo(identity.role, device));
 }
 

@@ -1,4 +1,4 @@
-import { firewall, type PublicOperations } from "@gatehouse-access/sdk/contract";
+import { firewall, type PublicOperations, TOTAL_COUNT } from "@gatehouse-access/sdk/contract";
 import { declaredColumn, findObject, type ManagedObject, revisionOf } from "../../changes/managedObject.ts";
 import { createOnce, deletion } from "../../changes/writeObject.ts";
 import type { FirewallRule } from "../../db/generated/sqlite/client.ts";
@@ -97,7 +97,7 @@ export const getFirewallRules: Handler<PublicOperations["getFirewallRules"]> = a
     page: query.page,
     perPage: query.per_page,
   });
-  header("X-Total-Count", total);
+  header(TOTAL_COUNT, total);
   return rows.map((row) => presentFirewallRule(withTags(row)));
 };
 

@@ -4,7 +4,7 @@ import type { Member } from "../../db/generated/sqlite/client.ts";
 import { findRow } from "../../db/sql/rows.ts";
 import { inTransaction, within } from "../../db/sql/transaction.ts";
 import { ConflictError, ForbiddenError, NotFoundError } from "../../errors.ts";
-import { hasMembershipEnded, isMember } from "../../http/access/authenticate.ts";
+import { hasMembershipEnded, isMember } from "../../http/access/membership.ts";
 import type { Handler, ObjectWrite } from "../../http/handler.ts";
 import { digestOf, isSameSecret } from "../../secrets/digest.ts";
 import type { SqlServices } from "../../services.ts";

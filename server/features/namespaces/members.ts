@@ -5,7 +5,7 @@ import type { Member as Membership } from "../../db/generated/sqlite/client.ts";
 import { deleteRows, findRow, updateRow } from "../../db/sql/rows.ts";
 import { leaveToCommit, readRows, sql } from "../../db/sql/sql.ts";
 import { ConflictError, ForbiddenError, NotFoundError } from "../../errors.ts";
-import { membershipLasts } from "../../http/access/authenticate.ts";
+import { membershipLasts } from "../../http/access/membership.ts";
 import type { ObjectWrite } from "../../http/handler.ts";
 import type { SqlServices } from "../../services.ts";
 import { newEnd, updatedEnd } from "../fields.ts";

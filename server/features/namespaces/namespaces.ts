@@ -1,12 +1,12 @@
-import type { PublicOperations } from "@gatehouse-access/sdk/contract";
+import { type PublicOperations, TOTAL_COUNT } from "@gatehouse-access/sdk/contract";
 import { declaredColumn } from "../../changes/managedObject.ts";
 import { createOnce } from "../../changes/writeObject.ts";
 import type { Namespace } from "../../db/generated/sqlite/client.ts";
 import { countRows, deleteRows, findRow, hasKey, insertRows, updateRow } from "../../db/sql/rows.ts";
 import { readRows, readWireRows, sql } from "../../db/sql/sql.ts";
 import { ConflictError, ForbiddenError, isTaken, NotFoundError } from "../../errors.ts";
-import { membershipLasts } from "../../http/access/authenticate.ts";
 import { ownerOf } from "../../http/access/identity.ts";
+import { membershipLasts } from "../../http/access/membership.ts";
 import type { Handler, ObjectWrite } from "../../http/handler.ts";
 import { inPieces } from "../../http/limits/pieces.ts";
 import { listColumns } from "../../lists/listRows.ts";
@@ -76,7 +76,7 @@ export const getNamespaces: Handler<PublicOperations["getNamespaces"]> = async (
     page: query.page,
     perPage: query.per_page,
   });
-  header("X-Total-Count", total);
+  header(TOTAL_COUNT, total);
   if (rows.length === 0) return [];
   const members = await memberCounts(
     services,

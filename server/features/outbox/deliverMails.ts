@@ -1,4 +1,4 @@
-import { MINUTE } from "@gatehouse-access/sdk/times";
+import { DAY, HOUR, MINUTE } from "@gatehouse-access/sdk/times";
 import type { FastifyBaseLogger } from "fastify";
 import type { OutgoingMail } from "../../db/generated/sqlite/client.ts";
 import type { Services } from "../../services.ts";
@@ -12,9 +12,9 @@ const BATCH = 50;
  * the wait, so that no other instance starts an attempt at the same time.
  */
 const FIRST_WAIT = 5 * MINUTE;
-const LONGEST_WAIT = 60 * MINUTE;
+const LONGEST_WAIT = HOUR;
 /** Time after which a mail is discarded, in milliseconds. The tokens in mails have the same lifetime. */
-const GIVEN_UP = 24 * 60 * MINUTE;
+const GIVEN_UP = DAY;
 
 /**
  * Sends the mails that are due. If several instances run, exactly one instance sends each mail. A mail is sent twice

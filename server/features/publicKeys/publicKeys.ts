@@ -6,6 +6,7 @@ import {
   refusedKeyType,
   roleAtLeast,
   sshPublicKeyLine,
+  TOTAL_COUNT,
 } from "@gatehouse-access/sdk/contract";
 import { type KeyCredential, type KeyLapse, keyLapse } from "@gatehouse-access/sdk/policy";
 import { declaredColumn, type ManagedObject, revisionOf } from "../../changes/managedObject.ts";
@@ -14,7 +15,7 @@ import type { PublicKey } from "../../db/generated/sqlite/client.ts";
 import { findRow, insertRows, updateRow } from "../../db/sql/rows.ts";
 import { leaveToCommit, type SqlClient, sql } from "../../db/sql/sql.ts";
 import { ConflictError, InvalidError, NotFoundError } from "../../errors.ts";
-import { type MembershipState, policyMember } from "../../http/access/authenticate.ts";
+import { type MembershipState, policyMember } from "../../http/access/membership.ts";
 import type { Handler, ObjectWrite } from "../../http/handler.ts";
 import { listColumns } from "../../lists/listRows.ts";
 import { column, largeText, listOf, type Table } from "../../lists/table.ts";
@@ -201,7 +202,7 @@ export const getPublicKeys: Handler<PublicOperations["getPublicKeys"]> = async (
     page: query.page,
     perPage: query.per_page,
   });
-  header("X-Total-Count", total);
+  header(TOTAL_COUNT, total);
   return rows.map((row) => presentPublicKey(publicKeyRows.withTags(row), row.formerOwner));
 };
 

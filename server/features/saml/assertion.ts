@@ -61,12 +61,12 @@ function confirms(confirmation: Element, { recipient, request, now }: Expected):
     data.getAttribute("Recipient") === recipient &&
     data.getAttribute("InResponseTo") === request &&
     data.hasAttribute("NotOnOrAfter") &&
-    isTime(data, now)
+    isInPeriod(data, now)
   );
 }
 
 function checkConditions(conditions: Element, { audience, now }: Expected): void {
-  if (!isTime(conditions, now))
+  if (!isInPeriod(conditions, now))
     throw new SamlError("Conditions: the assertion is not valid yet, or has expired");
   const restrictions = children(conditions, ASSERTION, "AudienceRestriction");
   const includes = (restriction: Element) =>
@@ -76,7 +76,7 @@ function checkConditions(conditions: Element, { audience, now }: Expected): void
 }
 
 /** Returns whether the time is at or after `NotBefore` and before `NotOnOrAfter`. Both attributes are optional. */
-function isTime(element: Element, now: Date): boolean {
+function isInPeriod(element: Element, now: Date): boolean {
   const from = timeOf(element, "NotBefore") ?? Number.NEGATIVE_INFINITY;
   const until = timeOf(element, "NotOnOrAfter") ?? Number.POSITIVE_INFINITY;
   return from <= now.getTime() + SKEW && now.getTime() - SKEW < until;

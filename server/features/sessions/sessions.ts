@@ -1,4 +1,4 @@
-import type { PublicOperations, Role } from "@gatehouse-access/sdk/contract";
+import { type PublicOperations, type Role, TOTAL_COUNT } from "@gatehouse-access/sdk/contract";
 import { recordChange } from "../../changes/recordChange.ts";
 import { sql } from "../../db/sql/sql.ts";
 import { inTransaction, within } from "../../db/sql/transaction.ts";
@@ -26,7 +26,7 @@ export const getSessions: Handler<PublicOperations["getSessions"]> = async (cont
     page: query.page,
     perPage: query.per_page,
   });
-  header("X-Total-Count", total);
+  header(TOTAL_COUNT, total);
   if (ids.length === 0) return [];
   const presented = await presentSessions(services, identity.tenant, ids);
   return presented.map((session) => withDeviceFor(identity.role, session));

@@ -1,4 +1,5 @@
-import type { PublicOperations } from "@gatehouse-access/sdk/contract";
+import { type PublicOperations, TOTAL_COUNT } from "@gatehouse-access/sdk/contract";
+import type { Declared } from "../../changes/managedObject.ts";
 import { type SqlClient, sql } from "../../db/sql/sql.ts";
 import { ConflictError, InvalidError } from "../../errors.ts";
 import type { Handler, ObjectWrite } from "../../http/handler.ts";
@@ -8,7 +9,7 @@ import { deleteEverywhere, knownTags, renameEverywhere } from "./tagTables.ts";
 
 export const getTags: Handler<PublicOperations["getTags"]> = async ({ services, identity, header }) => {
   const names = await knownTags(services.db, identity.tenant);
-  header("X-Total-Count", names.length);
+  header(TOTAL_COUNT, names.length);
   return names;
 };
 

@@ -5,7 +5,7 @@ import { inTransaction } from "../../db/sql/transaction.ts";
 import { activeRules } from "../../features/firewall/evaluate.ts";
 import type { OwnedKey } from "../../features/publicKeys/publicKeys.ts";
 import { withTags } from "../../features/tags/tagList.ts";
-import { type MembershipState, membershipLasts } from "../../http/access/authenticate.ts";
+import { type MembershipState, membershipLasts } from "../../http/access/membership.ts";
 import type { Services } from "../../services.ts";
 import type { LoginEnds, RefusedLogin } from "../protocol.ts";
 import { keyEnd, NO_DEVICE, nextEnd, nextRuleEnd, refusalOf, storedKey } from "./admit.ts";

@@ -1,21 +1,15 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { Role } from "@gatehouse-access/sdk/contract";
-import { type AccessMember, hasExpired } from "@gatehouse-access/sdk/policy";
 import { MINUTE } from "@gatehouse-access/sdk/times";
-import type {
-  Device,
-  Member,
-  Member as Membership,
-  Namespace,
-  TrustedWorkload,
-} from "../../db/generated/sqlite/client.ts";
+import type { Device, Member, Namespace, TrustedWorkload } from "../../db/generated/sqlite/client.ts";
 import { findRow } from "../../db/sql/rows.ts";
-import { readRows, type Sql, sql } from "../../db/sql/sql.ts";
+import { readRows, sql } from "../../db/sql/sql.ts";
 import { UnauthenticatedError } from "../../errors.ts";
 import { hasPeriodEnded } from "../../periods.ts";
 import { digestOf } from "../../secrets/digest.ts";
 import type { Services, SqlServices } from "../../services.ts";
 import type { Caller, DeviceCaller, KeyCaller, UserCaller, WorkloadCaller } from "./identity.ts";
+import { membershipLasts } from "./membership.ts";
 import { KEPT_LIFE, type TokenClaims, verifyToken } from "./tokens.ts";
 
 type UserClaims = TokenClaims & { readonly claims: "user" };
@@ -174,34 +168,10 @@ function keptUntil({ keptToken, keptUntil: end }: CallerRow, jti: string, now: D
  * the membership.
  */
 export async function roleIn(services: SqlServices, tenantId: string, userId: string): Promise<Role | null> {
-  const [member] = await readRows<Pick<Membership, "role" | "status">>(
+  const [member] = await readRows<Pick<Member, "role" | "status">>(
     services.db,
     sql`SELECT "role", "status" FROM "Member" WHERE "tenantId" = ${tenantId} AND "userId" = ${userId}
       AND ${membershipLasts(services.accessTime())}`,
   );
   return member?.status === "accepted" ? (member.role as Role) : null;
 }
-
-/** The columns of a membership that decide whether it gives access. */
-export type MembershipState = Pick<Member, "status" | "accessExpiresAt">;
-
-/** Returns a membership as an access policy evaluates it. */
-export const policyMember = (row: MembershipState): Pick<AccessMember, "isAccepted" | "expiresAt"> => ({
-  isAccepted: row.status === "accepted",
-  expiresAt: row.accessExpiresAt?.toISOString(),
-});
-
-/** Returns true if a membership, or the membership that an invitation offers, has ended. */
-export const hasMembershipEnded = (row: MembershipState, at: Date): boolean =>
-  hasExpired(policyMember(row), at);
-
-/** Returns true if a user is a member: the user has accepted the invitation, and the membership has not ended. */
-export const isMember = (row: MembershipState, at: Date): boolean =>
-  row.status === "accepted" && !hasMembershipEnded(row, at);
-
-/**
- * Returns the SQL condition for the memberships that have not ended, accepted and pending ones. Every query of members
- * with access uses this condition: a user whose membership has ended has the same access as a user who is not a member.
- */
-export const membershipLasts = (at: Date): Sql =>
-  sql`("Member"."accessExpiresAt" IS NULL OR "Member"."accessExpiresAt" > ${at})`;

@@ -1,11 +1,11 @@
 import fastifyCors from "@fastify/cors";
 import type { FastifyInstance } from "fastify";
 import "./declaredAccess.ts";
-import { DECLARED_BY, IDEMPOTENCY_KEY, LOCKOUT_GUARD } from "@gatehouse-access/sdk/contract";
+import { DECLARED_BY, IDEMPOTENCY_KEY, LOCKOUT_GUARD, TOTAL_COUNT } from "@gatehouse-access/sdk/contract";
 
 /** Response headers that pages of other origins may read (rules section 3). */
 const EXPOSED = [
-  "X-Total-Count",
+  TOTAL_COUNT,
   "X-Account-Lockout",
   "X-MFA-Token",
   "X-Expires-At",
