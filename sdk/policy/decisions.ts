@@ -198,7 +198,7 @@ export function* firewallDecision<R extends FirewallRuleFacts>(
   for (const rule of rules) {
     if (!isInForce(rule, attempt.at)) continue;
     let matches = true;
-    for (const [, condition] of EACH_CONDITION) {
+    for (const condition of EACH_CONDITION) {
       matches = condition(rule, attempt, patterns);
       yield;
       if (!matches) break;
@@ -310,7 +310,8 @@ const CONDITIONS: Readonly<Record<"login" | "address" | "device", Condition>> = 
   device: (rule, { deviceName, deviceTags }, patterns) =>
     filterMatches(rule.filter, { name: deviceName, tags: deviceTags }, matchesBroken(rule), patterns),
 };
-const EACH_CONDITION = Object.entries(CONDITIONS) as [keyof typeof CONDITIONS, Condition][];
+const EACH_CONDITION = Object.values(CONDITIONS);
+const EACH_PART = Object.entries(CONDITIONS) as [keyof typeof CONDITIONS, Condition][];
 
 /** The part of a rule that does not match a login; `inactive` and `expired` for a rule that is not in force. */
 export type Mismatch = "inactive" | "expired" | keyof typeof CONDITIONS;
@@ -372,6 +373,6 @@ export function explain(policy: LegacyPolicy, question: AccessQuestion): Explana
 function mismatchesOf(rule: AccessRule, attempt: LoginAttempt): Mismatch[] {
   const mismatches: Mismatch[] = rule.active ? [] : ["inactive"];
   if (hasExpired(rule, attempt.at)) mismatches.push("expired");
-  for (const [part, matches] of EACH_CONDITION) if (!matches(rule, attempt)) mismatches.push(part);
+  for (const [part, matches] of EACH_PART) if (!matches(rule, attempt)) mismatches.push(part);
   return mismatches;
 }

@@ -21,18 +21,38 @@ interface PageRequest {
 /** A model of Prisma's client. */
 interface ListedModel<Where, Order, Row> {
   count(args: { where: Where }): Promise<number>;
-  findMany(args: { where: Where; orderBy: Order; skip: number; take: number }): Promise<Row[]>;
+  findMany(args: {
+    where: Where;
+    orderBy: Order;
+    select?: Partial<Record<keyof Row, true>>;
+    skip: number;
+    take: number;
+  }): Promise<Row[]>;
 }
 
-/** Reads the page of a list that a request selects. The header `X-Total-Count` gets the number of rows in all pages. */
-export async function readPage<Where, Order, Row>(
+/** The rows of a list. */
+interface Listing<Where, Order> {
+  readonly where: Where;
+  readonly orderBy: Order;
+}
+
+/**
+ * Reads the page of a list that a request selects. Sets the header `X-Total-Count` to the number of rows in all pages.
+ * @param listing `select`: the columns of the result; default: all columns
+ */
+export async function readPage<
+  Where,
+  Order,
+  Row,
+  Select extends Partial<Record<keyof Row, true>> = Record<keyof Row, true>,
+>(
   { query, header }: PageRequest,
   model: ListedModel<Where, Order, Row>,
-  { where, orderBy }: { readonly where: Where; readonly orderBy: Order },
-): Promise<Row[]> {
+  { where, ...listing }: Listing<Where, Order> & { readonly select?: Select },
+): Promise<Pick<Row, keyof Select & keyof Row>[]> {
   const [total, rows] = await Promise.all([
     model.count({ where }),
-    model.findMany({ where, orderBy, ...pageOf(query) }),
+    model.findMany({ where, ...listing, ...pageOf(query) }),
   ]);
   header(TOTAL_COUNT, total);
   return rows;

@@ -7,12 +7,18 @@ import { presenter } from "../fields.ts";
 
 const { announcement, announcementItem } = announcements;
 const presentAnnouncement = presenter<Announcement, typeof announcement>(announcement, {});
-const presentItem = presenter<Announcement, typeof announcementItem>(announcementItem, {});
+// The list does not read the texts, which can be long.
+const ITEM = { uuid: true, title: true, date: true } as const;
+const presentItem = presenter<Pick<Announcement, keyof typeof ITEM>, typeof announcementItem>(
+  announcementItem,
+  {},
+);
 
 export const listAnnouncements: Handler<PublicOperations["listAnnouncements"]> = async (context) => {
   const { services, query } = context;
   const order = query.order_by ?? "desc";
   const rows = await readPage(context, services.db.announcement, {
+    select: ITEM,
     where: {},
     orderBy: [{ date: order }, { uuid: order }],
   });

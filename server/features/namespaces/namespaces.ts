@@ -132,7 +132,8 @@ export const getNamespace: Handler<PublicOperations["getNamespace"]> = ({ servic
 export const editNamespace: ObjectWrite<PublicOperations["editNamespace"], Namespace> = async (context) => {
   const { services, identity, body, found } = context;
   const { tenant: tenantId } = identity;
-  const changed = { ...settingsChanges(body.settings ?? {}), name: body.name?.toLowerCase() ?? found().name };
+  const changed = { ...settingsChanges(body.settings ?? {}), name: body.name?.toLowerCase() ?? stored.name };
+  const stored = found();
   await updateRow(services.db, "Namespace", { tenantId }, changed).catch((error: unknown) => {
     throw isTaken(error) ? new ConflictError("name: is taken") : error;
   });

@@ -24,8 +24,10 @@ export const evaluatePublicKey: Handler<InternalOperations["evaluatePublicKey"]>
   const { services, params, body } = context;
   const { tenant_id: tenantId, name: deviceName, tags } = body;
   const row = await findOwnedKey(services.db, { tenantId, fingerprint: params.fingerprint });
-  // The firewall is evaluated by another operation, so the decision contains no rules and needs no address.
   const at = services.accessTime();
+  // A request with an unknown namespace must neither add a cache of patterns nor wait for a decision.
+  if (row === null || lapseOf(row, at) !== undefined) return false;
+  // The firewall is evaluated by another operation, so the decision contains no rules and needs no address.
   const attempt = { deviceName, deviceTags: tags ?? [], login: params.username, sourceIp: "", at };
   const decision = loginDecision(credentialOf(row), [], attempt, services.patterns.of(tenantId));
   return (await services.decisions.run(tenantId, decision)).deniedBy === undefined;

@@ -1,11 +1,5 @@
 import { parseSshPublicKey } from "@gatehouse-access/sdk/contract";
-import {
-  type DenyingPart,
-  type KeyLapse,
-  loginDecision,
-  matchesWhole,
-  strongestFirst,
-} from "@gatehouse-access/sdk/policy";
+import { type DenyingPart, type KeyLapse, loginDecision, matchesWhole } from "@gatehouse-access/sdk/policy";
 import type { Decision } from "../../DecisionTurns.ts";
 import type { Device, Namespace } from "../../db/generated/sqlite/client.ts";
 import { inTransaction, type Transaction } from "../../db/sql/transaction.ts";
@@ -60,8 +54,7 @@ function* admissionBy(
 ): Decision<Admission> {
   const { device } = policy;
   const at = services.accessTime();
-  const rules = strongestFirst(policy.rules);
-  const refusal = yield* refusalOf(services, { ...policy, rules }, question, at);
+  const refusal = yield* refusalOf(services, policy, question, at);
   if (refusal !== undefined) return refusal;
   const { connectionAnnouncement, sessionRecord, sessionRecordMode, ...namespace } = device.namespace;
   const announcement = connectionAnnouncement.trimEnd().replaceAll(/\r?\n/g, "\r\n");
@@ -79,7 +72,7 @@ function* admissionBy(
       idleMinutes: namespace.sessionIdleMinutes,
       ends: {
         access: keyEnd(policy.stored, at),
-        rule: nextRuleEnd(rules, at),
+        rule: nextRuleEnd(policy.rules, at),
         maxMinutes: namespace.sessionMaxMinutes,
       },
     },

@@ -1,4 +1,3 @@
-import { strongestFirst } from "@gatehouse-access/sdk/policy";
 import type { Decision } from "../../DecisionTurns.ts";
 import { batchesOf, readRows, sql } from "../../db/sql/sql.ts";
 import { inTransaction } from "../../db/sql/transaction.ts";
@@ -80,11 +79,10 @@ export async function readLoginPolicy(
  */
 export function* checkLogins(
   services: Services,
-  { devices, keys, members, at, ...policy }: LoginPolicy,
+  { devices, keys, members, rules, at }: LoginPolicy,
   logins: ReadonlyMap<string, LoginFacts>,
 ): Decision<Map<string, LoginCheck>> {
   const byUid = new Map(devices.map((device) => [device.uid, device]));
-  const rules = strongestFirst(policy.rules);
   const rule = nextRuleEnd(rules, at);
   const checks = new Map<string, LoginCheck>();
   for (const [session, { deviceUid, username: login, address, key, userId }] of logins) {

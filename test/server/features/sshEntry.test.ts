@@ -1,6 +1,9 @@
 import { createPublicKey, verify } from "node:crypto";
 import { parseSshPublicKey } from "@gatehouse-access/sdk/contract";
-import { beforeEach, describe, expect, test } from "vitest";
+import { strongestFirst } from "@gatehouse-access/sdk/policy";
+import { beforeEach, describe, expect, test, vi } from "vitest";
+import { inTransaction } from "../../../server/db/sql/transaction.ts";
+import { activeRules } from "../../../server/features/firewall/evaluate.ts";
 import { admit } from "../../../server/gateway/logins/admit.ts";
 import { DSA_FINGERPRINT, DSA_KEY } from "../../support/dsaKey.ts";
 import { expectError } from "../http/answers.ts";
@@ -171,6 +174,19 @@ describe("public keys", () => {
     expect((await evaluate("root", { tenant_id: undefined })).status).toBe(400);
   });
 
+  test("use neither a cache of patterns nor a turn for a decision in an unknown namespace", async () => {
+    await register({});
+    const patterns = vi.spyOn(app.services.patterns, "of");
+    const decisions = vi.spyOn(app.services.decisions, "run");
+    const { text } = await evaluate("root", { tenant_id: "00000000-0000-4000-8000-000000000000" });
+    expect(text).toBe("false");
+    expect(patterns).not.toHaveBeenCalled();
+    expect(decisions).not.toHaveBeenCalled();
+    expect((await evaluate("root")).text).toBe("true");
+    expect(patterns).toHaveBeenCalledOnce();
+    expect(decisions).toHaveBeenCalledOnce();
+  });
+
   test("accept a whole device in the form of lookupDevice", async () => {
     await accept();
     await register({});
@@ -215,6 +231,10 @@ describe("the firewall", () => {
       username: `^u${n % 300}$`,
     }));
     await app.services.db.firewallRule.createMany({ data: rules });
+    const read = await inTransaction(app.services, (tx) => activeRules(tx, tenantId));
+    expect(read).toHaveLength(3000);
+    const byAge = read.toSorted((a, b) => a.id - b.id);
+    expect(read.map(({ id }) => id)).toEqual(strongestFirst(byAge).map(({ id }) => id));
     expect((await evaluate()).status).toBe(200);
     expect((await evaluate({ username: "u7" })).status).toBe(403);
     // The database has ten firewall rules for u7. The rule with the highest priority decides. Among rules with equal
