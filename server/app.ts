@@ -13,7 +13,7 @@ import Fastify, {
 import { writeObject } from "./changes/writeObject.ts";
 import { checkBilling } from "./features/billing/checkBilling.ts";
 import { handlers } from "./features/handlers.ts";
-import { objects } from "./features/objects.ts";
+import { type ObjectRows, objects } from "./features/objects.ts";
 import { serveSaml } from "./features/saml/samlRoutes.ts";
 import type { Gateway } from "./gateway/Gateway.ts";
 import { liveConnectionHandlers } from "./gateway/handlers.ts";
@@ -50,7 +50,7 @@ export interface AppOptions {
  * Returns the behavior of a listener's routes: handlers, billing checks and transactional writes.
  * @param handlers handlers of the listener's operations
  */
-export const behaviorOf = <T extends Operations>(handlers: Handlers<T>): Behavior => ({
+export const behaviorOf = <T extends Operations>(handlers: Handlers<T, ObjectRows>): Behavior => ({
   handlers,
   checkBilling,
   write: (services, request) => writeObject(objects, services, request),

@@ -203,7 +203,8 @@ export const deletion =
     services: { db },
     found,
     became,
-  }: Pick<WriteContext<Operation, RowOf<M>>, "services" | "found" | "became">): Promise<undefined> => {
+  }: Pick<WriteContext<Operation, RowOf<M>>, "services" | "found"> &
+    Pick<WriteContext<Operation, never>, "became">): Promise<undefined> => {
     const row = found();
     const values = Object.fromEntries(key.map((column) => [column, row[column]])) as Partial<RowOf<M>>;
     await leaveToCommit(db, deleteRows(db, model, values));

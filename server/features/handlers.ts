@@ -22,6 +22,7 @@ import * as install from "./install/handlers.ts";
 import * as invitations from "./namespaces/invitationHandlers.ts";
 import * as members from "./namespaces/members.ts";
 import * as namespaces from "./namespaces/namespaces.ts";
+import type { ObjectRows } from "./objects.ts";
 import * as privateKeys from "./privateKeys/privateKeys.ts";
 import * as publicKeys from "./publicKeys/publicKeys.ts";
 import * as saml from "./saml/handlers.ts";
@@ -41,7 +42,7 @@ import { accountHandlers, mfaHandlers, userHandlers } from "./users/handlers.ts"
  * The handlers of all operations except live connections. A module exports a handler under the id of its operation; its
  * other exports have no effect. A missing handler is a compile error.
  */
-export const handlers: Handlers<Omit<Operations, keyof typeof liveConnections>> = {
+export const handlers: Handlers<Omit<Operations, keyof typeof liveConnections>, ObjectRows> = {
   ...announcements,
   ...apiKeys,
   ...audit,

@@ -10,8 +10,7 @@ import { tagObject } from "./tags/tagTables.ts";
 import { trustedWorkloadObject } from "./trustedWorkloads/trustedWorkloads.ts";
 import { tunnelObject } from "./tunnels/tunnels.ts";
 
-/** Access to the objects of each kind. */
-export const objects: Readonly<Record<ObjectKind, ManagedObject>> = {
+const kinds = {
   namespace: namespaceObject,
   member: memberObject,
   device: deviceObject,
@@ -23,4 +22,12 @@ export const objects: Readonly<Record<ObjectKind, ManagedObject>> = {
   trustedWorkload: trustedWorkloadObject,
   tunnel: tunnelObject,
   connector: connectorObject,
+};
+
+/** Access to the objects of each kind. */
+export const objects: Readonly<Record<ObjectKind, ManagedObject>> = kinds;
+
+/** The type of the rows of each kind of object. */
+export type ObjectRows = {
+  [Kind in ObjectKind]: (typeof kinds)[Kind] extends ManagedObject<infer Row> ? Row : never;
 };

@@ -70,12 +70,13 @@ export type WriteContext<O extends Operation, Row = unknown> = Omit<Context<O>, 
    * @throws NotFoundError the object does not exist
    */
   found(): Row;
+  // A property instead of a method: the compiler then rejects a handler for the rows of another kind.
   /**
    * Reports the object's row after the operation, or null after a deletion, so that the service does not read the row
    * again.
    * @param id the object's id; by default, the lookup of the object's kind finds it
    */
-  became(row: Row | null, id?: string): void;
+  readonly became: (row: Row | null, id?: string) => void;
 };
 
 /**
@@ -84,20 +85,26 @@ export type WriteContext<O extends Operation, Row = unknown> = Omit<Context<O>, 
  * must wait only for its own statements. The operation may run more than once, because the service repeats a
  * transaction after a conflict.
  */
-export type ObjectWrite<O extends Operation, Row = unknown> = (
-  context: WriteContext<O, Row>,
-) => Promise<ResultOf<O>>;
+export type ObjectWrite<O extends Operation, Row> = (context: WriteContext<O, Row>) => Promise<ResultOf<O>>;
 
-/** The behavior of an operation. */
-type BehaviorOf<O extends Operation> = O["object"] extends ObjectKind
+/** The behavior of an operation. `Rows` has the type of the rows of each kind of object. */
+type BehaviorOf<
+  O extends Operation,
+  Rows extends Record<ObjectKind, unknown>,
+> = O["object"] extends ObjectKind
   ? O["method"] extends "GET"
     ? Handler<O>
-    : ObjectWrite<O, never>
+    : ObjectWrite<O, Rows[O["object"]]>
   : Handler<O>;
 /** Operations by their ids. */
 export type Operations = Readonly<Record<string, Operation>>;
-/** The handler of each operation. A missing handler is a type error. */
-export type Handlers<T> = { readonly [Id in keyof T]: T[Id] extends Operation ? BehaviorOf<T[Id]> : never };
+/**
+ * The handler of each operation. A missing handler is a type error. `Rows` is not necessary without operations that change
+ * objects.
+ */
+export type Handlers<T, Rows extends Record<ObjectKind, unknown> = Record<ObjectKind, never>> = {
+  readonly [Id in keyof T]: T[Id] extends Operation ? BehaviorOf<T[Id], Rows> : never;
+};
 
 /** A request that changes a declared object. */
 export interface ObjectRequest {

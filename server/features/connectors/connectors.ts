@@ -26,7 +26,7 @@ const declared = connector
 const declaredConnector = presenter<Connector, typeof declared>(declared, { tls: (row) => row.tlsDigest });
 
 /** Returns the columns of the settings that a request contains, except the TLS material. */
-export const connectorChanges = changesFrom<Connector, typeof settings>(settings, { tls: true });
+const connectorChanges = changesFrom<Connector, typeof settings>(settings, { tls: true });
 
 export const connectorObject: ManagedObject<Connector> = {
   missing: "no such connector",

@@ -3,7 +3,8 @@ import { findRow } from "../../db/sql/rows.ts";
 import { NotFoundError } from "../../errors.ts";
 import type { Handlers } from "../../http/handler.ts";
 import type { SqlServices } from "../../services.ts";
-import { CONTAINER, deleteDevice, getContainers, getDevice, updateDevice } from "./devices.ts";
+import type { ObjectRows } from "../objects.ts";
+import { CONTAINER, deleteDevice, getDevice, listDevices, updateDevice } from "./devices.ts";
 import { updateDeviceStatus } from "./status.ts";
 import { createDeviceTag, deleteDeviceTag, updateDeviceTags } from "./tags.ts";
 
@@ -35,9 +36,10 @@ function ofContainer<C extends OfOne, R>(handler: (context: C) => Promise<R>): (
 }
 
 export const containerHandlers: Handlers<
-  Pick<PublicOperations, keyof typeof containers & keyof PublicOperations>
+  Pick<PublicOperations, keyof typeof containers & keyof PublicOperations>,
+  ObjectRows
 > = {
-  getContainers,
+  getContainers: (context) => listDevices(context, true),
   getContainer: ofContainer(getDevice),
   deleteContainer: ofContainer(deleteDevice),
   updateContainer: ofContainer(updateDevice),

@@ -19,10 +19,8 @@ const unknown = () => new NotFoundError(deviceObject.missing);
 
 export const getDevices: Handler<PublicOperations["getDevices"]> = (context) => listDevices(context, false);
 
-export const getContainers: Handler<PublicOperations["getContainers"]> = (context) =>
-  listDevices(context, true);
-
-async function listDevices(context: Context<PublicOperations["getDevices"]>, container: boolean) {
+/** Returns a page of the devices, without containers, or of the containers of a namespace. */
+export async function listDevices(context: Context<PublicOperations["getDevices"]>, container: boolean) {
   const { services, identity, query, header } = context;
   const tenantId = identity.tenant;
   const table = deviceTable(services, tenantId);

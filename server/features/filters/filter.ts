@@ -69,7 +69,7 @@ const TAGS_OF = {
 } as const;
 
 /** Name of a database model with a filter. */
-export type Filtered = keyof typeof TAGS_OF;
+type Filtered = keyof typeof TAGS_OF;
 type FilterTag<M extends Filtered> = RowOf<(typeof TAGS_OF)[M]["uses"]>;
 /** The foreign-key columns with which a tag row refers to its public key or firewall rule. */
 type OwnerColumn<M extends Filtered> = Exclude<keyof FilterTag<M>, "tagId" | "position">;

@@ -45,20 +45,20 @@ export function ruleKey(tenantId: string, id: string) {
 }
 
 /** A rule with the tags of its filter. */
-export type StoredRule = FilteredRow<"FirewallRule">;
+type StoredRule = FilteredRow<"FirewallRule">;
 
 /** Reads stored firewall rules and changes the tags of their filters. */
 export const firewallRuleRows = filteredRows("FirewallRule", { tenantId: "tenantId", ruleId: "id" });
 
 /** The database table of firewall rules. Clients can neither filter nor sort the list of rules. */
-export const firewallRuleTable: Table = {
+const firewallRuleTable: Table = {
   from: sql`"FirewallRule"`,
   id: sql`"FirewallRule"."id"`,
   fields: {},
 };
 
 /** Returns the columns of the settings of a rule, except its filter and its end. */
-export const firewallRuleColumns = columnsFrom<FirewallRule, typeof settings>(settings, {
+const firewallRuleColumns = columnsFrom<FirewallRule, typeof settings>(settings, {
   filter: true,
   expires_at: true,
 });
@@ -76,7 +76,7 @@ export const firewallRuleObject: ManagedObject<StoredRule> = {
 };
 
 /** Converts a firewall rule to its wire format (models section 8). */
-export const presentFirewallRule = presenter<StoredRule, typeof firewallRule>(firewallRule, {
+const presentFirewallRule = presenter<StoredRule, typeof firewallRule>(firewallRule, {
   id: (row) => String(row.id),
   filter: presentFilter,
   revision: (row) => revisionOf(declaredFirewallRule(row)),

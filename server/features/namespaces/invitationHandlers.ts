@@ -19,7 +19,7 @@ import { checkAuthority } from "./members.ts";
  * immediately (rules section 5.9), and the link opens the login page. In all other cases, the link contains the secret
  * of the invitation (`sig`), which the invited person needs to become a member.
  */
-export const generateInvitationLink: ObjectWrite<PublicOperations["generateInvitationLink"]> = async (
+export const generateInvitationLink: ObjectWrite<PublicOperations["generateInvitationLink"], Member> = async (
   context,
 ) => {
   const { services, identity, body, request, declaration } = context;

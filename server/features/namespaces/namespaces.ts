@@ -89,7 +89,9 @@ export const getNamespaces: Handler<PublicOperations["getNamespaces"]> = async (
   });
 };
 
-export const createNamespace: ObjectWrite<PublicOperations["createNamespace"]> = async (context) => {
+export const createNamespace: ObjectWrite<PublicOperations["createNamespace"], Namespace> = async (
+  context,
+) => {
   const { services, identity, body, creationKey, declaration } = context;
   const user = await callingUser(services, identity);
   const row = await createOnce(context, {
@@ -131,9 +133,9 @@ export const getNamespace: Handler<PublicOperations["getNamespace"]> = ({ servic
 /** Updates a namespace. Fields that the request omits do not change (rules section 5.15). */
 export const editNamespace: ObjectWrite<PublicOperations["editNamespace"], Namespace> = async (context) => {
   const { services, identity, body, found } = context;
+  const stored = found();
   const { tenant: tenantId } = identity;
   const changed = { ...settingsChanges(body.settings ?? {}), name: body.name?.toLowerCase() ?? stored.name };
-  const stored = found();
   await updateRow(services.db, "Namespace", { tenantId }, changed).catch((error: unknown) => {
     throw isTaken(error) ? new ConflictError("name: is taken") : error;
   });

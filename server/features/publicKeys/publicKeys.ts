@@ -39,14 +39,14 @@ const settings = publicKeys.updatePublicKey.body;
 const declared = declaredSchema(publicKey, settings);
 
 /** Returns the columns of the settings of a public key, except its filter, its end and its owner. */
-export const publicKeyColumns = columnsFrom<PublicKey, typeof settings>(settings, {
+const publicKeyColumns = columnsFrom<PublicKey, typeof settings>(settings, {
   filter: true,
   expires_at: true,
   owner: true,
 });
 
 /** A public key with the tags of its filter. */
-export type FoundKey = FilteredRow<"PublicKey">;
+type FoundKey = FilteredRow<"PublicKey">;
 
 /** A public key with the membership of its owner; null without an owner, and if the owner is not a member. */
 export type OwnedKey = FoundKey & { readonly owner: MembershipState | null };
@@ -117,7 +117,7 @@ export const presentPublicKey = presenter<FoundKey, typeof publicKey, [formerOwn
 );
 
 /** The database table of public keys, and the fields by which clients can filter and sort the list of public keys. */
-export const publicKeyTable: Table = {
+const publicKeyTable: Table = {
   from: sql`"PublicKey"`,
   id: sql`"PublicKey"."fingerprint"`,
   fields: {

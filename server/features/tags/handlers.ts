@@ -14,7 +14,7 @@ export const getTags: Handler<PublicOperations["getTags"]> = async ({ services, 
 };
 
 /** Renames a tag on all devices and in all filters, by a change of one row (rules section 16.6). */
-export const renameTag: ObjectWrite<PublicOperations["renameTag"]> = async (context) => {
+export const renameTag: ObjectWrite<PublicOperations["renameTag"], Declared> = async (context) => {
   const { services, identity, params, body, found, became } = context;
   const { tenant: tenantId } = identity;
   found();
@@ -45,7 +45,7 @@ async function ownerOfOnlyTag(db: SqlClient, tenantId: string, tag: string): Pro
  * Deletes a tag. Rejects the deletion if the tag is the only tag of a filter, because a filter without tags would match
  * every device (rules section 16.7).
  */
-export const deleteTag: ObjectWrite<PublicOperations["deleteTag"]> = async (context) => {
+export const deleteTag: ObjectWrite<PublicOperations["deleteTag"], Declared> = async (context) => {
   const { services, identity, params, found, became } = context;
   const { tenant: tenantId } = identity;
   const { tag } = params;

@@ -22,7 +22,7 @@ import { requireQuota } from "../requireQuota.ts";
 const NEVER = new Date("9999-12-31T23:59:59.999Z");
 
 /** Returns the expiry of a tunnel with this lifetime in seconds. A lifetime of -1 is permanent. */
-export const tunnelExpiry = (createdAt: Date, ttl: number): Date =>
+const tunnelExpiry = (createdAt: Date, ttl: number): Date =>
   ttl === -1 ? NEVER : new Date(createdAt.getTime() + ttl * SECOND);
 
 /** Deletes the expired tunnels. */
@@ -45,7 +45,7 @@ export const tunnelObject: ManagedObject<Tunnel> = {
 };
 
 /** Converts a tunnel to its wire format (models section 10). */
-export const presentTunnel = presenter<
+const presentTunnel = presenter<
   Tunnel,
   typeof tunnel,
   [services: Pick<Services, "settings">, request: RequestFacts]
