@@ -74,8 +74,8 @@ export interface Authorizer {
 export class ApiKeyAuthorizer implements Authorizer {
   readonly #key: string;
   readonly #authorization: Authorization;
-  /** The namespace of each key; contains only the key of this authorizer. */
-  readonly #own = new PromiseCache<string, string | undefined>();
+  /** The namespace of the API key. The cache has only this entry, and its key is not the secret. */
+  readonly #own = new PromiseCache<"own", string | undefined>();
   #known: string | undefined;
   /** True if the server refused to list namespaces for the API key, as newer servers do. */
   #listRefused = false;
@@ -111,7 +111,7 @@ export class ApiKeyAuthorizer implements Authorizer {
 
   /** Returns the key's namespace; undefined if the server does not reveal it to the key. */
   #ownTenant(host: AuthorizerHost): Promise<string | undefined> {
-    return this.#own.get(this.#key, () => this.#findOwn(host));
+    return this.#own.get("own", () => this.#findOwn(host));
   }
 
   // Without this check, a call with a key of another namespace could change the wrong namespace.

@@ -154,8 +154,8 @@ export interface RequestErrorDetails {
  * the server or the connection breaks, a {@link TransportError} is thrown.
  */
 export class RequestError extends GatehouseError implements RequestErrorDetails {
-  /** The code of the errors of a class. */
-  static readonly code: SdkErrorCode = "request_refused";
+  /** The code of the errors of a class, unless the constructor gets another one. */
+  protected static readonly code: SdkErrorCode = "request_refused";
   override readonly name: string = "RequestError";
   readonly operation: string;
   readonly method: string;
@@ -242,7 +242,7 @@ interface RequestErrorMore extends ErrorOptions {
  * but conflicts with an existing object, a {@link ConflictError} is thrown.
  */
 export class ValidationError extends RequestError {
-  static override readonly code = "validation";
+  protected static override readonly code = "validation";
   override readonly name = "ValidationError";
   /** Names of the invalid fields as in the API's JSON, if the server lists them. */
   readonly fields: readonly string[];
@@ -262,7 +262,7 @@ const onlyOne = (fields: readonly string[]) => (fields.length === 1 ? fields : u
  * a {@link LockoutError} is thrown.
  */
 export class AuthenticationError extends RequestError {
-  static override readonly code = "authentication";
+  protected static override readonly code = "authentication";
   override readonly name = "AuthenticationError";
   /** The time at which the token expired; undefined if the error has another cause. */
   readonly expiredAt?: Date;
@@ -293,7 +293,7 @@ export class AuthenticationError extends RequestError {
  * the call. If the credential itself is wrong, an {@link AuthenticationError} is thrown.
  */
 export class PermissionError extends RequestError {
-  static override readonly code = "permission_denied";
+  protected static override readonly code = "permission_denied";
   override readonly name = "PermissionError";
 }
 
@@ -303,7 +303,7 @@ export class PermissionError extends RequestError {
  * {@link ProtocolError} is thrown.
  */
 export class NotFoundError extends RequestError {
-  static override readonly code = "not_found";
+  protected static override readonly code = "not_found";
   override readonly name = "NotFoundError";
 }
 
@@ -312,7 +312,7 @@ export class NotFoundError extends RequestError {
  * `ifMatch`, a {@link PreconditionFailedError} is thrown.
  */
 export class ConflictError extends RequestError {
-  static override readonly code = "conflict";
+  protected static override readonly code = "conflict";
   override readonly name = "ConflictError";
   /** Names of the fields whose values are already in use, as in the API's JSON, if the server lists them. */
   readonly fields: readonly string[];
@@ -328,7 +328,7 @@ export class ConflictError extends RequestError {
  * {@link ClientCore.guarding}. After too many wrong passwords, a {@link LockoutError} is thrown.
  */
 export class LockoutGuardError extends RequestError {
-  static override readonly code = "lockout_guard";
+  protected static override readonly code = "lockout_guard";
   override readonly name = "LockoutGuardError";
   /** The lockout; undefined if this version does not know it. */
   readonly lockout?: LockoutName;
@@ -344,7 +344,7 @@ export class LockoutGuardError extends RequestError {
  * existing object prevents the creation of a new one, a {@link ConflictError} is thrown.
  */
 export class PreconditionFailedError extends RequestError {
-  static override readonly code = "precondition_failed";
+  protected static override readonly code = "precondition_failed";
   override readonly name = "PreconditionFailedError";
 }
 
@@ -354,7 +354,7 @@ export class PreconditionFailedError extends RequestError {
  * a {@link RateLimitError} is thrown.
  */
 export class LockoutError extends RequestError {
-  static override readonly code = "locked_out";
+  protected static override readonly code = "locked_out";
   override readonly name = "LockoutError";
   /** The time at which the lockout ends, if the server sent it. */
   readonly until?: Date;
@@ -370,7 +370,7 @@ export class LockoutError extends RequestError {
  * action is forbidden because of a missing payment, a {@link PermissionError} is thrown.
  */
 export class PaymentError extends RequestError {
-  static override readonly code = "payment";
+  protected static override readonly code = "payment";
   override readonly name = "PaymentError";
   /** The gateway's own error code: `card_declined`, `processing_error`, … */
   readonly gatewayCode?: string;
@@ -401,7 +401,7 @@ const seconds = (ms: number) => Math.ceil(ms / 1000);
  * is thrown immediately. After too many wrong passwords, a {@link LockoutError} is thrown.
  */
 export class RateLimitError extends RetryAfterError {
-  static override readonly code = "rate_limited";
+  protected static override readonly code = "rate_limited";
   override readonly name = "RateLimitError";
 }
 
@@ -410,7 +410,7 @@ export class RateLimitError extends RetryAfterError {
  * thrown. If the client cannot parse the response, a {@link ProtocolError} is thrown.
  */
 export class ServerError extends RetryAfterError {
-  static override readonly code = "server_failed";
+  protected static override readonly code = "server_failed";
   override readonly name = "ServerError";
 }
 
@@ -445,7 +445,7 @@ export class TransportError extends RequestError {
  * thrown.
  */
 export class ProtocolError extends RequestError {
-  static override readonly code = "protocol";
+  protected static override readonly code = "protocol";
   override readonly name = "ProtocolError";
   /** The limit that the response exceeds; undefined if the error has another cause. */
   readonly limit?: AnswerLimit;

@@ -11,9 +11,18 @@ export const EVIDENCE_FORMATS: Readonly<Record<string, (evidence: AccessEvidence
 };
 
 const COLUMNS = [
-  ...(["kind", "id", "name", "owner", "declared by", "logins", "addresses", "devices"] as const),
-  ...(["allowed by", "until", "detail"] as const),
-];
+  "kind",
+  "id",
+  "name",
+  "owner",
+  "declared by",
+  "logins",
+  "addresses",
+  "devices",
+  "allowed by",
+  "until",
+  "detail",
+] as const;
 
 type Row = Readonly<Partial<Record<(typeof COLUMNS)[number], string | null | undefined>>>;
 

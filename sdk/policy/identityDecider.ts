@@ -117,7 +117,8 @@ export class IdentityDecider implements Decider<Principal> {
 }
 
 const objectOf = (policy: AccessPolicy): DecidingObject => ({
-  ...({ kind: "accessPolicy", noun: "access policy" } as const),
+  kind: "accessPolicy",
+  noun: "access policy",
   id: policy.id,
   name: policy.name,
   filter: policy.filter,

@@ -17,6 +17,7 @@ export type {
   DecidingObject,
   DecidingPattern,
   Decision,
+  Evaluation,
   Noun,
   Reason,
   Share,
@@ -35,6 +36,7 @@ export {
   type EvaluatedLogins,
   type Explanation,
   explain,
+  type FirewallDecision,
   type FirewallRuleFacts,
   filterMatches,
   firewallDecides,
@@ -45,6 +47,7 @@ export {
   keyAdmits,
   type LegacyPolicy,
   type LoginAttempt,
+  type LoginDecision,
   loginDecision,
   type Mismatch,
   strongestFirst,
@@ -67,6 +70,8 @@ export {
   hasExpired,
   isLaterEnd,
   type KeyLapse,
+  type KeyOwner,
+  type KeyValidity,
   keyLapse,
 } from "./expiry.ts";
 export { type AccessChange, accessChanges, type Grant, grantsOf } from "./grants.ts";

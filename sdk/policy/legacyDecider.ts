@@ -112,7 +112,11 @@ export class LegacyDecider implements Decider<AccessKey> {
 const objectsOf = (keys: readonly AccessKey[], rules: readonly AccessRule[]): DecidingObject[] => [
   ...keys.map(
     ({ fingerprint, name, username, filter, expiresAt }): DecidingObject => ({
-      ...({ kind: "key", noun: "key", effect: "admit", givesAccess: true, details: undefined } as const),
+      kind: "key",
+      noun: "key",
+      effect: "admit",
+      givesAccess: true,
+      details: undefined,
       id: fingerprint,
       name,
       filter,
@@ -123,7 +127,10 @@ const objectsOf = (keys: readonly AccessKey[], rules: readonly AccessRule[]): De
   ),
   ...rules.map(
     ({ id, action, priority, username, sourceIp, filter, expiresAt }): DecidingObject => ({
-      ...({ kind: "rule", noun: "rule", effect: action, givesAccess: false } as const),
+      kind: "rule",
+      noun: "rule",
+      effect: action,
+      givesAccess: false,
       id,
       name: id,
       filter,

@@ -57,16 +57,14 @@ it("runs a command with both outputs, its exit status, and the end of its input"
 });
 
 it("sets the modes of the client's terminal", async () => {
-  const [INTR, QUIT, ERASE, SUSP, IXON, ECHO] = [1, 2, 3, 10, 38, 53];
+  const [INTR, QUIT, ERASE, SUSP, IXON, ECHO] = [1, 2, 3, 10, 38, 53] as const;
   const modes = modesOf([
-    ...([
-      [INTR, 7],
-      [QUIT, 255],
-      [ERASE, 8],
-      [SUSP, 39],
-      [IXON, 0],
-      [ECHO, 1],
-    ] as const),
+    [INTR, 7],
+    [QUIT, 255],
+    [ERASE, 8],
+    [SUSP, 39],
+    [IXON, 0],
+    [ECHO, 1],
     // A terminal mode opcode that no operating system defines.
     [99, 1],
   ]);

@@ -21,7 +21,8 @@ const ana = {
 };
 const ben = { fingerprint: "bb:bb", name: "ben", username: "", filter: {}, expiresAt: PAST };
 const denial: AccessRule = {
-  ...({ id: "12", action: "deny" } as const),
+  id: "12",
+  action: "deny",
   active: true,
   priority: 7,
   username: ".*",
