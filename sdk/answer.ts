@@ -85,8 +85,8 @@ function jsonIn({ text }: Pick<RawAnswer, "text">): unknown {
 }
 
 /**
- * Reads the fields of an error body. Without them, the error is derived from the HTTP status only. The body is `{message}`, `{message, fields}`, `{message, code}` or an array of
- * field names.
+ * Reads the fields of an error body: `{message}`, `{message, fields}`, `{message, code}` or an array of field names.
+ * Returns no fields for a body that is empty or not JSON; the error then derives from the HTTP status only.
  */
 function readErrorBody(answer: RawAnswer): { message?: string; code?: string; fields: string[] } {
   const body = jsonIn(answer);

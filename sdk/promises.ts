@@ -39,7 +39,10 @@ export class PromiseCache<K, T> {
   }
 }
 
-/** Wraps an asynchronous function so that concurrent calls share one call and its result. */
+/**
+ * Wraps an asynchronous function so that concurrent calls share one call, with the arguments of the first call, and its
+ * result.
+ */
 export function sharedWhilePending<Args extends unknown[], T>(
   start: (...args: Args) => Promise<T>,
 ): (...args: Args) => Promise<T> {

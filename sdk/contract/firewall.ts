@@ -52,6 +52,7 @@ export const firewallRule = model(
   }),
 );
 
+// Stored revisions depend on the order of these fields.
 const settings = z.object({
   action,
   active: z.boolean().describe("Whether the rule is active. The firewall skips inactive rules"),

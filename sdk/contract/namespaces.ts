@@ -156,6 +156,7 @@ export const namespace = model(
     owner: userId,
     tenant_id: tenantId,
     members: z.array(member).describe("The members of the namespace, including the owner"),
+    // Stored revisions depend on the order of the settings.
     settings: z.object({
       session_record: z.boolean(),
       connection_announcement: z.string(),

@@ -54,6 +54,7 @@ export const publicKey = model(
   }),
 );
 
+// Stored revisions depend on the order of these fields.
 const settings = {
   name: z.string().min(1).max(255),
   username: pattern.describe("Pattern on the login name"),

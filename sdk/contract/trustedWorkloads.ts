@@ -71,6 +71,7 @@ const claims: z.ZodType<ClaimValues, ClaimValues> = z
     "Required claims of the token, by name. In a value, * matches any text without a slash, and ** matches any text",
   );
 
+// Stored revisions depend on the order of these fields.
 const settings = z.object({
   name: z
     .string()

@@ -240,7 +240,7 @@ export interface LoginDecision<R> {
  * Decides a login, in steps as {@link firewallDecision}. This function defines the order of the parts of a policy: first
  * the key, regardless of the device ({@link keyRefusal}), then its devices, then the firewall. The first part that denies
  * the login decides.
- * @param credential the device checks a password, so the key has no part in the decision about such a login
+ * @param credential the key; `"password"` for a login with a password, which the device checks and the decision ignores
  * @param rules the rules of the namespace, strongest first
  * @param patterns the source of compiled patterns; default: a cache of all callers
  */

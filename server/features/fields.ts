@@ -7,7 +7,8 @@ import type { Services } from "../services.ts";
 
 // Converts between the fields of the API's objects, which the contract defines, and the columns that store them. The
 // column of a plain field has the same name in camel case (`maxSessionMinutes` for `max_session_minutes`), and the type of
-// the field determines the conversion. The code of a feature converts all other fields; it does not compile without them.
+// the field determines the conversion. The code of a feature converts all other fields. A missing conversion
+// is a compile error.
 
 /** Name of the column of a plain field. */
 type Column<Field> = Field extends `${infer Head}_${infer Tail}`
@@ -107,7 +108,10 @@ export interface Presenter<Row, Given extends readonly unknown[], Fields> {
   listed(table: string): Table["fields"];
 }
 
-/** Returns the part of the schema of an object that declares it: the fields that an update can change. */
+/**
+ * Returns the schema of the declared fields: the fields of the object that an update can change, in the order of
+ * `settings`. Revisions depend on this order.
+ */
 export function declaredSchema<Shape extends z.ZodRawShape, Settings extends z.ZodRawShape>(
   object: z.ZodObject<Shape>,
   settings: z.ZodObject<Settings>,

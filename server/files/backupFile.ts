@@ -6,7 +6,7 @@ import { z } from "zod";
 import { OperatorError } from "../OperatorError.ts";
 
 /**
- * Facts about a backup. They include or name all that a restore needs in addition to the database. The table of the
+ * Facts about a backup. They include or name all data that a restore needs in addition to the database. The table of the
  * service's keys towards agents is part of the database.
  */
 const backupManifest = z.object({

@@ -27,7 +27,10 @@ export const apiKeyObject: ManagedObject<ApiKey> = {
   declare: (tx, tenantId, name, declaredBy) => updateRow(tx, "ApiKey", { tenantId, name }, { declaredBy }),
 };
 
-/** Converts an API key to its wire format. The secret is not stored, so the result does not contain it (models section 6). */
+/**
+ * Converts an API key to its wire format. The secret is not stored, so the result does not contain it (models section
+ * 6).
+ */
 export const presentApiKey = presenter<ApiKey, typeof apiKey>(apiKey, {
   revision: (row) => revisionOf(declaredApiKey(row)),
 });

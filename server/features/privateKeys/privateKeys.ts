@@ -57,7 +57,7 @@ const NEVER = new Date("9999-12-31T00:00:00Z");
  */
 export class StoredAgentKey implements AgentKey {
   readonly #services: KeyServices;
-  /** The private key, by the end that its row has. */
+  /** The private key of the gateway. The only key of this cache is NEVER. */
   readonly #pem = new PromiseCache<Date, string>();
 
   constructor(services: KeyServices) {

@@ -62,7 +62,10 @@ export async function findOwnedKey(
   return { ...found, owner: userId === null ? null : await findRow(db, "Member", { tenantId, userId }) };
 }
 
-/** Returns a key as the policy evaluates it. @param row null if the namespace does not have the key */
+/**
+ * Returns a key and the membership of its owner, as the policy evaluates them.
+ * @param row null if the namespace does not have the key
+ */
 export const credentialOf = (row: OwnedKey | null): KeyCredential => ({
   key: row === null ? undefined : policyKey(row),
   owner: row?.owner ? policyMember(row.owner) : undefined,

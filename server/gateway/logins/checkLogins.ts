@@ -102,8 +102,8 @@ export function* checkLogins(
 }
 
 /**
- * Adds a newly read policy to the policy that was read before for other logins of the namespace. Only what the open
- * logins need remains.
+ * Adds a newly read policy to the policy that was read before for other logins of the namespace. The result contains only
+ * the devices, keys and members of open logins.
  * @param logins all open logins of the namespace
  */
 export function mergePolicies(

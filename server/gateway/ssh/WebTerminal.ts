@@ -15,7 +15,7 @@ import type { ServiceClient } from "./ServiceClient.ts";
 const SEAT = 0;
 const TERM = "xterm";
 
-/** The text that a browser shows for a refused login, whatever the reason. */
+/** The text that a browser shows for every refused login. */
 const DENIED = "Permission denied";
 
 /** A connection to a device, and the shell opened over it. */

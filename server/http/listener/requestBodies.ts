@@ -6,7 +6,7 @@ import { ContentTypeError, WrongTypeError } from "../../errors.ts";
 const utf8 = new TextDecoder("utf-8", { fatal: true });
 
 /**
- * Reads JSON bodies. An empty body counts as absent, whatever its content type, because clients send `application/json`
+ * Reads JSON bodies. An empty body with any content type counts as absent, because clients send `application/json`
  * without a body on PATCH and DELETE. If an operation has no body, the body of a request is ignored (rules D17, D18).
  */
 export function readBodies(app: FastifyInstance): void {
@@ -59,8 +59,8 @@ function readInTurn(socket: Socket): void {
 }
 
 /**
- * Bounds what the service reads of a request to which it has already responded. Without this bound, a client could send
- * the body of a refused request without end. A client that sends only a small rest can use the connection again.
+ * Limits the number of bytes that the service reads of a request after its response. Without this limit, a client could
+ * send the body of a refused request without end. A client that sends only a small rest can use the connection again.
  */
 export function boundRest(request: IncomingMessage): void {
   const { socket } = request;

@@ -80,8 +80,8 @@ export const webSocketHandler = (begin: (webSocket: WebSocket) => void): WebSock
   })();
 
 /**
- * Closes a WebSocket, and reads only what the peer needs to complete the closing handshake. A peer that sends more, or
- * takes longer, is disconnected.
+ * Closes a WebSocket, and reads only a few more frames, so that the peer can complete the closing handshake. A peer that
+ * sends more, or takes longer, is disconnected.
  */
 export function closeWebSocket(socket: WebSocket, code: number, reason?: string): void {
   let left = FRAMES_AFTER_END;
