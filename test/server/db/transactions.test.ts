@@ -1,4 +1,6 @@
+import { setTimeout as wait } from "node:timers/promises";
 import { expect, test } from "vitest";
+import { inTransaction } from "../../../server/db/sql/transaction.ts";
 import { testDatabase } from "./database.ts";
 import { user } from "./rows.ts";
 
@@ -54,4 +56,20 @@ test("undoes a transaction that exceeds its timeout, and keeps the database usab
   await expect(slow).rejects.toMatchObject({ code: "P2028" });
   await client.user.create({ data: user("ann") });
   expect((await client.user.findMany()).map((found) => found.id)).toEqual(["ann"]);
+});
+
+test("keeps the values that a transaction has checked until it writes", async () => {
+  const { client: db } = await testDatabase();
+  await db.user.create({ data: user("ann") });
+  const lookup = { where: { id: "ann" } };
+  const add = () =>
+    inTransaction({ db }, async (tx) => {
+      const { maxNamespaces } = await tx.user.findUniqueOrThrow(lookup);
+      // Waits between the read and the write, so that the transactions overlap.
+      await wait(10);
+      await tx.user.update({ ...lookup, data: { maxNamespaces: maxNamespaces + 1 } });
+    });
+  const { maxNamespaces: before } = await db.user.findUniqueOrThrow(lookup);
+  await Promise.all([add(), add(), add(), add()]);
+  expect((await db.user.findUniqueOrThrow(lookup)).maxNamespaces).toBe(before + 4);
 });

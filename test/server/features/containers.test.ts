@@ -1,5 +1,5 @@
 import { beforeEach, expect, test } from "vitest";
-import { expectError } from "../http/answers.ts";
+import { expectError, NOT_FOUND } from "../http/answers.ts";
 import { withAppAndUser } from "../http/appOfTest.ts";
 import { encodeFilter, enroll, property, reportOf, valuesOf } from "../http/testApp.ts";
 
@@ -66,7 +66,7 @@ test("answers 404 for a device", async () => {
     await ana.call("updateContainerTags", on(device, { tags: ["edge"] })),
     await ana.call("deleteContainerTag", withTag),
   ];
-  for (const answer of answers) expectError(answer, 404, "no such container");
+  for (const answer of answers) expectError(answer, 404, "no such container", NOT_FOUND);
 });
 
 test("accepts a container in operations on one device", async () => {

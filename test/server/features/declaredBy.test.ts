@@ -218,7 +218,7 @@ describe("the header", () => {
         await rename(value),
         400,
         "Gatehouse-Declared-By: must be project/stack/resource, each part percent-encoded UTF-8 without control characters and not empty; at most 1024 bytes in total",
-        what,
+        { label: what },
       );
     }
     expect(await device()).toEqual(before);

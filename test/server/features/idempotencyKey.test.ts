@@ -202,7 +202,7 @@ describe.each(creations)("$id", ({ id, table, request, change, remove }) => {
         await create(1, ana, key),
         400,
         "Idempotency-Key: must be 1 to 255 visible ASCII characters",
-        key,
+        { label: key },
       );
     }
     expect(await created(table)).toHaveLength(0);

@@ -265,8 +265,8 @@ const START: readonly Write[] = [
 let namespaces = 0;
 
 /**
- * Sends sequences of writes, each in a namespace of its own. Returns the numbers of accepted writes and of writes that
- * the guard refused.
+ * Sends sequences of writes, each in a namespace of its own. Returns the numbers of accepted writes after the start and
+ * of writes that the guard refused.
  */
 async function expectGuarded(sequences: number): Promise<{ accepted: number; refused: number }> {
   const counts = { accepted: 0, refused: 0 };
@@ -275,7 +275,7 @@ async function expectGuarded(sequences: number): Promise<{ accepted: number; ref
       namespaces += 1;
       const lab = await Lab.open(`lab-${namespaces}`);
       let model: Model = { today: 0, members: {}, workloads: {} };
-      for (const step of [...START, ...steps]) {
+      for (const [at, step] of [...START, ...steps].entries()) {
         if (step.kind === "wait") {
           app.pass(step.days * DAY);
           model = { ...model, today: model.today + step.days };
@@ -294,7 +294,7 @@ async function expectGuarded(sequences: number): Promise<{ accepted: number; ref
           }
           continue;
         }
-        counts.accepted += 1;
+        if (at >= START.length) counts.accepted += 1;
         const { today } = model;
         if (by !== "ana") {
           expect(isLockout(model, next, by)).toBe(false);
@@ -310,7 +310,6 @@ async function expectGuarded(sequences: number): Promise<{ accepted: number; ref
     }),
     { numRuns: sequences },
   );
-  expect(counts.accepted).toBeGreaterThan(3 * sequences);
   return counts;
 }
 
@@ -318,10 +317,12 @@ const GUARDED =
   "after any guarded writes, the sender of each accepted write can still repair the policy, an administrator remains, and a refused write has changed nothing";
 
 test(GUARDED, async () => {
-  await expectGuarded(6);
+  const { accepted } = await expectGuarded(6);
+  expect(accepted).toBeGreaterThan(0);
 });
 // Each sequence sends hundreds of requests.
 test(`${GUARDED}: many sequences`, { tags: ["long"], timeout: 300_000 }, async () => {
-  const { refused } = await expectGuarded(40);
+  const { accepted, refused } = await expectGuarded(40);
+  expect(accepted).toBeGreaterThan(20);
   expect(refused).toBeGreaterThan(0);
 });

@@ -48,7 +48,7 @@ test("rejects an invalid key without repeating it", async () => {
     ["two lines", `${ED25519}\n${ED25519}`],
     ["a private key", "-----BEGIN OPENSSH PRIVATE KEY-----"],
   ] as const) {
-    expectError(await create({ data: base64(text) }), 400, /^data: /, what);
+    expectError(await create({ data: base64(text) }), 400, /^data: /, { label: what });
   }
 });
 

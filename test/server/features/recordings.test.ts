@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { request } from "node:http";
 import { beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { pieceTurns } from "../../../server/http/limits/pieces.ts";
-import { expectError } from "../http/answers.ts";
+import { expectError, NOT_FOUND } from "../http/answers.ts";
 import { withAppAndUser, withInternalApp } from "../http/appOfTest.ts";
 import { acceptedDevice } from "../http/fixtures.ts";
 import { type CallOptions, enroll, enrollProven, valuesOf } from "../http/testApp.ts";
@@ -298,7 +298,7 @@ describe("recording is refused", () => {
         await ana.call("recordSession", { params: { uid, seat }, body: chunk("x") }),
         404,
         message,
-        seat,
+        { ...NOT_FOUND, label: seat },
       );
     }
   });

@@ -3,23 +3,31 @@ import { expect } from "vitest";
 /** The parts of an error response that tests compare. */
 interface ErrorAnswer {
   readonly status: number;
-  readonly body: { readonly code?: unknown };
+  readonly body: unknown;
 }
 
+interface ErrorDetails {
+  /** The code in the body. By default, the body must contain no code. */
+  readonly code?: string;
+  /** The sent value, for the report of a failure. */
+  readonly label?: string;
+}
+
+/** The details of a 404 which the service itself, not its router, sent. */
+export const NOT_FOUND: ErrorDetails = { code: "gatehouse_not_found" };
+
 /**
- * Expects an error response whose body has a message, and at most a code besides it.
+ * Expects an error response whose body consists of a message and, with the option, a code.
  * @param message the whole message, or a pattern for it
- * @param label what was sent, for the report of a failure
  */
 export function expectError(
   { status, body }: ErrorAnswer,
   expected: number,
   message: string | RegExp,
-  label?: string,
+  { code, label }: ErrorDetails = {},
 ): void {
   const text = message instanceof RegExp ? expect.stringMatching(message) : message;
-  const { code: _, ...rest } = body;
-  expect([status, rest], label).toEqual([expected, { message: text }]);
+  expect([status, body], label).toEqual([expected, { message: text, ...(code !== undefined && { code }) }]);
 }
 
 /** Returns the sorted statuses of responses to concurrent requests. */

@@ -62,7 +62,7 @@ describe.each(Object.keys(internalOperations) as (keyof InternalOperations)[])("
         await internal.send(operation.method, missing(operation), { headers }),
         403,
         "X-Internal-Token: missing or wrong",
-        JSON.stringify(headers),
+        { label: JSON.stringify(headers) },
       );
     }
   });

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { request as httpRequest } from "node:http";
 import { text as textOf } from "node:stream/consumers";
 import { beforeAll, describe, expect, test } from "vitest";
-import { expectError } from "./answers.ts";
+import { expectError, NOT_FOUND } from "./answers.ts";
 import { testApp, withSharedApp } from "./appOfTest.ts";
 import { encodeFilter, enroll, operator, PASSWORD, PUBLIC_KEY, property, type TestUser } from "./testApp.ts";
 
@@ -200,12 +200,9 @@ describe("a pattern", () => {
 
   test("with invalid syntax is rejected with the reason", async () => {
     for (const pattern of ["(", "a**", "(?=a)", "\\1"]) {
-      expectError(
-        await create(pattern),
-        400,
-        /^username: must be a regular expression in RE2 syntax/,
-        pattern,
-      );
+      expectError(await create(pattern), 400, /^username: must be a regular expression in RE2 syntax/, {
+        label: pattern,
+      });
     }
   });
 });
@@ -241,6 +238,7 @@ test("rejects a long tag by its rule, not by the router", async () => {
     await ana.call("deleteTag", { params: { tag: "a".repeat(300) } }),
     404,
     "tag: no such object; the value must have at most 255 characters",
+    NOT_FOUND,
   );
 });
 

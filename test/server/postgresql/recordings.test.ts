@@ -49,6 +49,7 @@ describe.skipIf(withoutSsh)(
           client.setSessionRecord({ params: { tenant }, body: { sessionRecord: true } }),
       });
       await target.start();
+      await target.createKey();
     });
     afterAll(async () => {
       await postgresql?.resume();
