@@ -100,6 +100,13 @@ const OBJECT: Found = { id: id("live"), state: INPUTS };
 const DIFFERENT: Found = { id: id("live"), state: { ...INPUTS, username: ".*" } };
 const exists = expect.stringMatching(/live already exists/);
 
+it("an existing object is adopted with adopt if it equals the declaration, without a request", async () => {
+  expect(await run({ existing: OBJECT }, { inputs: { ...INPUTS, adopt: true } })).toEqual({
+    calls: [`adopt ${OBJECT.id}`],
+    created: OBJECT.id,
+  });
+});
+
 it("an existing object that differs is not adopted with adopt, and is updated with adopt: overwrite", async () => {
   const refused = await run({ existing: DIFFERENT }, { inputs: { ...INPUTS, adopt: true } });
   expect(refused).toEqual({ calls: [], created: exists });

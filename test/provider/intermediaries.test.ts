@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { type Listening, listening } from "../support/listening.ts";
+import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { listening } from "../support/listening.ts";
 import { firewallRule, publicKey } from "../support/policy.ts";
 import { forward } from "../support/proxy.ts";
 import { sharedFleet } from "../support/sharedFleet.ts";
@@ -65,9 +65,12 @@ interface Fault {
 const OBJECT =
   "(firewall/rules/[^/?]+|sshkeys/public-keys/.+|namespaces/api-key/.+|namespaces/[0-9a-f-]{36}(/members/.+)?|devices/.+)";
 
+/** Matches each request. */
+const EACH = /^/;
+
 const FAULTS: readonly Fault[] = [
-  { name: "each request of a refresh", run: "refresh", on: /^/, isShort: true },
-  { name: "each request of a destroy", run: "destroy", on: /^/, isShort: true },
+  { name: "each request of a refresh", run: "refresh", on: EACH, isShort: true },
+  { name: "each request of a destroy", run: "destroy", on: EACH, isShort: true },
   { name: "the read of a rule at a refresh", run: "refresh", on: /^GET \/api\/firewall\/rules\/\w+$/ },
   { name: "the list of public keys at a refresh", run: "refresh", on: /^GET \/api\/sshkeys\/public-keys/ },
   { name: "the list of API keys at a refresh", run: "refresh", on: /^GET \/api\/namespaces\/api-key/ },
@@ -138,6 +141,7 @@ const program: Program = {
   stage: { type: "Namespace", args: { name: "stage" } },
   tags: { type: "DeviceTags", args: { device: "web1", tags: ["edge", "prod"] } },
   tag: { type: "DeviceTagAttachment", args: { device: "web2", tag: "lab" } },
+  device: { type: "Device", args: { device: "web3", onDestroy: "remove" } },
 };
 const more: Program = {
   more: firewallRule("deny", 2),
@@ -165,6 +169,7 @@ async function liveObjects(): Promise<string[]> {
       .filter(({ tenantId }) => tenantId !== tenant)
       .map(({ tenantId }) => `Namespace ${tenantId}`),
     ...members.filter(({ role }) => role !== "owner").map(({ id }) => `Member ${id}`),
+    ...devices.filter(({ name }) => name === "web3").map(({ uid }) => `Device ${uid}`),
     ...devices.flatMap(({ uid, tags }) => tags.map((tag) => `tag ${uid} ${tag}`)),
   ].sort();
 }
@@ -180,9 +185,16 @@ function objectsIn({ state }: Harness): string[] {
     if (type === "ApiKey") return [`ApiKey ${createdAt}`];
     if (type === "Namespace") return [`Namespace ${tenant}`];
     if (type === "Member") return [`Member ${userId}`];
+    if (type === "Device") return [`Device ${uid}`];
     return [tags ?? tag].flat().map((name) => `tag ${uid} ${name}`);
   });
   return objects.sort();
+}
+
+/** Enrolls the devices of the program that do not exist. */
+async function enrollMissing(): Promise<void> {
+  const names = (await fleet.client.getDevices()).map(({ name }) => name);
+  for (const name of ["web1", "web2", "web3"]) if (!names.includes(name)) await fleet.enroll(name);
 }
 
 /** Returns the error of a run; undefined if the run succeeds. */
@@ -202,19 +214,18 @@ const SHORT = ["404 with a message", "404 without a body"];
 
 describe.each(SERVERS)("with $server", { timeout: 300_000 }, ({ start }) => {
   let sparse: Awaited<ReturnType<typeof startSparseService>> | undefined;
-  let intermediary: Listening & Awaited<ReturnType<typeof startIntermediary>>;
+  let intermediary: Awaited<ReturnType<typeof startIntermediary>>;
   const harnesses: Harness[] = [];
   const open = () => {
-    const env = { ...fleet.env, GATEHOUSE_URL: intermediary.url, GATEHOUSE_RETRY_TIMEOUT: "0" };
+    const env = () => ({ ...fleet.env, GATEHOUSE_URL: intermediary.url, GATEHOUSE_RETRY_TIMEOUT: "0" });
     const harness = new Harness(env, `stack${harnesses.length}`);
     harnesses.push(harness);
     return harness;
   };
+  const newIntermediary = () => startIntermediary(sparse?.url ?? fleet.service.url);
   beforeAll(async () => {
     sparse = await start();
-    intermediary = await startIntermediary(sparse?.url ?? fleet.service.url);
-    const names = (await fleet.client.getDevices()).map(({ name }) => name);
-    for (const name of ["web1", "web2"]) if (!names.includes(name)) await fleet.enroll(name);
+    intermediary = await newIntermediary();
   });
   afterEach(async () => {
     await Promise.all(harnesses.splice(0).map((harness) => harness.close()));
@@ -224,11 +235,14 @@ describe.each(SERVERS)("with $server", { timeout: 300_000 }, ({ start }) => {
     await sparse?.stop();
   });
 
-  const title = "$name: no object is lost, forgotten or doubled by any answer";
-  const short = ANSWERS.filter(({ name }) => SHORT.includes(name));
-  it.each(FAULTS.filter(({ isShort }) => isShort))(`${title} 404`, (fault) => expectNoLoss(fault, short));
+  const title = "$name: no object is lost, forgotten or doubled by";
+  it.each(FAULTS.filter(({ isShort }) => isShort))(`${title} a 404`, (fault) => {
+    const short = ANSWERS.filter(({ name }) => SHORT.includes(name));
+    expect(short).toHaveLength(SHORT.length);
+    return expectNoLoss(fault, short);
+  });
   // Each server has 200 cases, which take more than a minute.
-  it.each(FAULTS)(title, { tags: ["long"] }, (fault) => expectNoLoss(fault, ANSWERS));
+  it.each(FAULTS)(`${title} any answer`, { tags: ["long"] }, (fault) => expectNoLoss(fault, ANSWERS));
 
   async function expectNoLoss(fault: Fault, answers: readonly Answer[]): Promise<void> {
     const { run } = fault;
@@ -240,6 +254,7 @@ describe.each(SERVERS)("with $server", { timeout: 300_000 }, ({ start }) => {
     const harness = open();
     const wanted = run === "create" ? { ...program, ...more } : run === "update" ? changed : program;
     for (const answer of answers.filter((one) => !fault.reaches || !isUnlikely(one))) {
+      await enrollMissing();
       await harness.up(program);
       let failure: unknown;
       const count = await intermediary.during(fault, answer, async () => {
@@ -251,6 +266,10 @@ describe.each(SERVERS)("with $server", { timeout: 300_000 }, ({ start }) => {
         else failure = await failureOf(harness.up(run === "destroy" ? {} : wanted));
       });
       replaced += count;
+      // A real run is a process. The runs of this process remember that an address has refused the password, so the next
+      // run uses another address.
+      await intermediary.stop();
+      intermediary = await newIntermediary();
       const live = await liveObjects();
       const known = objectsIn(harness);
       const where = `${answer.name}: ${String(failure)}`;
@@ -259,6 +278,12 @@ describe.each(SERVERS)("with $server", { timeout: 300_000 }, ({ start }) => {
       const mayMiss = run === "create" && failure !== undefined ? 2 : 0;
       expect(live.filter((object) => !known.includes(object)).length, where).toBeLessThanOrEqual(mayMiss);
       expect(created, where).toBeLessThanOrEqual(mayMiss);
+      if (fault.on === EACH) {
+        expect(failure, where).toBeDefined();
+        if (run === "refresh" && answer.status === 404) expect(String(failure)).toMatch(/\b404\b/);
+        if (run === "destroy")
+          expect((failure as AggregateError).errors, where).toHaveLength(Object.keys(program).length);
+      }
       if (run === "destroy" && failure === undefined) expect(live, where).toEqual([]);
       if (run === "import" && count > 0) expect(failure, where).toBeDefined();
 
@@ -283,12 +308,14 @@ it("an empty list without X-Total-Count proves no deletion: the run fails, and t
   const sparse = await startSparseService(fleet.service.url, { withoutTotals: true });
   const direct = new Harness(fleet.env);
   const through = new Harness({ ...fleet.env, GATEHOUSE_URL: sparse.url });
+  onTestFinished(async () => {
+    await Promise.all([direct.end(), through.close()]);
+    await sparse.stop();
+  });
   await direct.up({ rule: firewallRule("deny", 1) });
   through.copyState(direct);
   const failure = String(await failureOf(through.up({})));
   expect(failure).toContain("has no header X-Total-Count: 0");
   expect(failure).toContain("doubtful_answer");
   expect([...through.state.keys()]).toEqual(["rule"]);
-  await Promise.all([direct.close(), through.close()]);
-  await sparse.stop();
 });

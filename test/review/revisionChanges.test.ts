@@ -40,7 +40,7 @@ describe("the changes between two revisions", () => {
     ["replace", "PublicKey"],
     ["same", "PublicKey"],
   ])(
-    "are empty for equal declarations, whatever the state contains, of a class or of the plugin: %s, %s",
+    "are empty if both revisions declare the same resource: both plans have the step %s, and the head has the type %s",
     (op, kind) => {
       const { lines, summary } = changes(
         [step(op, "PublicKey", "ana", key("^root$"))],

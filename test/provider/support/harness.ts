@@ -101,10 +101,13 @@ export class Harness {
 
   /** Ends the stack: deletes its objects, and continues with a new state. */
   async end(): Promise<void> {
-    await this.up({});
-    await this.close();
-    this.state.clear();
-    this.#stateId = randomUUID();
+    try {
+      await this.up({});
+    } finally {
+      this.state.clear();
+      this.#stateId = randomUUID();
+      await this.close();
+    }
   }
 
   // Opens a new front end for each run, since real engines start a new process for each run.

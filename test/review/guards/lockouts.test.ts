@@ -189,14 +189,14 @@ describe("protected devices", () => {
     ["tag:web-1", web1, false],
     // The name of this group contains colons.
     ["rack:tag:lab", accessDevice("lab", "lab"), false],
-  ])("of the group %s are the devices with this name or tag: %j is %s", (label, device, isProtected) => {
+  ])("of the group %s: %j is protected: %s", (label, device, isProtected) => {
     expect(protectedGroup(label).has(device)).toBe(isProtected);
   });
 
   test.each([
     [5, "web-1, web-2, web-3, web-4, web-5"],
     [7, "web-1, web-2, web-3, web-4, web-5 and 2 more"],
-  ])("are listed up to five: of %d devices", (count, listed) => {
+  ])("a message lists at most five of %d unreachable devices", (count, listed) => {
     const devices = Array.from({ length: count }, (_, at) => accessDevice(`web-${at + 1}`, "prod"));
     expect(lockouts({ devices, keys: [ana] }, { devices }, "prod")).toEqual([
       `protected-devices: no key can reach ${listed} any longer (protected by --protect prod)`,

@@ -71,7 +71,7 @@ describe("a repair", () => {
     expect(reasons(running, ...members)).toEqual(["this user runs the command", undefined, undefined]);
   });
 
-  test("keeps every API key with an API key, since the service does not report which one the run uses", () => {
+  test("keeps every API key if it runs with an API key, since the service does not report which one the run uses", () => {
     expect(reasons(repairer({ identity: { kind: "apiKey" } }), ...members)).toEqual([
       undefined,
       undefined,

@@ -45,7 +45,9 @@ export interface InstallKeyFixture {
   readonly usedTimes?: number;
 }
 
-/** Returns what the access policies of a namespace contain, which decide about its logins. */
+/**
+ * Returns the access policies, service accounts and keys of a namespace whose access policies decide about logins.
+ */
 export const identityFixture = (more: Partial<IdentityFixture> = {}): IdentityFixture => ({
   decides: true,
   policies: [],

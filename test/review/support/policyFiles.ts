@@ -98,6 +98,20 @@ export function factsOf(
   };
 }
 
+/** A line of stdin of the process that runs policy tests. */
+export interface PolicyRun {
+  readonly folder: string;
+  readonly facts: readonly PolicyTestInput[];
+}
+
+/** A line of stdout of that process. */
+export interface PolicyRunAnswer {
+  /** One report for each element of `facts`. */
+  readonly reports: readonly PolicyTestReport[];
+  /** The warnings and uncaught errors of the process since its previous answer. */
+  readonly problems: readonly string[];
+}
+
 /**
  * Writes policy files to a new folder, and runs them once for each element of `facts`. Returns a report for each
  * element.
@@ -105,7 +119,7 @@ export function factsOf(
 export async function runFiles(
   files: Readonly<Record<string, string>>,
   ...facts: readonly PolicyTestInput[]
-): Promise<PolicyTestReport[]> {
+): Promise<readonly PolicyTestReport[]> {
   const folder = testFolder();
   for (const [name, source] of Object.entries(files)) {
     mkdirSync(dirname(join(folder, name)), { recursive: true });
@@ -121,28 +135,39 @@ export async function runFiles(
  */
 class Runner {
   readonly #child = spawn(process.execPath, [SCRIPT]);
-  readonly #ended = once(this.#child, "close");
+  readonly #ended = once(this.#child, "close").then(() => undefined);
+  readonly #lines = createInterface({ input: this.#child.stdout })[Symbol.asyncIterator]();
   #stderr = "";
+  /** Settles when the process has answered all previous calls. */
+  #idle: Promise<unknown> = Promise.resolve();
 
   constructor() {
     this.#child.stderr.setEncoding("utf8").on("data", (text) => {
       this.#stderr += text;
     });
+    // A process that ends closes its stdin. `run` reports its end.
+    this.#child.stdin.on("error", () => {});
   }
 
-  /** @throws Error if the process ends, or if it prints to stderr, such as a warning about a module without a type */
-  async run(input: { readonly folder: string; readonly facts: readonly PolicyTestInput[] }) {
-    const { stdin, stdout } = this.#child;
-    const lines = createInterface({ input: stdout });
-    stdin.write(`${JSON.stringify(input)}\n`);
-    const line = await Promise.race([
-      once(lines, "line").then(([text]) => text as string),
-      this.#ended.then(() => undefined),
-    ]);
-    lines.close();
-    if (this.#stderr !== "" || line === undefined)
-      throw new Error(`The process that runs policy tests failed: ${this.#stderr}`);
-    return JSON.parse(line) as PolicyTestReport[];
+  /** @throws Error if the process ends, or if it reports a problem, such as a warning about a module without a type */
+  run(input: PolicyRun): Promise<readonly PolicyTestReport[]> {
+    const answer = this.#idle.then(() => this.#answerTo(input));
+    this.#idle = answer.catch(() => {});
+    return answer;
+  }
+
+  async #answerTo(input: PolicyRun): Promise<readonly PolicyTestReport[]> {
+    this.#child.stdin.write(`${JSON.stringify(input)}\n`);
+    const { value: line } = await this.#lines.next();
+    if (line === undefined) {
+      // The next call starts a new process.
+      if (runner === this) runner = undefined;
+      await this.#ended;
+      throw new Error(`The process that runs policy tests ended: ${this.#stderr}`);
+    }
+    const { reports, problems } = JSON.parse(line) as PolicyRunAnswer;
+    if (problems.length > 0) throw new Error(`The policy tests caused problems: ${problems.join("\n")}`);
+    return reports;
   }
 }
 

@@ -147,7 +147,7 @@ const tagsSlot = (name: string, device: string | undefined): Slot => ({
   random: pick("tags"),
 });
 
-/** The facts of the truth that programs contain. */
+/** The facts of the service that programs contain. */
 interface ProgramFacts {
   readonly uids: readonly string[];
   readonly issuer: string;
