@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect } from "vitest";
 import type { ServiceOptions } from "../support/service.ts";
 import {
   type AgentOptions,
-  acceptWithKey,
+  admitKey,
   type Login,
   newKey,
   openFolder,
@@ -31,15 +31,16 @@ interface SshTargetOptions extends Pick<ServiceOptions, "env" | "flags"> {
   readonly begin?: (target: SshTarget) => Promise<unknown>;
 }
 
-/** A service with an SSH entry, an accepted device with its agent, and a key that allows every login name. */
+/** A service with an SSH entry, and an accepted device with its agent. */
 export class SshTarget {
   static readonly hostname = "edge-1";
   readonly #options: SshTargetOptions;
   readonly #folder = openFolder();
   #fleet: SshService | undefined;
   #agent: TestAgent | undefined;
-  /** Path of the private key for logins. */
+  /** Path of the private key for logins, after {@link SshTarget.createKey}. The key allows every login name. */
   key = "";
+  /** The fingerprint of the key. */
   fingerprint = "";
 
   constructor(options: SshTargetOptions) {
@@ -68,11 +69,16 @@ export class SshTarget {
 
   async start(): Promise<void> {
     const { agent: _, begin, ...service } = this.#options;
-    this.key = newKey(this.folder, "key");
     this.#fleet = await startSshService(service);
     await this.startAgent();
-    this.fingerprint = await acceptWithKey(this.fleet, this.agent.uid, this.key);
+    await this.fleet.client.acceptDevice({ params: { uid: this.agent.uid } });
     await begin?.(this);
+  }
+
+  /** Creates the key of this target with OpenSSH. */
+  async createKey(): Promise<void> {
+    this.key = newKey(this.folder, "key");
+    this.fingerprint = await admitKey(this.fleet, this.key);
   }
 
   /** Starts or restarts the agent. */
@@ -112,9 +118,17 @@ export class SshTarget {
   }
 }
 
+/** Returns a target without a key. The target runs during the surrounding tests. */
+export function sharedTarget(options: SshTargetOptions): SshTarget {
+  const target = new SshTarget(options);
+  beforeAll(() => target.start());
+  afterAll(() => target.stop());
+  return target;
+}
+
 /**
- * Like `describe`, but starts an {@link SshTarget} before the tests and passes it to them. Skips the tests if OpenSSH is
- * not installed.
+ * Like `describe`, but starts an {@link SshTarget} with a key before the tests and passes it to them. Skips the tests if
+ * OpenSSH is not installed.
  */
 export function describeSsh(
   title: string,
@@ -122,9 +136,8 @@ export function describeSsh(
   tests: (target: SshTarget) => void,
 ): void {
   describe.skipIf(withoutSsh)(`${title}${withoutSsh ? ` (${withoutSsh})` : ""}`, () => {
-    const target = new SshTarget(options);
-    beforeAll(() => target.start());
-    afterAll(() => target.stop());
+    const target = sharedTarget(options);
+    beforeAll(() => target.createKey());
     tests(target);
   });
 }

@@ -1,10 +1,10 @@
 import { createPrivateKey, sign } from "node:crypto";
 import { once } from "node:events";
 import ssh2 from "ssh2";
-import { expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
 import { newEd25519Pair } from "../../server/secrets/hostKey.ts";
-import { describeSsh, passwordSetting, type SshTarget } from "./SshTarget.ts";
+import { passwordSetting, type SshTarget, sharedTarget } from "./SshTarget.ts";
 
 const PASSWORD = "typed into a browser";
 
@@ -39,7 +39,9 @@ const options = {
     client.setSessionRecord({ params: { tenant }, body: { sessionRecord: true } }),
 };
 
-describeSsh("the web terminal", options, (target) => {
+describe("the web terminal", () => {
+  const target = sharedTarget(options);
+
   /** Opens a web terminal with a ticket. */
   function open(token: string, size = "cols=100&rows=30") {
     const url = `${target.fleet.service.url.replace("http", "ws")}/ws/ssh?token=${token}&${size}`;
