@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import type { AccessEvidence } from "../../provider/access/evidence.ts";
 import { packageVersion } from "../../provider/packageFile.ts";
 import { changeKey, createKey } from "../support/fleet.ts";
@@ -97,12 +97,12 @@ describe.skipIf(!gitOnPath)(`evidence of access, with ${gitLabel}`, { timeout: 1
   });
 
   it("does not contain a declared end that the live key no longer has", async () => {
+    onTestFinished(() => changeKey(fleet.client, "ana", { expiresAt: END }));
     await changeKey(fleet.client, "ana", { expiresAt: null });
     const evidence = JSON.parse(await written("access.json")) as AccessEvidence;
     expect(evidence.objects.find(({ name }) => name === "ana")).toMatchObject({ until: null });
     const ana = evidence.access?.find(({ subject }) => subject.name === "ana");
     expect(ana).toMatchObject({ until: null });
-    await changeKey(fleet.client, "ana", { expiresAt: END });
   });
 
   it("is incomplete without a stack on a server that does not return declarations", async () => {

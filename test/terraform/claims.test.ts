@@ -13,6 +13,7 @@ import {
   RootModule,
   resources,
   sharedTerraform,
+  unframed,
 } from "./support/terraform.ts";
 
 /** The resource `one`, which is the key `ana`. */
@@ -56,7 +57,7 @@ describe.runIf(hasTerraform)(`objects of several configurations of ${LABEL}`, ()
     const files = [`-state=${first.stateFile}`, `-state-out=${second.stateFile}`];
     await first.must("state", "mv", ...files, ADDRESS, ADDRESS);
     const { output } = await second.run("plan", "-out=plan");
-    expect(output.replaceAll(/[│\s]+/g, " ")).toContain(
+    expect(unframed(output)).toContain(
       "claims the object, which gatehouse_public_key of first/default declared before",
     );
     expect(output).toContain("0 to add, 1 to change, 0 to destroy");
@@ -209,15 +210,16 @@ describe.runIf(hasTerraform)(`out-of-band changes under ${LABEL}`, () => {
       'username is "^ana$" on the service, and "^(ana|root)$" in the state; last changed by user',
     );
     expect(text).toContain("[changed_out_of_band]");
-    const [change] = (await root.plan()).resource_changes ?? [];
-    expect(change).toMatchObject({
-      address: ADDRESS,
-      change: {
-        actions: ["update"],
-        before: { name: "ana", username: "^ana$" },
-        after: { name: "laptop", username: "^(ana|root)$" },
+    expect((await root.plan()).resource_changes).toMatchObject([
+      {
+        address: ADDRESS,
+        change: {
+          actions: ["update"],
+          before: { name: "ana", username: "^ana$" },
+          after: { name: "laptop", username: "^(ana|root)$" },
+        },
       },
-    });
+    ]);
 
     // The declared value equals the live value: no conflict.
     root.write(laptop({ username: "^ana$" }));

@@ -15,6 +15,7 @@ import {
   resources,
   ruleArguments,
   sharedTerraform,
+  unframed,
 } from "./support/terraform.ts";
 
 // Long tests apply several configurations, and test/provider covers their facts through Terraform's protocol.
@@ -179,7 +180,7 @@ describe.runIf(hasTerraform)(`configurations of ${LABEL}`, () => {
     expect(words).toContain("adopt = true");
     expect(await client.getFirewallRules()).toHaveLength(1);
     const adopted = await root.applied(one("firewall_rule", rule({ adopt: true })));
-    expect(adopted.replaceAll(/[│\s]+/g, " ")).toContain(`adopted the existing object ${id}`);
+    expect(unframed(adopted)).toContain(`adopted the existing object ${id}`);
     expect(await root.changes()).toEqual([]);
     // If the configuration no longer sets adopt, nothing changes.
     root.write(one("firewall_rule", rule()));
@@ -270,7 +271,9 @@ describe.runIf(hasTerraform)(`configurations of ${LABEL}`, () => {
   it("can move and forget resources, and use states of other versions", async () => {
     await root.applied(one("public_key", key()));
     const state = root.state();
-    for (const instance of state.resources[0]?.instances ?? []) {
+    const instances = state.resources[0]?.instances ?? [];
+    expect(instances).toHaveLength(1);
+    for (const instance of instances) {
       const { created_at: _createdAt, adopt: _adopt, ...attributes } = instance.attributes;
       instance.attributes = { ...attributes, of_another_version: 1e300 };
     }

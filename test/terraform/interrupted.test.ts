@@ -37,6 +37,7 @@ describe.runIf(hasTerraform)(`an interrupted apply of ${LABEL}`, () => {
     await fleet.stop();
   });
   afterEach(async () => {
+    lossy.loseAnswers(undefined);
     await provider?.stop();
     provider = undefined;
     await fleet.clear();

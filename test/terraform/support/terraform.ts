@@ -137,7 +137,7 @@ export const ruleArguments = (more: object = {}) => ({
 export const ref = (expression: string) => `\${${expression}}`;
 
 /** Returns the output of a command without line breaks and frames. */
-const unframed = (output: string) => output.replaceAll(/[│\s]+/g, " ");
+export const unframed = (output: string) => output.replaceAll(/[│\s]+/g, " ");
 
 /** A folder with a root module, and the commands that run in it. */
 export class RootModule {
