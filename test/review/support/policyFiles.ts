@@ -125,8 +125,7 @@ export async function runFiles(
     mkdirSync(dirname(join(folder, name)), { recursive: true });
     writeFileSync(join(folder, name), source);
   }
-  runner ??= new Runner();
-  return runner.run({ folder, facts: facts.length === 0 ? [factsOf(smallPolicy)] : facts });
+  return runInTurn({ folder, facts: facts.length === 0 ? [factsOf(smallPolicy)] : facts });
 }
 
 /**
@@ -138,8 +137,6 @@ class Runner {
   readonly #ended = once(this.#child, "close").then(() => undefined);
   readonly #lines = createInterface({ input: this.#child.stdout })[Symbol.asyncIterator]();
   #stderr = "";
-  /** Settles when the process has answered all previous calls. */
-  #idle: Promise<unknown> = Promise.resolve();
 
   constructor() {
     this.#child.stderr.setEncoding("utf8").on("data", (text) => {
@@ -150,18 +147,11 @@ class Runner {
   }
 
   /** @throws Error if the process ends, or if it reports a problem, such as a warning about a module without a type */
-  run(input: PolicyRun): Promise<readonly PolicyTestReport[]> {
-    const answer = this.#idle.then(() => this.#answerTo(input));
-    this.#idle = answer.catch(() => {});
-    return answer;
-  }
-
-  async #answerTo(input: PolicyRun): Promise<readonly PolicyTestReport[]> {
+  async run(input: PolicyRun): Promise<readonly PolicyTestReport[]> {
     this.#child.stdin.write(`${JSON.stringify(input)}\n`);
     const { value: line } = await this.#lines.next();
     if (line === undefined) {
-      // The next call starts a new process.
-      if (runner === this) runner = undefined;
+      runner = undefined;
       await this.#ended;
       throw new Error(`The process that runs policy tests ended: ${this.#stderr}`);
     }
@@ -171,7 +161,20 @@ class Runner {
   }
 }
 
+/** Undefined before the first run, and after the process has ended. */
 let runner: Runner | undefined;
+/** Settles when all previous runs have ended. */
+let idle: Promise<unknown> = Promise.resolve();
+
+/** Runs policy tests after all previous runs, in the same process if it still exists. */
+function runInTurn(input: PolicyRun): Promise<readonly PolicyTestReport[]> {
+  const answer = idle.then(() => {
+    runner ??= new Runner();
+    return runner.run(input);
+  });
+  idle = answer.catch(() => {});
+  return answer;
+}
 
 const HEAD = "({ access, policy, members, apiKeys, evaluated }) => {";
 
