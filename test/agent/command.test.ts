@@ -84,7 +84,7 @@ it("proves its private key to services that send challenges, and enrolls without
   expect(gateway.enrollments.at(-1)).not.toHaveProperty("proof");
 });
 
-it("accepts only the service key in the response to the first enrollment", async () => {
+it("accepts only the service key in the response to the first enrollment", { tags: ["long"] }, async () => {
   const [own, another] = [newRsaKey(), newRsaKey()];
   for (const key of [own, another]) gateway.hold(key);
   gateway.agentKey = own;
@@ -106,7 +106,7 @@ it("accepts only the service key in the response to the first enrollment", async
   expect([mode & 0o777, uid]).toEqual([0o600, process.getuid?.()]);
 });
 
-it("prints a hash of the password from stdin", async () => {
+it("prints a hash of the password from stdin", { tags: ["long"] }, async () => {
   const { stdout } = await ran(["hash-password"], "a password\n");
   expect(stdout).toMatch(/^scrypt\$[\w-]{22}\$[\w-]{43}\n$/);
   const fits = passwordCheck(stdout.trim());
@@ -129,7 +129,7 @@ it.each([
   expect(await ran(args)).toMatchObject({ code: 2, stdout: "", stderr: expect.stringMatching(message) });
 });
 
-it("rejects a malformed hash without printing it", async () => {
+it("rejects a malformed hash without printing it", { tags: ["long"] }, async () => {
   const user = isRoot ? ["--user", "nobody"] : [];
   const { code, stderr } = await ran([...settings(), ...user], "", {
     GATEHOUSE_AGENT_PASSWORD_HASH: "opensesame",

@@ -102,6 +102,7 @@ describe("the pauses between attempts", () => {
 
 describe("60 devices of which the service lets 50 have a tunnel", () => {
   it("enroll once each, although the service refuses tunnels again and again", {
+    tags: ["long"],
     timeout: 300_000,
   }, async () => {
     const { service, tenant, stop } = await startSshService();

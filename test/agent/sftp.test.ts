@@ -40,7 +40,7 @@ const call = <T = void>(work: (done: (error?: Error | null, result?: T) => void)
     work((error, result) => (error ? reject(error) : resolve(result as T))),
   );
 
-it("uploads and downloads a file unchanged, with many concurrent requests", async () => {
+it("uploads and downloads a file unchanged, with many concurrent requests", { tags: ["long"] }, async () => {
   const folder = writable();
   const [local, remote, back] = ["local", "remote", "back"].map((name) => join(folder, name)) as [
     string,

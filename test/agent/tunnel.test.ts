@@ -94,7 +94,9 @@ it.each([
   );
 });
 
-it("opens a new tunnel with the same token after the tunnel is lost, and keeps open connections", async () => {
+it("opens a new tunnel with the same token after the tunnel is lost, and keeps open connections", {
+  tags: ["long"],
+}, async () => {
   const login = await gateway.dial();
   login.send(Buffer.from("GET /ssh/lasting HTTP/1.1\r\nHost: gateway\r\n\r\n"));
   await firstOf(login);
@@ -106,7 +108,7 @@ it("opens a new tunnel with the same token after the tunnel is lost, and keeps o
   login.terminate();
 });
 
-it("enrolls again when its token is refused", async () => {
+it("enrolls again when its token is refused", { tags: ["long"] }, async () => {
   const { length: enrollments } = gateway.enrollments;
   gateway.revokeToken();
   gateway.closeTunnel();

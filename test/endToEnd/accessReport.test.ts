@@ -80,7 +80,9 @@ describe.skipIf(!gitOnPath)(`evidence of access, with ${gitLabel}`, { timeout: 1
     expect(readdirSync(program.folder).filter((name) => name.endsWith(".tmp"))).toEqual([]);
   });
 
-  it("writes CSV without formulas and Markdown without links, and reports uncommitted changes", async () => {
+  it("writes CSV without formulas and Markdown without links, and reports uncommitted changes", {
+    tags: ["long"],
+  }, async () => {
     program.write("new.txt", "");
     const csv = await written("access.csv");
     expect(csv).toContain(`"'=cmd(), ""x"" | [a](http://evil) <b>"`);

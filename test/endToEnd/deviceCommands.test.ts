@@ -335,7 +335,7 @@ describe("gatehouse device accept", () => {
     expect(await lab.status(uid)).toBe("pending");
   });
 
-  test("reports that the namespace has the maximum number of devices", async () => {
+  test("reports that the namespace has the maximum number of devices", { tags: ["long"] }, async () => {
     const cloud = await startFleet([], {
       env: { GATEHOUSE_EDITION: "cloud", GATEHOUSE_PUBLIC_URL: "http://gate.example.org" },
     });

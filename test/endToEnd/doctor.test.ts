@@ -440,7 +440,7 @@ it("reads the version of the server even if the credential is wrong", async () =
 });
 
 describe.skipIf(!openssl)("the certificate of the service", () => {
-  it("must be trusted, by GATEHOUSE_CA_FILE for a private authority", async () => {
+  it("must be trusted, by GATEHOUSE_CA_FILE for a private authority", { tags: ["long"] }, async () => {
     const { cert, key } = makeCertificate(testFolder(), "service");
     const service = await testService({
       env: { GATEHOUSE_TLS_CERT_FILE: cert, GATEHOUSE_TLS_KEY_FILE: key },

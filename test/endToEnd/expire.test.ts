@@ -130,7 +130,9 @@ describe("expired objects on a server that does not end access", { timeout: 120_
     expect(await namesOf()).not.toContain("temp");
   });
 
-  it("are removed with --yes only if no other resource declares the object, and if the state contains the end", async () => {
+  it("are removed with --yes only if no other resource declares the object, and if the state contains the end", {
+    tags: ["long"],
+  }, async () => {
     const renewed = { renewed: publicKey("renewed") };
     const policy = policyEnv(renewed);
     const stack = program.stack({ env, name: "second" });

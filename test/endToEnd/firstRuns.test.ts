@@ -144,7 +144,7 @@ describeEngines("a stack's first runs", {}, (engine) => {
     expect(await Promise.all(ids.map(rulesOf))).toMatchObject([[], [{ priority: 1 }]]);
   });
 
-  it("select no namespace if the user has several, and list them", async () => {
+  it("select no namespace if the user has several, and list them", { tags: ["long"] }, async () => {
     await newNamespace("one");
     await newNamespace("two");
     const { code, stderr } = await gate(["up", "--yes"], policy);
@@ -279,7 +279,9 @@ describeEngines("a stack's first runs", {}, (engine) => {
       });
     });
 
-    it("use an existing namespace of this name, whatever other namespaces exist", async () => {
+    it("use an existing namespace of this name, whatever other namespaces exist", {
+      tags: ["long"],
+    }, async () => {
       const [, , home] = await Promise.all(["one", "two", "fleet"].map(newNamespace));
       const terminal = await asking({ rule: rule(1) }, { GATEHOUSE_USERNAME: "citizen" });
       expect(terminal.shown()).toContain(

@@ -263,24 +263,6 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
     await fleet.client.deleteDevice({ params: { uid: edge } });
   });
 
-  it("without a terminal, commands write nothing unless --yes is set", async () => {
-    const stack = newStack();
-    const policy = { ana: key("ana") };
-    await up(stack, policy);
-    const both = policyEnv({ ...policy, bob: key("bob") });
-    for (const command of ["up", "up --skip-preview", "refresh", "destroy", "drift --repair"])
-      for (const more of [[], ["--json"]])
-        expect(await stack.run([...command.split(" "), ...more], both)).toMatchObject({
-          code: 1,
-          stderr: expect.stringContaining("Add --yes"),
-        });
-    expect(await keys()).toEqual(["ana ^root$"]);
-    const plan = join(testFolder(), "plan");
-    expect(await stack.run(["review", "--save", plan], both)).toMatchObject({ code: 0 });
-    expect(await stack.run(["up", "--plan", plan], both)).toMatchObject({ code: 0 });
-    expect(await keys()).toEqual(["ana ^root$", "bob ^root$"]);
-  });
-
   it("preview and review block on changes that the service would reject", async () => {
     const stack = newStack();
     await createKey(fleet.client, "bob");

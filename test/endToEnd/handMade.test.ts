@@ -71,7 +71,9 @@ describe("manual changes", { timeout: 120_000 }, () => {
   };
   const file = (name: string) => readFileSync(join(program.folder, name), "utf8");
 
-  it("are reported with their effect, user and time, as text, JSON, Markdown, JUnit and a map", async () => {
+  it("are reported with their effect, user and time, as text, JSON, Markdown, JUnit and a map", {
+    tags: ["long"],
+  }, async () => {
     const files = ["drift.md", "drift.xml", "drift.html"].map((name) => join(program.folder, name));
     const [markdown = "", junit = "", html = ""] = files;
     const report = await drift(["--markdown", markdown, "--junit", junit, "--html", html], 2);

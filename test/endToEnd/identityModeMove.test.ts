@@ -237,7 +237,7 @@ describe.skipIf(RECORD)("a namespace that differs from the recorded one", () => 
   });
 });
 
-it("rejects a server without access modes, and options that omit keys", async () => {
+it("rejects a server without access modes, and options that omit keys", { tags: ["long"] }, async () => {
   vi.useRealTimers();
   const fleet = await startFleet();
   const options = ["import", "--to-identity-mode", "--out", out("own")];

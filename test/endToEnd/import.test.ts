@@ -171,7 +171,9 @@ describe("a program for an existing namespace", { timeout: 300_000 }, () => {
     ]);
   });
 
-  it("needs no backend setting for a state in a file, and names files after the last part of the stack's name", async () => {
+  it("needs no backend setting for a state in a file, and names files after the last part of the stack's name", {
+    tags: ["long"],
+  }, async () => {
     await start({ keys: 1, rules: 0, members: 0, devices: 1, tagged: 1 });
     const { PULUMI_BACKEND_URL: _states, ...others } = settings;
     const none = { ...others, PULUMI_HOME: join(folder, "no-home") };

@@ -1,8 +1,3 @@
-/**
- * Slow: each test runs about ten commands. Faster tests in test/provider and test/review/guards cover declarations.
- *
- * @module-tag long
- */
 import { copyFileSync, existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -29,7 +24,8 @@ interface Entry {
 }
 
 // Each of these tests runs about ten commands, and most of them show the same behavior from another side.
-describe("the objects of a stack", { timeout: 120_000 }, () => {
+// Slow: each test runs about ten commands. Faster tests in test/provider and test/review/guards cover declarations.
+describe("the objects of a stack", { tags: ["long"], timeout: 120_000 }, () => {
   const fleet = sharedFleet();
   let program: PolicyProgram;
   beforeEach(() => {
@@ -302,7 +298,9 @@ describe("an update", { timeout: 120_000 }, () => {
   const REFUSAL =
     /username is "\^ana\$" on the service, and "\^\(ana\|root\)\$" in the state; last changed by user admin from .* \(updatePublicKey\).*run with --refresh/s;
 
-  it("does not revert a manual change of another field: the preview and the run report both values and the actor", async () => {
+  it("does not revert a manual change of another field: the preview and the run report both values and the actor", {
+    tags: ["long"],
+  }, async () => {
     await narrow();
     const preview = await stack.run(["preview"], policyEnv(key("ana (on call)")));
     expect([preview.code, preview.stderr]).toEqual([1, expect.stringMatching(REFUSAL)]);

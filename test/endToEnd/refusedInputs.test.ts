@@ -27,21 +27,25 @@ describeEngines("a program with invalid inputs", {}, (engine) => {
       },
     ],
     [duplicates, { "device:": "manage the same object; remove one of the two" }],
-  ])("gets an error with limits for each field", { timeout: 120_000 }, async (policy, messages) => {
-    const { code, stdout, stderr } = await program
-      .stack({ engine, env })
-      .run(["preview", "--create", "--offline"], policyEnv(policy));
-    expect(code).toBe(1);
-    const lines = stdout.split("\n");
-    const reports = Object.entries(messages).map(([field, message]) => ({
-      field,
-      of: lines.filter((line) => line.includes(message)),
-    }));
-    // The CLI stops at the first error that it receives. Which error arrives first differs between runs.
-    const missing = reports.filter(({ of }) => of.length === 0).length;
-    expect(missing).toBeLessThan(engine === "cli" ? reports.length : 1);
-    for (const { field, of } of reports)
-      for (const line of of) expect(line.split(field), line).toHaveLength(2);
-    expect(stdout + stderr).not.toMatch(/expected|received|Unexpected/);
-  });
+  ])(
+    "gets an error with limits for each field",
+    { tags: ["long"], timeout: 120_000 },
+    async (policy, messages) => {
+      const { code, stdout, stderr } = await program
+        .stack({ engine, env })
+        .run(["preview", "--create", "--offline"], policyEnv(policy));
+      expect(code).toBe(1);
+      const lines = stdout.split("\n");
+      const reports = Object.entries(messages).map(([field, message]) => ({
+        field,
+        of: lines.filter((line) => line.includes(message)),
+      }));
+      // The CLI stops at the first error that it receives. Which error arrives first differs between runs.
+      const missing = reports.filter(({ of }) => of.length === 0).length;
+      expect(missing).toBeLessThan(engine === "cli" ? reports.length : 1);
+      for (const { field, of } of reports)
+        for (const line of of) expect(line.split(field), line).toHaveLength(2);
+      expect(stdout + stderr).not.toMatch(/expected|received|Unexpected/);
+    },
+  );
 });

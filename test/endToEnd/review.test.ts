@@ -64,7 +64,7 @@ describeEngines("a review", { timeout: 180_000 }, (engine) => {
     return { result, namespace };
   };
 
-  it("reports no gained or lost access if nothing changes", async () => {
+  it("reports no gained or lost access if nothing changes", { tags: ["long"] }, async () => {
     const { result, namespace } = await reviewed(base, 0);
     expect(result.changes).toEqual([]);
     expect([namespace.access, namespace.members, namespace.lockouts, namespace.unknown]).toEqual([
@@ -79,7 +79,7 @@ describeEngines("a review", { timeout: 180_000 }, (engine) => {
     ]);
   });
 
-  it("blocks on unmanaged objects that widen access", async () => {
+  it("blocks on unmanaged objects that widen access", { tags: ["long"] }, async () => {
     const { stdout } = await review(base, UNREAD, 2, []);
     expect(stdout).toMatch(
       /1 blocking finding:\n.*PublicKey made by hand \([0-9a-f:]+\) is unmanaged and widens access: gives login backup on db-01 \(allow with --allow-unmanaged\)\n$/,
@@ -109,7 +109,7 @@ describeEngines("a review", { timeout: 180_000 }, (engine) => {
     expect(namespace.lockouts).toEqual([]);
   });
 
-  it("writes a comment and a map, and changes nothing", async () => {
+  it("writes a comment and a map, and changes nothing", { tags: ["long"] }, async () => {
     const [comment, map] = [join(program.states, "comment.md"), join(program.states, "map.html")];
     const run = await review(changed, ["--markdown", comment, "--html", map, ...UNREAD], 0);
     expect(run.stdout).toContain("key bob|`laptop` gains login deploy on web-01");

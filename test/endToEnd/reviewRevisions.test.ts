@@ -172,21 +172,25 @@ describeEngines(`a review of two revisions of ${gitLabel}`, { timeout: 120_000 }
   });
   afterAll(() => folder && rmSync(folder, { recursive: true, force: true }));
 
-  it.skipIf(!gitOnPath)("covers only the committed or uncommitted change, and modifies nothing", async () => {
-    restore();
-    repository.write(program(changed));
-    const before = await everything();
-    const { review, access, changes, namespace } = await reviewed(["--base", "main"]);
-    expect(access).toEqual(["carl lost deploy on web-02", "dora gained backup on db-01"]);
-    expect(changes).toEqual(["create dora", "update carl filter.hostname"]);
-    expect(review.summary).toMatchObject({ create: 1, update: 1, delete: 0 });
-    expect([namespace.members, namespace.unknown, review.unknown]).toEqual([[], [], []]);
-    expect(review.revisions).toEqual({
-      base: { name: "main", commit: repository.git("rev-parse", "main") },
-      head: { name: "the working folder", commit: null },
-    });
-    expect(await everything()).toEqual(before);
-  });
+  it.skipIf(!gitOnPath)(
+    "covers only the committed or uncommitted change, and modifies nothing",
+    { tags: ["long"] },
+    async () => {
+      restore();
+      repository.write(program(changed));
+      const before = await everything();
+      const { review, access, changes, namespace } = await reviewed(["--base", "main"]);
+      expect(access).toEqual(["carl lost deploy on web-02", "dora gained backup on db-01"]);
+      expect(changes).toEqual(["create dora", "update carl filter.hostname"]);
+      expect(review.summary).toMatchObject({ create: 1, update: 1, delete: 0 });
+      expect([namespace.members, namespace.unknown, review.unknown]).toEqual([[], [], []]);
+      expect(review.revisions).toEqual({
+        base: { name: "main", commit: repository.git("rev-parse", "main") },
+        head: { name: "the working folder", commit: null },
+      });
+      expect(await everything()).toEqual(before);
+    },
+  );
 
   it.skipIf(!gitOnPath)(
     "reports in every format that it compares two revisions",

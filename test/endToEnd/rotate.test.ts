@@ -30,7 +30,9 @@ describeEngines("gatehouse rotate", { timeout: 180_000 }, (engine) => {
   const shortened = (change: string) => change.split(" ").slice(0, 2).join(" ");
   const messages = ({ diagnostics }: Result) => diagnostics.map(({ message }) => message).join("\n");
 
-  it("replaces the named keys at once, and changes nothing else of the program", async () => {
+  it("replaces the named keys at once, and changes nothing else of the program", {
+    tags: ["long"],
+  }, async () => {
     const stack = program.stack({ env: fleet.env, name: "named", engine });
     await stack.apply(KEYS);
     const changed = policyEnv({ ...KEYS, added: publicKey("added") });

@@ -44,7 +44,7 @@ const commands = () => ({
 
 // The long test runs policy tests in processes.
 describe("credentials that only the stack's configuration contains", { timeout: 120_000 }, () => {
-  it("are used by the commands test and access, which create no stack", async () => {
+  it("are used by the commands test and access, which create no stack", { tags: ["long"] }, async () => {
     const { test, access } = commands();
     const tested = await runTesting(test);
     expect(tested).toMatchObject({ code: 0, stderr: "" });

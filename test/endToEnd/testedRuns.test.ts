@@ -89,7 +89,7 @@ describeEngines("policy tests of a program", { timeout: 120_000 }, (engine) => {
     expect(stdout).toMatch(/4 unchanged[\s\S]*\nPolicy tests\n[\s\S]*\n2 passed\n$/);
   });
 
-  it("fail in a preview of changes that violate them", async () => {
+  it("fail in a preview of changes that violate them", { tags: ["long"] }, async () => {
     const run = env(changed, "ana^ana$ contractor^support$ new^new$");
     const { result, policyTests, failed } = await tested(["preview"], run, 2);
     expect(failed).toEqual(["contractors stay out of production"]);
@@ -142,7 +142,9 @@ describeEngines("policy tests of a program", { timeout: 120_000 }, (engine) => {
     }
   });
 
-  it("report their errors after the plan, and require no service if there are no policy tests", async () => {
+  it("report their errors after the plan, and require no service if there are no policy tests", {
+    tags: ["long"],
+  }, async () => {
     // These commands end before the policy tests start, so they can run in this process.
     const nowhere = stackOf({}, { name: "nowhere", spawned: false });
     const text = await nowhere.run(["preview", "--create"], env({}));

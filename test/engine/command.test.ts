@@ -46,7 +46,9 @@ test("lists both engines in the error if no CLI is installed", async () => {
   expect(existsSync(join(ws.state, ".pulumi"))).toBe(false);
 });
 
-test("drift exits with 0 without a difference, 2 with a difference, and 1 on an error", async () => {
+test("drift exits with 0 without a difference, 2 with a difference, and 1 on an error", {
+  tags: ["long"],
+}, async () => {
   ws.plan({ things: [{ name: "a", args: { size: 1 } }] });
   const args = [ws.folder, "--engine", "embedded"];
   const up = await ws.command("up", ...args, "--yes", "--skip-preview", "--stack", "test");
@@ -171,7 +173,9 @@ describeEngines("the output of a failure", {}, (engine) => {
     expect(await up()).toMatch(/^error: Thing a: .*label.* must not be empty$/m);
   });
 
-  test("contains the holder and the time of the lock, and the command that removes the lock", async () => {
+  test("contains the holder and the time of the lock, and the command that removes the lock", {
+    tags: ["long"],
+  }, async () => {
     ws.plan({ things: [{ name: "a" }] });
     await up();
     const file = join(

@@ -23,13 +23,10 @@ const reason = cli ? "" : " (skipped: there is no pulumi on the PATH)";
 const named = scenarios.map((scenario): [string, Scenario] => [scenario.name, scenario]);
 
 /**
- * The scenarios for short runs: failures, and the options that most change the steps. All other scenarios together take
+ * The scenarios for short runs: a failure, and the options that most change the steps. All other scenarios together take
  * minutes.
  */
 const SHORT = [
-  "deletion before replacement by the provider, interrupted",
-  "failures in the middle of a run",
-  "an old object that cannot be deleted after its replacement",
   "aliases by name, parent and type",
   "deletedWith",
   "an object with a failed initialization",

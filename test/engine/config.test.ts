@@ -87,7 +87,7 @@ const openWithFake = async (commands: Readonly<Record<string, string>>) => {
 };
 
 describe("the configuration of a stack with a replacement for the Pulumi CLI", () => {
-  test("is returned as plaintext with decrypted secrets", async () => {
+  test("is returned as plaintext with decrypted secrets", { tags: ["long"] }, async () => {
     const config = { "gatehouse:token": { value: "swordfish", secret: true }, "cloud:size": { value: "3" } };
     const stack = await openWithFake({ config: `print(${JSON.stringify(JSON.stringify(config))})` });
     expect([...(await stack.config())]).toEqual([

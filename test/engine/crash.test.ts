@@ -53,7 +53,7 @@ function processesHere(): Map<number, string> {
 }
 const allProcessesEnded = () => until(() => processesHere().size === 0);
 
-test("a killed run loses no finished step and leaves no process", async () => {
+test("a killed run loses no finished step and leaves no process", { tags: ["long"] }, async () => {
   ws.plan({
     things: [...fast, { name: "slow", args: { slow: 60_000, password: "swordfish" }, secret: ["password"] }],
   });
@@ -406,6 +406,7 @@ describe("a lock of an ended process on a host with the same name", () => {
 
   test.runIf(process.platform === "linux")(
     "stays, and the error contains the command that removes the lock",
+    { tags: ["long"] },
     async () => {
       ws.plan({ things: [{ name: "a", args: { slow: 60_000 } }] });
       const run = command();

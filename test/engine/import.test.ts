@@ -56,7 +56,7 @@ describe("the option import, with the embedded engine", () => {
     expect(ws.objects()).toEqual([]);
   });
 
-  test("has no effect on an object that the state already contains", async () => {
+  test("has no effect on an object that the state already contains", { tags: ["long"] }, async () => {
     ws.plan({ things: [{ name: "a" }] });
     await ws.up();
     declare(stored()?.id ?? "", {});
@@ -76,7 +76,7 @@ describe("the option import, with the embedded engine", () => {
     expect(stored()).toMatchObject({ inputs: { size: 1 } });
   });
 
-  test("hides secrets in differences, and keeps imported secrets secret", async () => {
+  test("hides secrets in differences, and keeps imported secrets secret", { tags: ["long"] }, async () => {
     ws.place("x-1", { label: "x", password: "swordfish" });
     const plan = (password: string) =>
       ws.plan({
@@ -93,7 +93,7 @@ describe("the option import, with the embedded engine", () => {
     expect(JSON.stringify(ws.stored())).not.toContain("swordfish");
   });
 
-  test("fails if the object does not exist or returns no inputs", async () => {
+  test("fails if the object does not exist or returns no inputs", { tags: ["long"] }, async () => {
     declare("nowhere-1", {});
     expect(await failure()).toContain('no object has the id "nowhere-1"');
     ws.place("a-1", { label: "a", blind: true });
@@ -102,7 +102,9 @@ describe("the option import, with the embedded engine", () => {
     expect(ws.names()).toEqual([]);
   });
 
-  test("replaces the object if the id changes, unless the object is protected", async () => {
+  test("replaces the object if the id changes, unless the object is protected", {
+    tags: ["long"],
+  }, async () => {
     ws.plan({ things: [{ name: "a", args: { label: "old" }, options: { protect: true } }] });
     await ws.up();
     ws.place("x-1", { label: "x" });
@@ -115,7 +117,7 @@ describe("the option import, with the embedded engine", () => {
     expect(ws.objects()).toEqual(["x"]);
   });
 
-  test("prevents a later replacement of the object", async () => {
+  test("prevents a later replacement of the object", { tags: ["long"] }, async () => {
     ws.place("x-1", { label: "x" });
     declare("x-1", { label: "x" });
     await ws.up();

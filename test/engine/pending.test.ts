@@ -56,7 +56,7 @@ describeEngines("pending operations of a killed run", {}, (engine) => {
     expect(pending()).toEqual([]);
   });
 
-  test("are resolved by a refresh, which reads their objects", async () => {
+  test("are resolved by a refresh, which reads their objects", { tags: ["long"] }, async () => {
     addPending(["updating", "a"]);
     ws.tamper("a", { size: 9 });
     await run("refresh", "--yes");

@@ -69,7 +69,7 @@ describe("the embedded engine", () => {
     expect(ws.names()).toEqual([]);
   });
 
-  test("keeps secrets out of all files, results and events", async () => {
+  test("keeps secrets out of all files, results and events", { tags: ["long"] }, async () => {
     ws.plan({
       things: [
         {
@@ -281,7 +281,7 @@ describeEngines("the number of program runs in an up", {}, (engine) => {
     await stack.up();
     expect(ws.runs()).toBe(1);
   };
-  test("is two if only the state changes", () => changesOfState(1));
+  test("is two if only the state changes", { tags: ["long"] }, () => changesOfState(1));
   test("is two for any change of the state", { tags: ["long"] }, () =>
     changesOfState(Number.POSITIVE_INFINITY),
   );
@@ -348,7 +348,9 @@ describe("programs", () => {
     }
   });
 
-  test("support provider functions that the SDK serializes, and report the file of a function that it cannot serialize", async () => {
+  test("support provider functions that the SDK serializes, and report the file of a function that it cannot serialize", {
+    tags: ["long"],
+  }, async () => {
     ws.plan({ serialized: "plain" });
     await ws.up();
     expect(readFileSync(join(ws.cloud, "serialized.log"), "utf8")).toBe("serialized ran");

@@ -52,7 +52,7 @@ it("sends all log messages except debug messages", async () => {
   expect(sent).toEqual(["out of date"]);
 });
 
-it("the SDK has the replaced functions of traces", () => {
+it("the SDK has the replaced functions of traces", { tags: ["long"] }, () => {
   const functions = {
     start: expect.any(Function),
     stop: expect.any(Function),

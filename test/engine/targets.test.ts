@@ -36,7 +36,7 @@ describe.each(engines)("gatehouse with targets: $label", ({ engine, available })
   const gatehouse = (command: string, ...args: string[]) =>
     ws.command(command, ws.folder, "--stack", "test", "--engine", engine, ...args);
 
-  test.skipIf(!available)("restricts all commands to the targets", async () => {
+  test.skipIf(!available)("restricts all commands to the targets", { tags: ["long"] }, async () => {
     ws.plan(two(1));
     const missing = await gatehouse("up", "--yes", "--target", urn("b"));
     expect(missing.code).toBe(1);
@@ -126,7 +126,7 @@ describe("an omitted new resource", () => {
     expect(ws.calls()).toEqual([]);
   });
 
-  test("leaves no placeholders for its outputs in the state", async () => {
+  test("leaves no placeholders for its outputs in the state", { tags: ["long"] }, async () => {
     ws.plan({ ...two(1), outputs: { known: ["a", "serial"], later: ["b", "serial"] } });
     expect((await ws.up({ target: [urn("a")] })).outputs).toEqual({ known: expect.any(Number) });
     expect(JSON.stringify(ws.stored())).not.toContain(UNKNOWN);

@@ -89,7 +89,7 @@ describeSsh("attacks on the gateway", options, (target) => {
     await unharmed();
   });
 
-  it("survives a device that hangs up while its client opens channels", async () => {
+  it("survives a device that hangs up while its client opens channels", { tags: ["long"] }, async () => {
     for (let round = 0; round < 3; round += 1) {
       const client = await loggedIn();
       const closed = closeOf(client);
@@ -245,7 +245,7 @@ describeSsh("attacks on the gateway", options, (target) => {
     await unharmed();
   });
 
-  it("buffers little for a client with a large window that reads nothing", async () => {
+  it("buffers little for a client with a large window that reads nothing", { tags: ["long"] }, async () => {
     const client = await loggedIn();
     const protocol = protocolOf(client);
     const { session } = protocol;
@@ -262,7 +262,7 @@ describeSsh("attacks on the gateway", options, (target) => {
     await unharmed();
   });
 
-  it("keeps the last of 20,000 terminal sizes", async () => {
+  it("keeps the last of 20,000 terminal sizes", { tags: ["long"] }, async () => {
     const client = await loggedIn();
     const shell = await new Promise<ssh2.ClientChannel>((resolve, reject) => {
       client.shell((error, channel) => (error ? reject(error) : resolve(channel.on("error", () => {}))));
@@ -282,7 +282,9 @@ describeSsh("attacks on the gateway", options, (target) => {
     await unharmed();
   });
 
-  it("runs any number of commands on a shared connection while clients keep their input open", async () => {
+  it("runs any number of commands on a shared connection while clients keep their input open", {
+    tags: ["long"],
+  }, async () => {
     const path = join(target.folder, "shared");
     const master = target.spawnSsh({ flags: ["-M", "-S", path, "-N"] });
     await expect.poll(() => existsSync(path)).toBe(true);

@@ -39,7 +39,7 @@ describeSsh("settings of a namespace", options, (target) => {
       return { port, target: `127.0.0.1:${port}`, stop: () => server.close() };
     }
 
-    it("allows only the logins and targets of its rules", async () => {
+    it("allows only the logins and targets of its rules", { tags: ["long"] }, async () => {
       const echo = await startEcho();
       try {
         const forward = (target: string) => login({ flags: ["-o", "LogLevel=INFO", "-W", target] }, "hello");
@@ -181,7 +181,7 @@ describeSsh("settings of a namespace", options, (target) => {
     });
   });
 
-  it("ends the command and the session of a client that vanishes", async () => {
+  it("ends the command and the session of a client that vanishes", { tags: ["long"] }, async () => {
     const client = target.spawnSsh({ command: "echo $$; exec sleep 600" });
     client.stderr.resume();
     const [line] = await once(client.stdout, "data");

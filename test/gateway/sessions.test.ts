@@ -173,7 +173,7 @@ describeSsh("sessions of OpenSSH", options, (target) => {
     chmodSync(target.folder, 0o711);
   });
 
-  it("start when the device accepts the password", async () => {
+  it("start when the device accepts the password", { tags: ["long"] }, async () => {
     const askpass = join(target.folder, "askpass");
     writeFileSync(askpass, '#!/bin/sh\nprintf "%s\\n" "$PASSWORD_OF_TEST"\n', { mode: 0o755 });
     const withPassword = async (password: string, flags: string[] = []) => {
@@ -217,7 +217,9 @@ describeSsh("sessions of OpenSSH", options, (target) => {
     expect(target.agent.output()).not.toContain(PASSWORD);
   });
 
-  it("end when the agent is killed, and the device is offline until the agent returns", async () => {
+  it("end when the agent is killed, and the device is offline until the agent returns", {
+    tags: ["long"],
+  }, async () => {
     const client = target.spawnSsh({ command: "echo begun; exec cat" });
     client.stderr.resume();
     await untilWritten(client.stdout, "begun");

@@ -67,17 +67,19 @@ describe.skipIf(withoutSsh)(`transports of agents${withoutSsh ? ` (${withoutSsh}
       expect(await login("cat", "in\n")).toMatchObject({ code: 3, stdout: "in\n" });
     });
 
-    it("carries many concurrent logins", async () => {
+    it("carries many concurrent logins", { tags: ["long"] }, async () => {
       const logins = await Promise.all(Array.from({ length: 20 }, (_, index) => login("cat", `${index}\n`)));
       expect(logins.map(({ stdout }) => stdout)).toEqual(logins.map((_, index) => `${index}\n`));
     });
 
-    it("carries much data in both directions at once", async () => {
+    it("carries much data in both directions at once", { tags: ["long"] }, async () => {
       const { stdout } = await login("cat", BIG);
       expect(stdout === BIG).toBe(true);
     });
 
-    it("carries a short login while another client does not read its output", async () => {
+    it("carries a short login while another client does not read its output", {
+      tags: ["long"],
+    }, async () => {
       const slow = spawnSsh({ to: to(), port: fleet.port, key, command: "cat" });
       slow.stdin.on("error", () => {});
       slow.stdin.write(BIG);
@@ -100,7 +102,9 @@ describe.skipIf(withoutSsh)(`transports of agents${withoutSsh ? ` (${withoutSsh}
     });
   });
 
-  it("transport 2 ends its sessions together with the tunnel, and the next tunnel accepts logins", async () => {
+  it("transport 2 ends its sessions together with the tunnel, and the next tunnel accepts logins", {
+    tags: ["long"],
+  }, async () => {
     const [, device] = devices as [HostileDevice, HostileDevice];
     const to = `root@${fleet.namespace}.${device.hostname}`;
     const open = spawnSsh({ to, port: fleet.port, key, command: "cat" });

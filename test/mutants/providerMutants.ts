@@ -127,7 +127,7 @@ export const providerMutants: readonly Mutant[] = mutantsOf({
     },
     "test/review/guards/planProblems.test.ts > missing namespace": {
       "A resource needs an existing namespace.":
-        '[-if (lost.length > 0) add("namespace", [`${listed(lost)}: ${namespace}`]);-]',
+        '[-if (lost.length > 0) add("namespace", [`${firstTitles(lost)}: ${namespace}`]);-]',
     },
     "test/review/guards/planProblems.test.ts > without a namespace": {
       "A resource needs a namespace.": 'if (homeless.length > [-0-]{+99+}) add("namespace"',

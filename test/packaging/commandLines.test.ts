@@ -46,7 +46,9 @@ function helpsOf(run: Run): ReturnType<typeof helpOf> {
 }
 
 describe.each(Object.entries(PROGRAMS))("%s", (program, run) => {
-  it("ends each help text with examples and the address of an existing page", async () => {
+  it("ends each help text with examples and the address of an existing page", {
+    tags: ["long"],
+  }, async () => {
     const texts = await helpsOf(run);
     expect(texts.length).toBeGreaterThan(2);
     for (const [path, help] of texts) {

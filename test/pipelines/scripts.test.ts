@@ -99,7 +99,9 @@ describe("github.mjs", () => {
     expect(stderr).not.toContain("wrong-token");
   });
 
-  it("opens one issue for each program, and closes only the issue of the own program", async () => {
+  it("opens one issue for each program, and closes only the issue of the own program", {
+    tags: ["long"],
+  }, async () => {
     const night = (program: string, code: string) => run(["issue", fileWith("## Drift"), program, code]);
     expect(await night("policy/prod", "2")).toMatchObject({ code: 0 });
     expect(await night("lab/prod", "0")).toMatchObject({ code: 0, stdout: "No drift and no open issue.\n" });
@@ -133,7 +135,9 @@ describe("gitlab.mjs", () => {
       },
     });
 
-  it("repeats idempotent requests, and reports the scope that the token requires", async () => {
+  it("repeats idempotent requests, and reports the scope that the token requires", {
+    tags: ["long"],
+  }, async () => {
     gitlab.refusals.push(503, 429);
     expect(await note()).toMatchObject({ code: 0, stdout: "Created the note on !7\n", stderr: "" });
     expect(await note()).toMatchObject({ code: 0, stdout: "Updated the note on !7\n" });

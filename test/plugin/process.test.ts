@@ -38,7 +38,9 @@ async function start(args: readonly string[], env: Record<string, string> = {}, 
   return started;
 }
 
-it("the plugin is installed in the plugin folder of the Pulumi CLI, and starts from there", async () => {
+it("the plugin is installed in the plugin folder of the Pulumi CLI, and starts from there", {
+  tags: ["long"],
+}, async () => {
   const installed = await gatehouse(["pulumi", "install"], { PULUMI_HOME: home });
   expect(installed).toMatchObject({ code: 0, stderr: "" });
   const file = /^Installed .*: (.*)\n/.exec(installed.stdout)?.[1] ?? "";

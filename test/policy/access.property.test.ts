@@ -137,7 +137,9 @@ function refusalOf(policy: NamespacePolicy, question: AccessQuestion) {
   return decide(everywhere, question).allowed ? "device" : "login";
 }
 
-test("verdicts agree with the oracle for each device, and reached() returns the devices for which any login is allowed", () => {
+test("verdicts agree with the oracle for each device, and reached() returns the devices for which any login is allowed", {
+  tags: ["long"],
+}, () => {
   const counts = { open: 0, closed: 0 };
   fc.assert(
     fc.property(arbitrary.policy, arbitrary.evaluated, (policy, evaluated) => {
@@ -174,7 +176,9 @@ test("verdicts agree with the oracle for each device, and reached() returns the 
   expectEnough(counts);
 });
 
-test("grants contain each login that the oracle allows once, with its rule, and no other login", () => {
+test("grants contain each login that the oracle allows once, with its rule, and no other login", {
+  tags: ["long"],
+}, () => {
   const counts = { allowed: 0 };
   fc.assert(
     fc.property(arbitrary.policy, arbitrary.evaluated, (policy, evaluated) => {

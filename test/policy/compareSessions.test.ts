@@ -363,7 +363,7 @@ describe("in identity mode", () => {
   });
 });
 
-it("agrees with the explanation of each login", () => {
+it("agrees with the explanation of each login", { tags: ["long"] }, () => {
   fc.assert(
     fc.property(
       anyPolicy,

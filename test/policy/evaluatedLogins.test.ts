@@ -67,7 +67,7 @@ describe("samples of the helpers' patterns", () => {
     .tuple(fc.nat(2 ** 32 - 1), fc.integer({ min: 0, max: 32 }))
     .map(([value, bits]) => ({ first: toAddress(value - (value % 2 ** (32 - bits))), bits }));
 
-  test("cidr(): contain an address in every range, and no address outside", () => {
+  test("cidr(): contain an address in every range, and no address outside", { tags: ["long"] }, () => {
     fc.assert(
       fc.property(fc.array(range, { minLength: 1, maxLength: 25 }), (ranges) => {
         const addresses = addressesOf(cidr(...ranges.map(({ first, bits }) => `${first}/${bits}`)));

@@ -130,7 +130,7 @@ function partDenying(
 }
 
 describe("policies with ends agree with a brute-force oracle", () => {
-  test("on the logins at each time, and on the explanation", () => {
+  test("on the logins at each time, and on the explanation", { tags: ["long"] }, () => {
     const counts = { allowed: 0, expired: 0, owner: 0, type: 0 };
     fc.assert(
       fc.property(
@@ -185,7 +185,7 @@ describe("policies with ends agree with a brute-force oracle", () => {
     for (const [name, count] of Object.entries(counts)) expect(count, name).toBeGreaterThan(5);
   });
 
-  test("on changes, with the ends before and after the change", () => {
+  test("on changes, with the ends before and after the change", { tags: ["long"] }, () => {
     const counts = { gained: 0, lost: 0, altered: 0 };
     const changed = arbitrary.changedPolicy.chain(({ before, after }) =>
       fc

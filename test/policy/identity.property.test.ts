@@ -100,7 +100,7 @@ describe("explainIdentity() agrees with the oracle", () => {
     return deciding.length > 0 ? "policy" : "default";
   }
 
-  test("on unknown keys, which no policy refuses before their user is known", () => {
+  test("on unknown keys, which no policy refuses before their user is known", { tags: ["long"] }, () => {
     const counts = { approval: 0, unknown: 0, deny: 0 };
     fc.assert(
       fc.property(arbitrary.identityPolicy, fc.constantFrom(...arbitrary.CLIENTS), (policy, address) => {
@@ -145,7 +145,7 @@ const nameOf = (principal: string, login: string, address: string, uid: string) 
   JSON.stringify([principal, login, address, uid]);
 
 describe("the evaluation of sets agrees with the oracle", () => {
-  test("on verdicts, devices and outcomes of each principal", () => {
+  test("on verdicts, devices and outcomes of each principal", { tags: ["long"] }, () => {
     const counts = { open: 0, held: 0, closed: 0 };
     fc.assert(
       fc.property(arbitrary.identityPolicy, arbitrary.evaluatedIdentity, (policy, evaluated) => {
@@ -223,7 +223,7 @@ describe("the evaluation of sets agrees with the oracle", () => {
       of.devices.map((uid) => nameOf((of.subject as Principal).id, of.login, address, uid)),
     );
 
-  test("on changes, with the outcomes before and after the change", () => {
+  test("on changes, with the outcomes before and after the change", { tags: ["long"] }, () => {
     const counts = { gained: 0, lost: 0, altered: 0 };
     fc.assert(
       fc.property(arbitrary.changedIdentity, arbitrary.evaluatedIdentity, ({ before, after }, evaluated) => {
@@ -323,7 +323,7 @@ describe("the algebra of access policies", () => {
   const adding = (policy: Namespace, ...added: readonly AccessPolicy[]) =>
     withPolicies(policy, [...policy.identity.policies, ...added]);
 
-  test("a policy that denies a login wins, whatever policies are added", () => {
+  test("a policy that denies a login wins, whatever policies are added", { tags: ["long"] }, () => {
     const added = fc.array(arbitrary.accessPolicy("more"), { maxLength: 3 });
     fc.assert(
       fc.property(arbitrary.identityPolicy, arbitrary.evaluatedIdentity, added, (policy, evaluated, more) => {
@@ -347,21 +347,21 @@ describe("the algebra of access policies", () => {
     );
   });
 
-  test("a policy that allows never takes access away", () => {
+  test("a policy that allows never takes access away", { tags: ["long"] }, () => {
     compareAll(
       (policy, added) => [policy, adding(policy, { ...added, action: "allow" })],
       (was, is) => expect(is || !was).toBe(true),
     );
   });
 
-  test("a policy that denies never gives access", () => {
+  test("a policy that denies never gives access", { tags: ["long"] }, () => {
     compareAll(
       (policy, added) => [policy, adding(policy, { ...added, action: "deny" })],
       (was, is) => expect(was || !is).toBe(true),
     );
   });
 
-  test("a wider subject never takes access of users away", () => {
+  test("a wider subject never takes access of users away", { tags: ["long"] }, () => {
     const subjects = (given: Namespace, added: AccessPolicy) => {
       const [user] = given.identity.principals;
       // With a second user of the same role, the role matches more logins than the user.
@@ -383,7 +383,7 @@ describe("the algebra of access policies", () => {
     }
   });
 
-  test("an empty filter, no tags and the pattern .* match every device", () => {
+  test("an empty filter, no tags and the pattern .* match every device", { tags: ["long"] }, () => {
     fc.assert(
       fc.property(policies, ([policy, evaluated, added]) => {
         const filters = [{}, { tags: [] }, { hostname: "" }, { hostname: ".*" }];
@@ -404,7 +404,7 @@ describe("the algebra of access policies", () => {
     );
   });
 
-  test("the order of policies has no effect", () => {
+  test("the order of policies has no effect", { tags: ["long"] }, () => {
     const shuffled = arbitrary.identityPolicy.chain((policy) => {
       const { policies: all } = policy.identity;
       return fc.tuple(
@@ -448,7 +448,7 @@ describe("loginsToEvaluate() in identity mode", () => {
     },
   });
 
-  test("returns an address with the same decisions for each address", () => {
+  test("returns an address with the same decisions for each address", { tags: ["long"] }, () => {
     const counts = { inside: 0, outside: 0 };
     fc.assert(
       fc.property(

@@ -274,7 +274,9 @@ function suggestedPatterns(suggestion: string): string[] {
     });
 }
 
-test("an unanchored-pattern finding has a matching counterexample and an anchored suggestion", () => {
+test("an unanchored-pattern finding has a matching counterexample and an anchored suggestion", {
+  tags: ["long"],
+}, () => {
   const one = { uid: "1", name: "web-1", tags: [] };
   fc.assert(
     fc.property(patterns, fc.constantFrom("username", "sourceIp", "filter.hostname"), (pattern, field) => {

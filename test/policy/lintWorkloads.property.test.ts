@@ -136,7 +136,9 @@ const loosened = ({ issuer, claims }: Tokens): fc.Arbitrary<Tokens> => {
   );
 };
 
-test("lint rejects each workload that requires less than a workload that it accepts", () => {
+test("lint rejects each workload that requires less than a workload that it accepts", {
+  tags: ["long"],
+}, () => {
   fc.assert(
     fc.property(
       minimal.chain((tokens) => loosened(tokens).map((looser) => [tokens, looser] as const)),

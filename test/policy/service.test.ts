@@ -191,7 +191,10 @@ async function compare(policy: NamespacePolicy, domain: string, fingerprints: st
 
 let outcomes: string[] = [];
 
-test("explain() on the policy from the public API makes the same decisions as the service's internal API", async () => {
+test("explain() on the policy from the public API makes the same decisions as the service's internal API", {
+  tags: ["long"],
+  timeout: 600_000,
+}, async () => {
   let round = 0;
   outcomes = [];
   await fc.assert(
@@ -223,4 +226,4 @@ test("explain() on the policy from the public API makes the same decisions as th
     owner: expect.any(Number),
   });
   expect(outcomes.length).toBeGreaterThan(1500);
-}, 600_000);
+});

@@ -176,7 +176,9 @@ function applied(namespace: LegacyNamespace, policies: readonly PolicyInputs[]):
   return { ...namespace, enrolled, policies: new Map([...namespace.policies, ...existing]) };
 }
 
-test("no key gets more access, and each key that is not reported keeps its access", () => {
+test("no key gets more access, and each key that is not reported keeps its access", {
+  tags: ["long"],
+}, () => {
   const counts = { kept: 0, lost: 0, denied: 0, shared: 0 };
   fc.assert(
     fc.property(cases, arbitrary.evaluated, ({ namespace, devices, accountRole }, { logins, addresses }) => {

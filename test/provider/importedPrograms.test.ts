@@ -199,7 +199,7 @@ const asDeclared = (objects: readonly Declarable[]) =>
   objects.map(({ id, inputs }) => ({ id, inputs })).sort(byId);
 
 describe("the program for existing objects", () => {
-  test("declares exactly the existing objects, for any names of objects", () => {
+  test("declares exactly the existing objects, for any names of objects", { tags: ["long"] }, () => {
     fc.assert(
       fc.property(tenants, fc.boolean(), (samples, plugin) => {
         const objects = objectsOf(samples);

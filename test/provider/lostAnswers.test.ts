@@ -204,7 +204,9 @@ describe("an ApiKey whose creation response is lost, in a process that then ends
     proxy.loseAnswers(undefined);
   };
 
-  it("with an explicit name: conflicts with the next creation, and the error contains the remedy", async () => {
+  it("with an explicit name: conflicts with the next creation, and the error contains the remedy", {
+    tags: ["long"],
+  }, async () => {
     await die("ci-bot");
     await expect(harness.up(key("ci-bot"))).rejects.toThrow(
       /ApiKey\.name: the namespace already has an API key "ci-bot", and the secret of an existing key cannot be read; delete/,
@@ -231,7 +233,7 @@ describe("an ApiKey whose creation response is lost, in a process that then ends
     if (name) expect(await names()).toEqual([name]);
   });
 
-  it("with a generated name: is created again by the next up", async () => {
+  it("with a generated name: is created again by the next up", { tags: ["long"] }, async () => {
     await die();
     expect(await harness.up(key())).toEqual(["create it"]);
     expect(await harness.refresh()).toEqual([]);

@@ -77,7 +77,7 @@ describe("a deleted namespace", () => {
   });
 });
 
-it("Members stay in the state if the service's lists omit members", async () => {
+it("Members stay in the state if the service's lists omit members", { tags: ["long"] }, async () => {
   const sparse = await startSparseService(fleet.service.url, { withoutListedMembers: true });
   const through = new Harness({ ...fleet.env, GATEHOUSE_URL: sparse.url });
   // For this many namespaces, the provider sends list requests instead of reading each namespace separately.

@@ -34,7 +34,9 @@ async function disable(): Promise<void> {
 }
 
 describe("an update of one field", () => {
-  it("is rejected if another field was changed manually, with the field, both values and the actor", async () => {
+  it("is rejected if another field was changed manually, with the field, both values and the actor", {
+    tags: ["long"],
+  }, async () => {
     await harness.up(rule());
     await disable();
     await expect(harness.up(rule({ priority: 8 }))).rejects.toThrow(

@@ -18,6 +18,7 @@ const enroll = (hostname: string, mac: string, publicKey: string) =>
   agentCall(fleet.client, hostname, mac, fleet.tenant, "v0.19.0", publicKey);
 
 it("a filter with a tag that no device has is rejected after a wait, and the error contains the tag", {
+  tags: ["long"],
   timeout: 60_000,
 }, async () => {
   await expect(harness.up({ key })).rejects.toThrow(

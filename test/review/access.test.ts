@@ -344,7 +344,9 @@ test("reads the namespace of GATEHOUSE_TENANT, which has no devices", async () =
   expect(stdout).toContain("No key reaches any of these devices");
 });
 
-test("in the community edition, which has no firewall, only the keys decide", async () => {
+test("in the community edition, which has no firewall, only the keys decide", {
+  tags: ["long"],
+}, async () => {
   const community = await startPolicyWorld("community");
   try {
     const { env } = community.fleet;

@@ -69,7 +69,9 @@ function includes(words: string, text: string): boolean | undefined {
   return test && names.split(/, | or /).some(test);
 }
 
-test("words include a login name if and only if the pattern matches the login name", () => {
+test("words include a login name if and only if the pattern matches the login name", {
+  tags: ["long"],
+}, () => {
   const cases = patternAndText.chain(({ pattern, text }) =>
     textsNear(text).map((texts) => ({ pattern, texts: texts.filter((one) => !one.includes("\n")) })),
   );
@@ -92,7 +94,9 @@ test("words include a login name if and only if the pattern matches the login na
   expect(Math.min(matched, missed)).toBeGreaterThan(150);
 });
 
-test("networks in words include an address if and only if the pattern matches the address", () => {
+test("networks in words include an address if and only if the pattern matches the address", {
+  tags: ["long"],
+}, () => {
   const text = (address: number) => [24, 16, 8, 0].map((shift) => (address >>> shift) & 255).join(".");
   const range = fc
     .tuple(fc.nat({ max: 2 ** 32 - 1 }), fc.integer({ min: 1, max: 31 }))

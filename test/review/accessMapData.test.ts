@@ -89,7 +89,7 @@ function expected(before: Access, after: Access): string[] {
   return [...changes, ...kept];
 }
 
-it("contains exactly the logins that the two policies allow, and each login once", () => {
+it("contains exactly the logins that the two policies allow, and each login once", { tags: ["long"] }, () => {
   fc.assert(
     fc.property(policy, policy, (one, other) => {
       const { before, after } = accessesOf(one, other);

@@ -327,7 +327,7 @@ it("reports members as unread if the server omits their e-mail addresses", async
   ]);
 });
 
-it("writes the reason into the map, and the title of the Markdown report", async () => {
+it("writes the reason into the map, and the title of the Markdown report", { tags: ["long"] }, async () => {
   const stack = program.stack({ env: await start("identity", "operator") });
   const [html, markdown] = ["map.html", "review.md"].map((name) => join(program.folder, name)) as [
     string,

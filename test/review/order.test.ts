@@ -87,7 +87,9 @@ async function reviewOf(world: World) {
 }
 
 describe("the lists of a review", () => {
-  test("do not depend on the order of the service's answers or of the program's declarations", async () => {
+  test("do not depend on the order of the service's answers or of the program's declarations", {
+    tags: ["long"],
+  }, async () => {
     const expected = await reviewOf({ devices, keys, members, apiKeys, ...seen, steps });
     await fc.assert(
       fc.asyncProperty(worlds, async (world) => {

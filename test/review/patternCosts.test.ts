@@ -35,7 +35,9 @@ const problemsOf = (usernames: readonly string[]) => {
   return planProblems(connection, planOf(...steps), { tenant: ana.tenant, unsettled: undefined });
 };
 
-test("a preview refuses firewall rules whose patterns together exceed the maximum cost", async () => {
+test("a preview refuses firewall rules whose patterns together exceed the maximum cost", {
+  tags: ["long"],
+}, async () => {
   const patterns = Array.from({ length: FULL + 1 }, (_, number) => large(number));
   expect(await problemsOf(patterns)).toEqual([
     {

@@ -14,7 +14,7 @@ import {
 const policyWith = (changes: Partial<NamespacePolicy>) => factsOf({ ...smallPolicy, ...changes });
 
 describe("toAllow", () => {
-  test("matches by key, login name, device, address and a custom condition", async () => {
+  test("matches by key, login name, device, address and a custom condition", { tags: ["long"] }, async () => {
     await expectHolding([
       "access).toAllow({})",
       'access).toAllow({ key: "Ana*" })',

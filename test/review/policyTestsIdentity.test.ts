@@ -28,7 +28,7 @@ const [ana, mia, eve] = [
 const facts = factsOf(identityPolicy(ana, mia, eve, ci));
 
 describe("in identity mode", () => {
-  test("queries match users and service accounts by name and by id", async () => {
+  test("queries match users and service accounts by name and by id", { tags: ["long"] }, async () => {
     await expectHolding(
       [
         "access).toAllow({})",

@@ -118,7 +118,7 @@ test("the example's tests pass after up, and fail after a manual change of a dev
   expect((await gatehouseTest(fleet.env, PROGRAM)).code).toBe(0);
 });
 
-test("gatehouse test detects a changed member", { timeout: 120_000 }, async () => {
+test("gatehouse test detects a changed member", { tags: ["long"], timeout: 120_000 }, async () => {
   const program = join(folder, "members");
   cpSync(PROGRAM, program, {
     recursive: true,

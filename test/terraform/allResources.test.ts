@@ -70,7 +70,7 @@ describe.runIf(hasTerraform)(`all resources under ${LABEL}`, () => {
     expect(await fleet.client.listApiKeys()).toEqual([]);
   });
 
-  it("have no drift right after the apply, without a refresh", async () => {
+  it("have no drift right after the apply, without a refresh", { tags: ["long"] }, async () => {
     await fleet.restoreDevices();
     const root = fleet.newModule();
     await root.applied(withAll(new Map([...samples()].map(([type, { base }]) => [type, base]))));
@@ -87,7 +87,9 @@ describe.runIf(hasTerraform)(`all resources under ${LABEL}`, () => {
     await root.destroy();
   });
 
-  it("are imported and updated in place, and values that an update does not change stay known in the plan", async () => {
+  it("are imported and updated in place, and values that an update does not change stay known in the plan", {
+    tags: ["long"],
+  }, async () => {
     await fleet.restoreDevices();
     const all = samples();
     const bases = new Map([...all].map(([type, { base }]) => [type, base]));

@@ -49,7 +49,9 @@ describe.runIf(hasTerraform)(`objects of several configurations of ${LABEL}`, ()
     expect(await keys()).toEqual([]);
   }
 
-  it("are claimed by the folder to which a state is moved, and the claim is the only change", async () => {
+  it("are claimed by the folder to which a state is moved, and the claim is the only change", {
+    tags: ["long"],
+  }, async () => {
     const first = await folderOf("first");
     const [before] = await keys();
     const second = fleet.newModule();
@@ -201,7 +203,9 @@ describe.runIf(hasTerraform)(`out-of-band changes under ${LABEL}`, () => {
   const laptop = (more: object) => one({ name: "laptop", username: "^(ana|root)$", ...more });
   const live = () => fleet.client.getPublicKeys();
 
-  it("are reported by a plan without a refresh, and shown by a plan with a refresh", async () => {
+  it("are reported by a plan without a refresh, and shown by a plan with a refresh", {
+    tags: ["long"],
+  }, async () => {
     await applyKey();
     await changeKey(fleet.client, "ana", { username: "^ana$" });
     root.write(laptop({}));

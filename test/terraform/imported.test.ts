@@ -141,9 +141,13 @@ describe(`existing objects, imported by ${LABEL}`, { timeout: 60_000 }, () => {
     return existsSync(join(out, "data")) ? readdirSync(join(out, "data")) : [];
   }
 
-  it.runIf(hasTerraform)("result in a plan with only imports, and then in an empty plan", async () => {
-    expect(await imported({ keys: NASTY.length, others: 4 })).toEqual(["keys.json"]);
-  });
+  it.runIf(hasTerraform)(
+    "result in a plan with only imports, and then in an empty plan",
+    { tags: ["long"] },
+    async () => {
+      expect(await imported({ keys: NASTY.length, others: 4 })).toEqual(["keys.json"]);
+    },
+  );
 
   it.runIf(hasTerraform)(
     "result in the same plans if the configuration contains a table for every kind",

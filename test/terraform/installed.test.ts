@@ -169,7 +169,7 @@ describe.runIf(hasTerraform)(`the installed provider with ${LABEL}`, () => {
 
   const rule = { action: "deny", priority: 1, source_ip: ".*", username: ".*", filter: { hostname: ".*" } };
 
-  it("is installed from a provider mirror, and trusts only Terraform", async () => {
+  it("is installed from a provider mirror, and trusts only Terraform", { tags: ["long"] }, async () => {
     const root = await mirrored(fleet.env);
     root.write({ resource: { gatehouse_firewall_rule: { one: rule } } });
     expect(await root.must("init")).toContain("Installing gatehouse-access/gatehouse");

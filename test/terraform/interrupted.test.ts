@@ -58,7 +58,7 @@ describe.runIf(hasTerraform)(`an interrupted apply of ${LABEL}`, () => {
     return new RootModule(folder, { ...provider.env, ...env });
   };
 
-  it("creates an object only once if the response is lost", async () => {
+  it("creates an object only once if the response is lost", { tags: ["long"] }, async () => {
     const root = await moduleAt(lossy);
     for (const path of [KEYS, "/api/firewall/rules"]) {
       lossy.loseAnswer((method, sent) => method === "POST" && sent.startsWith(path));
@@ -70,7 +70,9 @@ describe.runIf(hasTerraform)(`an interrupted apply of ${LABEL}`, () => {
     expect(await fleet.client.getFirewallRules()).toHaveLength(1);
   });
 
-  it("completes the operations that have started, and the next apply performs the remaining operations", async () => {
+  it("completes the operations that have started, and the next apply performs the remaining operations", {
+    tags: ["long"],
+  }, async () => {
     const root = await moduleAt(holding);
     root.write(keys());
     const request = holding.hold(`POST ${KEYS}`);
@@ -178,7 +180,7 @@ describe.runIf(hasTerraform)(`an interrupted apply of ${LABEL}`, () => {
     expect(await root.changes()).toEqual([]);
   });
 
-  it("leaves no provider behind when Terraform is killed", async () => {
+  it("leaves no provider behind when Terraform is killed", { tags: ["long"] }, async () => {
     // The test starts the provider as Terraform does. A provider in debug mode would keep running by design.
     const parent = `const { spawn } = require("node:child_process");
       const child = spawn(${JSON.stringify(PROVIDER)}, { env: { ...process.env, PLUGIN_PROTOCOL_VERSIONS: "6",

@@ -396,7 +396,7 @@ describe.runIf(hasTerraform)(`drift of a plan of ${LABEL}`, () => {
   const fleet = sharedTerraform();
   beforeAll(async () => void (await fleet.enroll("edge-01")));
 
-  it("is found with -refresh=false and with -target", async () => {
+  it("is found with -refresh=false and with -target", { tags: ["long"] }, async () => {
     const root = fleet.newModule();
     const key = (name: string) => keyArguments({ name, data: keyData(name), username: `^${name}$` });
     await root.applied({

@@ -144,7 +144,7 @@ describe.runIf(hasTerraform)(`a plan of ${LABEL}`, () => {
     ]);
   });
 
-  it("can be compared with a reviewed plan before the apply", async () => {
+  it("can be compared with a reviewed plan before the apply", { tags: ["long"] }, async () => {
     const kept = join(root.folder, "reviewed");
     const save = () => review("--save", kept, "--allow-incomplete");
     const compare = (...more: readonly string[]) => review("--allow-incomplete", "--same-as", kept, ...more);

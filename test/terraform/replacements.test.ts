@@ -66,7 +66,7 @@ describe.runIf(hasTerraform)(`replacements with create_before_destroy under ${LA
     };
   };
 
-  it("keep the objects of all kinds", async () => {
+  it("keep the objects of all kinds", { tags: ["long"] }, async () => {
     await fleet.restoreDevices();
     const { types, resource } = allKinds();
     const root = await applied({ resource });

@@ -275,7 +275,7 @@ describe("a WebSocket of events", () => {
     expect(await app.services.db.sessionRecord.count()).toBe(0);
   });
 
-  test("is read no faster than its events are stored, one at a time", async () => {
+  test("is read no faster than its events are stored, one at a time", { tags: ["long"] }, async () => {
     await begin();
     const { promise, resolve: open } = Promise.withResolvers<void>();
     let pending = 0;

@@ -209,7 +209,7 @@ describe.each(Object.entries(LISTS) as [Id, (typeof LISTS)[Id]][])(
       maxLength: 6,
     });
 
-    test("selects the items that the rules define, in order, page by page", async () => {
+    test("selects the items that the rules define, in order, page by page", { tags: ["long"] }, async () => {
       const paging = { page: fc.integer({ min: 1, max: 3 }), perPage: fc.integer({ min: 1, max: 12 }) };
       await fc.assert(
         fc.asyncProperty(items, paging.page, paging.perPage, async (filter, page, perPage) => {
@@ -230,7 +230,7 @@ describe.each(["getDevices", "getContainers"] as const)("%s", (id) => {
   const SORTABLE = ["name", "online", "created_at", "last_seen", "status", "position.latitude", "public_url"];
   const IGNORED = ["tags", "public_key", "unknown", "constructor", "name; --"];
 
-  test("sorts by any field in both directions, and its pages form the list", async () => {
+  test("sorts by any field in both directions, and its pages form the list", { tags: ["long"] }, async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.constantFrom(...SORTABLE, ...IGNORED),

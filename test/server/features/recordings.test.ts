@@ -83,7 +83,7 @@ describe("a recording", () => {
     );
   });
 
-  test("is asciicast text on request", async () => {
+  test("is asciicast text on request", { tags: ["long"] }, async () => {
     const timestamp = app.services.now().getTime() / 1000;
     await recordOutput();
     const { status, text, headers } = await playAs("application/x-asciicast; q=0.9, */*");
@@ -171,7 +171,9 @@ describe("a recording", () => {
     expect(valuesOf(body, "message")).toEqual(Array.from({ length: 250 }, (_, index) => `line ${index}`));
   });
 
-  test("is read in batches, each in a separate turn of the event loop, so that other requests run between them", async () => {
+  test("is read in batches, each in a separate turn of the event loop, so that other requests run between them", {
+    tags: ["long"],
+  }, async () => {
     for (let index = 0; index < 60; index += 1) await record("x".repeat(16 * 1024));
     let turn = 0;
     const count = () => {
@@ -259,7 +261,7 @@ describe("recording is refused", () => {
     expect((await record("x")).status).toBe(200);
   });
 
-  test("beyond the limit, for chunks of any size and in spite of deletions", async () => {
+  test("beyond the limit, for chunks of any size and in spite of deletions", { tags: ["long"] }, async () => {
     const message = "x".repeat(32 * 1024);
     const answers: number[] = [];
     for (let n = 0; n < 32; n += 1) answers.push((await record(message)).status);

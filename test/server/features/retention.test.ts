@@ -97,7 +97,9 @@ test("one run deletes all expired sessions of an hour of 2,000 devices, and leav
   expect((await metrics.deletedSessions.get()).values).toMatchObject([{ value: HOUR_OF_DEVICES }]);
 });
 
-test("deletes a long recording and many events in several statements, each with limited rows and bytes", async () => {
+test("deletes a long recording and many events in several statements, each with limited rows and bytes", {
+  tags: ["long"],
+}, async () => {
   const chunk = "x".repeat(32 * 1024);
   const chunks = [...Array.from({ length: 40 }, () => chunk), ...Array.from({ length: 700 }, () => "")];
   await add([{ chunks, events: 600 }, { chunks: ["short"] }, { chunks: ["x".repeat(2 * SLICE.bytes)] }]);

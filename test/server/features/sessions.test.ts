@@ -303,7 +303,7 @@ describe("the sessions of a device", () => {
   });
 });
 
-test("deletes sessions with an accepted device on a cloud instance too", async () => {
+test("deletes sessions with an accepted device on a cloud instance too", { tags: ["long"] }, async () => {
   const cloud = await testApp({ edition: "cloud" });
   const bob = await cloud.user("bob", "clouds");
   const { uid } = await enroll(cloud, bob.tenant, "00:00:00:00:00:09");

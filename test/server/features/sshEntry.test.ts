@@ -318,7 +318,7 @@ describe("private keys", () => {
     expect((await sign(body.fingerprint)).status).toBe(404);
   });
 
-  test("have the fingerprint that SSH defines", async () => {
+  test("have the fingerprint that SSH defines", { tags: ["long"] }, async () => {
     const { body } = await internal.call("createPrivateKey");
     const { e = "", n = "" } = createPublicKey(Buffer.from(body.data, "base64").toString()).export({
       format: "jwk",
@@ -334,7 +334,9 @@ describe("private keys", () => {
     expect(body.fingerprint).toBe(fingerprint);
   });
 
-  test("are stored encrypted, and deleted at the first creation after they expire", async () => {
+  test("are stored encrypted, and deleted at the first creation after they expire", {
+    tags: ["long"],
+  }, async () => {
     const { body: first } = await internal.call("createPrivateKey");
     const pem = Buffer.from(first.data, "base64").toString();
     const rows = await app.services.db.privateKey.findMany();

@@ -65,7 +65,9 @@ async function stored() {
   };
 }
 
-test("a rename and a deletion change one row, however many devices have the tag", async () => {
+test("a rename and a deletion change one row, however many devices have the tag", {
+  tags: ["long"],
+}, async () => {
   await tag(one, "edge", "core");
   await ana.call("createPublicKey", { body: { ...PUBLIC_KEY, filter: { tags: ["edge", "core"] } } });
   await ana.call("createFirewallRule", { body: { ...DENY_RULE, filter: { tags: ["edge", "core"] } } });
@@ -81,7 +83,7 @@ test("a rename and a deletion change one row, however many devices have the tag"
   expect(await stored()).toEqual(changedTo({ name: "rim", tenantId: null }));
 });
 
-test("no request sees a deleted tag, before and after its rows are removed", async () => {
+test("no request sees a deleted tag, before and after its rows are removed", { tags: ["long"] }, async () => {
   await tag(one, "edge", "core");
   const { body: key } = await ana.call("createPublicKey", {
     body: { ...PUBLIC_KEY, username: "^root$", filter: { tags: ["edge", "core"] } },
@@ -194,7 +196,7 @@ test("only the rows of unused tags are removed, and a tag can get the name of an
   expect(await names()).toEqual(["rim", "spare"]);
 });
 
-test("the tags of devices can change during a rename and a deletion", async () => {
+test("the tags of devices can change during a rename and a deletion", { tags: ["long"] }, async () => {
   const uids = Array.from({ length: 40 }, (_, n) => n)
     .filter((n) => !isRemoved(n))
     .map(uidOfMany);

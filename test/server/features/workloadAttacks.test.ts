@@ -183,7 +183,7 @@ test("rejects each token of the table, and reads no address of a token", async (
   expect(shared.issuer.requests.filter((path) => ![DISCOVERY, KEYS].includes(path))).toEqual([]);
 });
 
-test("rejects a token of another trusted issuer for this issuer's workload", async () => {
+test("rejects a token of another trusted issuer for this issuer's workload", { tags: ["long"] }, async () => {
   const other = await anotherIssuer();
   await trust(ana, shared.issuer.url);
   await trust(ana, other.url, { name: "other", claims: { repository: "another/repository" } });
@@ -576,7 +576,9 @@ describe("the address of an issuer", () => {
     "2002:7f00:1::",
   ];
 
-  test("is refused if it is private, as a host and as the address of a name", async () => {
+  test("is refused if it is private, as a host and as the address of a name", {
+    tags: ["long"],
+  }, async () => {
     const port = new URL(shared.issuer.url).port;
     const hostOf = (index: number) => `id${index}.example.org`;
     const attempt = await labWith([], (hostname) => [
@@ -621,7 +623,7 @@ describe("the address of an issuer", () => {
     expect(await steady(url)).toMatchObject({ status: 200, names: ["localhost", "localhost"], requests: 2 });
   });
 
-  test("is not found for a name without addresses", async () => {
+  test("is not found for a name without addresses", { tags: ["long"] }, async () => {
     const attempt = await labWith(LOCAL_NETWORKS, () => []);
     expect(await attempt("https://id.example.org")).toMatchObject({ status: 503, requests: 0 });
     // The look-up of the service itself.

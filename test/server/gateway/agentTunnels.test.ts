@@ -328,7 +328,7 @@ test("a device without a tunnel cannot be reached, nor a device whose tunnel clo
   expect(await failure).toBe("hung up");
 });
 
-test("pending devices hold tunnels, up to a limit per address", async () => {
+test("pending devices hold tunnels, up to a limit per address", { tags: ["long"] }, async () => {
   const devices = await Promise.all(Array.from({ length: 51 }, () => newDevice({ accepted: false })));
   const last = devices.pop() as Enrolled;
   await Promise.all(devices.map(({ token }) => new FakeTunnel(token, "127.0.0.7").opened()));

@@ -157,7 +157,7 @@ test("limits devices' reports separately, without rows in the database", async (
   expect(await report("203.0.113.7")).toBe(200);
 });
 
-test("a limit of 0 disables the limit", async () => {
+test("a limit of 0 disables the limit", { tags: ["long"] }, async () => {
   await start({});
   const answers = Array.from({ length: 12 }, () => login("missing", "203.0.113.7"));
   expect(new Set(await statuses(answers))).toEqual(new Set([401]));

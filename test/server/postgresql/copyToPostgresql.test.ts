@@ -189,7 +189,9 @@ async function content({ client }: Database): Promise<Record<string, unknown[]>>
 const keyOf = (row: object) =>
   JSON.stringify(row, (_key, value: unknown) => (typeof value === "bigint" ? `${value}` : value));
 
-test("copies every row of every table unchanged, and continues the ids after the last one", async () => {
+test("copies every row of every table unchanged, and continues the ids after the last one", {
+  tags: ["long"],
+}, async () => {
   const { sqlite, file } = await source(fillAll);
   const url = await emptyDatabase();
   const seen: string[] = [];

@@ -190,7 +190,9 @@ describe.skipIf(withoutSsh)(`devices of several instances${withoutSsh ? ` (${wit
     expect(await held.complaint).toContain("the session was closed");
   });
 
-  it("have their sessions ended within two seconds by access changes at the other instance", async () => {
+  it("have their sessions ended within two seconds by access changes at the other instance", {
+    tags: ["long"],
+  }, async () => {
     const { uid } = await agentAt(here, "edge-5");
     pickUpsTo = here;
     const lab = { client, service: here, sshPort: sshPortOf(here), tenant, namespace, folder: folder.path };
@@ -203,7 +205,9 @@ describe.skipIf(withoutSsh)(`devices of several instances${withoutSsh ? ` (${wit
     }
   });
 
-  it("are reached by their newest tunnel, even if an earlier tunnel to another instance still seems to be open", async () => {
+  it("are reached by their newest tunnel, even if an earlier tunnel to another instance still seems to be open", {
+    tags: ["long"],
+  }, async () => {
     const old = await agentAt(here, "edge-2");
     old.freeze();
     await agentAt(there, "edge-2");

@@ -22,7 +22,7 @@ const login = async (service: TestService, body: object): Promise<string> =>
 const accepts = async (service: TestService, token: string) =>
   (await call(service, "GET /api/auth/user", { token })).status === 200;
 
-test("a stopped service continues with its data and logins on PostgreSQL", async () => {
+test("a stopped service continues with its data and logins on PostgreSQL", { tags: ["long"] }, async () => {
   const dataDir = testFolder();
   const before = await start(dataDir, SQLITE);
   const token = await login(before, await before.setup());

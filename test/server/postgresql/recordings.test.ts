@@ -156,7 +156,9 @@ describe.skipIf(withoutSsh)(
     }
     const gapsOf = ({ events }: Session) => events.items.filter(({ type }) => type === "recording-gap");
 
-    it("record every line exactly once, although connections are terminated", async () => {
+    it("record every line exactly once, although connections are terminated", {
+      tags: ["long"],
+    }, async () => {
       const cat = await startCat();
       for (let round = 0; round < 30; round += 1) {
         if (round % 6 === 3) await withTerminatedWrites(cat.uid, () => cat.send(10));
@@ -169,7 +171,9 @@ describe.skipIf(withoutSsh)(
       expect(gapsOf(session)).toEqual([]);
     });
 
-    it("record all output of an outage that fits into the queue, also of a session that ends in it", async () => {
+    it("record all output of an outage that fits into the queue, also of a session that ends in it", {
+      tags: ["long"],
+    }, async () => {
       const ending = await startCat();
       await ending.send(5);
       const staying = await startCat();
@@ -189,7 +193,7 @@ describe.skipIf(withoutSsh)(
       }
     });
 
-    it("record all output of a time in which the database does not respond", async () => {
+    it("record all output of a time in which the database does not respond", { tags: ["long"] }, async () => {
       const { service } = target.fleet;
       const cat = await startCat();
       await cat.send(5);
@@ -226,7 +230,9 @@ describe.skipIf(withoutSsh)(
       return { uid, begin: () => child.stdin.write("go\n"), complaint, left, received };
     }
 
-    it("continue when an outage lasts too long, and have a gap with the number of lost bytes", async () => {
+    it("continue when an outage lasts too long, and have a gap with the number of lost bytes", {
+      tags: ["long"],
+    }, async () => {
       const bytes = 3_000_000;
       const flood = await startFlood(bytes);
       await postgresql.halt();
@@ -250,7 +256,7 @@ describe.skipIf(withoutSsh)(
       expect(await metrics()).toMatch(/^gatehouse_recording_gaps_total [1-9]/m);
     });
 
-    it("end when an outage lasts too long, if their namespace requires it", async () => {
+    it("end when an outage lasts too long, if their namespace requires it", { tags: ["long"] }, async () => {
       const { client, tenant } = target.fleet;
       const set = (sessionRecordFailure: "continue" | "end") =>
         client.editNamespace({ params: { tenant }, body: { settings: { sessionRecordFailure } } });
@@ -276,7 +282,9 @@ describe.skipIf(withoutSsh)(
       await set("continue");
     });
 
-    it("continue on a database that becomes read-only, and clients of new logins see the reason", async () => {
+    it("continue on a database that becomes read-only, and clients of new logins see the reason", {
+      tags: ["long"],
+    }, async () => {
       const cat = await startCat();
       await become("on");
       await cat.send(50);
@@ -293,7 +301,7 @@ describe.skipIf(withoutSsh)(
       expect(gapsOf(session)).toEqual([]);
     });
 
-    it("end at the end of their key during an outage", async () => {
+    it("end at the end of their key during an outage", { tags: ["long"] }, async () => {
       const { client } = target.fleet;
       const key = newKey(target.folder, "short");
       const expiresAt = new Date(Date.now() + 45_000);
@@ -316,7 +324,9 @@ describe.skipIf(withoutSsh)(
     });
 
     // The last test, because it stops the service.
-    it("are in the log of a service that is stopped during an outage, with the entries that were not written", async () => {
+    it("are in the log of a service that is stopped during an outage, with the entries that were not written", {
+      tags: ["long"],
+    }, async () => {
       const { service } = target.fleet;
       const cat = await startCat();
       await cat.send(5);

@@ -178,7 +178,9 @@ describe.skipIf(why)(
       };
     }
 
-    it("adds columns while an older instance serves requests and logins, and both serve afterwards", async () => {
+    it("adds columns while an older instance serves requests and logins, and both serve afterwards", {
+      tags: ["long"],
+    }, async () => {
       const before = useAll(older);
       await before.more();
       newer = await startService({
@@ -197,7 +199,7 @@ describe.skipIf(why)(
       expect([...before.failures, ...beside.failures]).toEqual([]);
     });
 
-    it("removes a column only after the older instances have ended", async () => {
+    it("removes a column only after the older instances have ended", { tags: ["long"] }, async () => {
       const command = newerServer(join(folder.path, "contracted"), [EXPAND, CONTRACT]);
       const { service, waits } = starting({ command, env: environment() });
       expect(await waits).toMatchObject({
@@ -216,7 +218,9 @@ describe.skipIf(why)(
       expect((await call(newer, "GET /api/devices", { token })).status).toBe(200);
     });
 
-    it("removes a column at once if the operator accepts it, and the older instance ends with an error", async () => {
+    it("removes a column at once if the operator accepts it, and the older instance ends with an error", {
+      tags: ["long"],
+    }, async () => {
       const outdated = newer as TestService;
       newer = await startService({
         command: newerServer(join(folder.path, "anyway"), [EXPAND, CONTRACT, CONTRACT_AGAIN]),

@@ -48,7 +48,9 @@ async function start({ onTestFinished }: TestContext) {
 
 // The tests run concurrently, because they wait for timeouts most of the time.
 describe.concurrent("a silent database", { tags: ["long"] }, () => {
-  test("fails reads and writes after the same silence, and works again afterwards", async (context) => {
+  test("fails reads and writes after the same silence, and works again afterwards", {
+    tags: ["long"],
+  }, async (context) => {
     const { proxy, read, makeKey, login } = await start(context);
     // The first round uses open connections, the second one new connections.
     for (const round of ["open", "new"]) {
@@ -66,7 +68,9 @@ describe.concurrent("a silent database", { tags: ["long"] }, () => {
     expect((await makeKey("kept")).status).toBe(200);
   });
 
-  test("fails a transaction that has begun too, before the transaction's own timeout", async (context) => {
+  test("fails a transaction that has begun too, before the transaction's own timeout", {
+    tags: ["long"],
+  }, async (context) => {
     const { app, proxy, read } = await start(context);
     const work = inTransaction(app.services, async (tx) => {
       await tx.namespace.findFirst();
@@ -80,7 +84,9 @@ describe.concurrent("a silent database", { tags: ["long"] }, () => {
     expect(await app.services.db.namespace.count({ where: { maxDevices: 7 } })).toBe(0);
   });
 
-  test("differs from a database with slow statements, in a transaction and outside", async (context) => {
+  test("differs from a database with slow statements, in a transaction and outside", {
+    tags: ["long"],
+  }, async (context) => {
     const seconds = (SILENCE / 1000) * 1.6;
     const { app } = await start(context);
     const { db } = app.services;

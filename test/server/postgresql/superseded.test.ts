@@ -4,6 +4,7 @@ import { startService } from "../../support/service.ts";
 import { emptyDatabase, query } from "./clients.ts";
 
 test("an instance that a newer schema excludes stops without the lame-duck time", {
+  tags: ["long"],
   timeout: 240_000,
 }, async () => {
   const url = await emptyDatabase();

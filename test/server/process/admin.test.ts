@@ -225,7 +225,7 @@ test("the log contains no password and no hash", () => {
 });
 
 describe("setup-link", () => {
-  test("prints a link for the first user", async () => {
+  test("prints a link for the first user", { tags: ["long"] }, async () => {
     const fresh = await testService();
     const link = await fresh.admin(["setup-link"]);
     const sign = (await fresh.admin(["setup-link", "--sign-only"])).stdout.trim();

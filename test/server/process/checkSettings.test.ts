@@ -132,7 +132,9 @@ describe("serve --check", () => {
   });
 });
 
-test("a service logs a warning for each unknown variable, without its value", async () => {
+test("a service logs a warning for each unknown variable, without its value", {
+  tags: ["long"],
+}, async () => {
   const service = await testService({ env: { GATEHOUSE_SECRET_FIEL: "pa55word" } });
   expect(service.logs().filter(({ level }) => level === 40)).toContainEqual(
     expect.objectContaining({

@@ -140,7 +140,9 @@ describe("a cloud instance", () => {
   const tokenIn = (text: string) =>
     /token=3D([0-9a-f-]{36})|token=([0-9a-f-]{36})/.exec(text.replaceAll("=\r\n", ""));
 
-  test("mails the link that confirms an account, and logs neither token nor password", async () => {
+  test("mails the link that confirms an account, and logs neither token nor password", {
+    tags: ["long"],
+  }, async () => {
     const smtp = await server();
     const { user, password } = SMTP_LOGIN;
     const service = await start({
@@ -156,7 +158,7 @@ describe("a cloud instance", () => {
     }
   });
 
-  test("without a mail server, logs the name of the mail's file", async () => {
+  test("without a mail server, logs the name of the mail's file", { tags: ["long"] }, async () => {
     const service = await start({});
     const line = () => service.logs().find(({ file }) => typeof file === "string");
     await vi.waitFor(() => expect(line()).toBeDefined(), { timeout: 20_000, interval: 100 });

@@ -38,7 +38,7 @@ test("serves metrics only on their own address", async () => {
   expect(await service.stop()).toBe(0);
 });
 
-test("with a token, serves metrics only to clients that send it", async () => {
+test("with a token, serves metrics only to clients that send it", { tags: ["long"] }, async () => {
   const { service, metrics } = await start({ GATEHOUSE_METRICS_TOKEN_FILE: tokenFile(`${TOKEN}\n`) });
   const status = async (headers: Record<string, string>) => (await fetch(metrics, { headers })).status;
   expect(await status({ authorization: `Bearer ${TOKEN}` })).toBe(200);

@@ -7,7 +7,9 @@ import { callServerCommand } from "../../support/serverCommand.ts";
 import { testService } from "../../support/service.ts";
 import { expectFailure } from "./failure.ts";
 
-test("SIGHUP reads the file of positions again, and keeps the old positions if the new file is invalid", async () => {
+test("SIGHUP reads the file of positions again, and keeps the old positions if the new file is invalid", {
+  tags: ["long"],
+}, async () => {
   const file = join(testFolder(), "city.mmdb");
   writeFileSync(file, mmdbOf({ "8.8.8.8": at(1, 2) }));
   const service = await testService({ env: { GATEHOUSE_GEOIP_FILE: file } });
@@ -20,7 +22,9 @@ test("SIGHUP reads the file of positions again, and keeps the old positions if t
   expect((await fetch(`${service.url}/healthcheck`)).status).toBe(200);
 });
 
-test("SIGHUP does not end a service without files to reload, since supervisors send this signal for a reload", async () => {
+test("SIGHUP does not end a service without files to reload, since supervisors send this signal for a reload", {
+  tags: ["long"],
+}, async () => {
   const service = await testService();
   process.kill(service.pid, "SIGHUP");
   await vi.waitUntil(() => service.logs().some(({ msg }) => msg === "no files to reload"), 20_000);

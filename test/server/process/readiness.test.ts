@@ -25,7 +25,9 @@ async function pidOf(service: TestService): Promise<number> {
 const ready = (service: TestService) => expect.poll(() => readinessOf(service), patiently).toBe("ok");
 
 describe.skipIf(process.platform === "win32")("a service with an SSH port", slowly, () => {
-  test("is not ready while its gateway process is being restarted, and logs how the process ended", async () => {
+  test("is not ready while its gateway process is being restarted, and logs how the process ended", {
+    tags: ["long"],
+  }, async () => {
     const service = await testService({ flags: ["--ssh-port", "0"] });
     await ready(service);
     // Each end of the process doubles the pause before its restart, so that a probe certainly finds the pause.
@@ -44,7 +46,7 @@ describe.skipIf(process.platform === "win32")("a service with an SSH port", slow
     for (const end of ends()) expect(end).toMatchObject({ code: null, signal: "SIGKILL" });
   });
 
-  test("is not ready while its gateway process hangs", async () => {
+  test("is not ready while its gateway process hangs", { tags: ["long"] }, async () => {
     const service = await testService({ flags: ["--ssh-port", "0"] });
     // The service kills a process that hangs. On a busy machine, a probe may miss the time before, so that the next
     // process is stopped too.
@@ -93,7 +95,7 @@ describe("a service that is stopped", slowly, () => {
     expect(await service.stop()).toBe(1);
   });
 
-  test("logs its stop, the lame-duck time and its end in this order", async () => {
+  test("logs its stop, the lame-duck time and its end in this order", { tags: ["long"] }, async () => {
     const service = await testService({ env: { GATEHOUSE_LAME_DUCK: "1" }, flags: ["--ssh-port", "0"] });
     expect(await service.stop()).toBe(0);
     const order = ["stopping", "not ready; requests and logins are served for this time", "stopped"];

@@ -90,7 +90,7 @@ describe("the listener for internal operations", () => {
   const authorized = (token: string) => ({ headers: { "X-Internal-Token": token } });
   const statusOf = async (url: string, token: string) => (await fetch(url, authorized(token))).status;
 
-  test("reads its token from a file, does not log it, and has its own port", async () => {
+  test("reads its token from a file, does not log it, and has its own port", { tags: ["long"] }, async () => {
     const file = join(testFolder(), "token");
     writeFileSync(file, `${internalToken}\n`);
     const service = await startInternal({
@@ -131,7 +131,9 @@ describe("the listener for internal operations", () => {
 });
 
 describe("starting", () => {
-  test("later starts keep keys, data, and the devices' last reports before the end", async () => {
+  test("later starts keep keys, data, and the devices' last reports before the end", {
+    tags: ["long"],
+  }, async () => {
     const dataDir = testFolder();
     const first = await startService({ dataDir });
     const sign = (await first.admin(["setup-link", "--sign-only"])).stdout;

@@ -53,7 +53,9 @@ describe("stopping", () => {
     await expect(fetch(service.url)).rejects.toThrow();
   });
 
-  test("waits for all listeners together up to the timeout, and then closes the requests in progress", async () => {
+  test("waits for all listeners together up to the timeout, and then closes the requests in progress", {
+    tags: ["long"],
+  }, async () => {
     const service = await startInternal({ GATEHOUSE_SHUTDOWN_TIMEOUT: "1" });
     const authorized = [`X-Internal-Token: ${internalToken}`];
     const session = { uid: "0".repeat(64) };
@@ -78,7 +80,9 @@ describe("stopping", () => {
     await expect(fetch(internalUrl(service))).rejects.toThrow();
   });
 
-  test("ends idle connections, and an event stream without a reader, immediately", async () => {
+  test("ends idle connections, and an event stream without a reader, immediately", {
+    tags: ["long"],
+  }, async () => {
     const metrics = { GATEHOUSE_METRICS_ADDRESS: "127.0.0.1:0" };
     const service = await startInternal({ GATEHOUSE_SHUTDOWN_TIMEOUT: "3600", ...metrics });
     const metricsUrl = service.output().match(/metrics open at (http:[^"]+)/)?.[1] ?? "";
@@ -104,7 +108,7 @@ describe("stopping", () => {
     expect(service.output()).not.toContain("did not end in time");
   });
 
-  test("a second signal ends the service immediately", async () => {
+  test("a second signal ends the service immediately", { tags: ["long"] }, async () => {
     const service = await startService();
     await slowLogin(service);
     process.kill(service.pid, "SIGINT");

@@ -4,7 +4,7 @@ import { expect, it } from "vitest";
 import { testFolder } from "../../support/folder.ts";
 import { startService } from "../../support/service.ts";
 
-it("reports its start, its liveness and its stop to systemd", async () => {
+it("reports its start, its liveness and its stop to systemd", { tags: ["long"] }, async () => {
   const folder = testFolder();
   const reports = join(folder, "reports");
   const program = join(folder, "systemd-notify");

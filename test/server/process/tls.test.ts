@@ -47,7 +47,9 @@ describe.skipIf(!openssl)("TLS", () => {
     expect(service.output()).not.toContain("plain HTTP");
   });
 
-  test("is renewed by SIGHUP while open connections continue; invalid files change nothing", async () => {
+  test("is renewed by SIGHUP while open connections continue; invalid files change nothing", {
+    tags: ["long"],
+  }, async () => {
     const folder = testFolder();
     const [one, two] = [makeCertificate(folder, "one"), makeCertificate(folder, "two")];
     const files = { cert: join(folder, "cert.pem"), key: join(folder, "key.pem") };
@@ -107,7 +109,9 @@ describe.skipIf(!openssl)("TLS", () => {
   });
 });
 
-test("warns about plain HTTP on the network, but not on the local machine or behind a proxy", async () => {
+test("warns about plain HTTP on the network, but not on the local machine or behind a proxy", {
+  tags: ["long"],
+}, async () => {
   const warned = async (env: Record<string, string>) => {
     const service = await startService({ env });
     await service.stop();
@@ -117,7 +121,7 @@ test("warns about plain HTTP on the network, but not on the local machine or beh
   expect(await warned({ GATEHOUSE_HOST: "localhost" })).toBe(0);
 });
 
-test("behind a proxy, links and the API's endpoints use the public URL", async () => {
+test("behind a proxy, links and the API's endpoints use the public URL", { tags: ["long"] }, async () => {
   const service = await testService({
     env: {
       GATEHOUSE_HOST: "0.0.0.0",

@@ -63,7 +63,9 @@ test("backs up a running service, for its user only, and lists the secret", asyn
   expect(usersIn((await extracted(file)).database)).toEqual(["ann"]);
 });
 
-test("seals the SSH host key, and names the settings that the backup does not contain", async () => {
+test("seals the SSH host key, and names the settings that the backup does not contain", {
+  tags: ["long"],
+}, async () => {
   const secret = "a configured secret of more than 32 characters";
   const env = {
     GATEHOUSE_SECRET: secret,
@@ -158,7 +160,7 @@ describe.skipIf(process.platform === "win32")(
       return dataDir;
     };
 
-    test("next to the database", async () => {
+    test("next to the database", { tags: ["long"] }, async () => {
       const dataDir = await largerThanThat();
       const full = await testService({ dataDir, fileLimit: LIMIT });
       const folder = testFolder();
@@ -176,7 +178,7 @@ describe.skipIf(process.platform === "win32")(
       await full.createUser({ username: "bob", password: "hunter22" });
     });
 
-    test("at the destination", async () => {
+    test("at the destination", { tags: ["long"] }, async () => {
       const dataDir = await largerThanThat();
       await testService({ dataDir });
       const folder = testFolder();

@@ -108,6 +108,7 @@ test("a failed write counts for a while, even if smaller writes succeed", async 
 
 test.skipIf(process.platform === "win32")(
   "readiness fails if a small write succeeds and a larger write fails",
+  { tags: ["long"] },
   async () => {
     const dataDir = testFolder();
     await (await openDatabase({ file: join(dataDir, "gatehouse.db") })).close();
@@ -123,28 +124,32 @@ test.skipIf(process.platform === "win32")(
   },
 );
 
-test.skipIf(process.platform === "win32")("a restart on a full disk serves reads", async () => {
-  const dataDir = testFolder();
-  const before = await startService({ dataDir });
-  const user = await before.setup();
-  const { body } = await call(before, "POST /api/login", { body: user });
-  // The kill leaves the write-ahead log behind. The log is larger than the maximum file size of the next service.
-  await before.kill();
-  const { size } = statSync(join(dataDir, "gatehouse.db-wal"));
-  expect(size).toBeGreaterThan(64 * 1024);
-  const service = await startService({ dataDir, fileLimit: 64 * 1024, flags: ["--ssh-port", "0"] });
-  onTestFinished(async () => void (await service.kill()));
-  const token = body.token as string;
-  expect(await call(service, "GET /api/namespaces", { token })).toMatchObject({ status: 200 });
-  const key = { name: "refused", expires_at: 30 };
-  expect(await call(service, "POST /api/namespaces/api-key", { token, body: key })).toMatchObject({
-    status: 503,
-    body: { message: "the database cannot be written now, try again later" },
-  });
-  expect(
-    service.logs().some(({ msg }) => msg.startsWith("cannot write the heartbeat of this instance")),
-  ).toBe(true);
-});
+test.skipIf(process.platform === "win32")(
+  "a restart on a full disk serves reads",
+  { tags: ["long"] },
+  async () => {
+    const dataDir = testFolder();
+    const before = await startService({ dataDir });
+    const user = await before.setup();
+    const { body } = await call(before, "POST /api/login", { body: user });
+    // The kill leaves the write-ahead log behind. The log is larger than the maximum file size of the next service.
+    await before.kill();
+    const { size } = statSync(join(dataDir, "gatehouse.db-wal"));
+    expect(size).toBeGreaterThan(64 * 1024);
+    const service = await startService({ dataDir, fileLimit: 64 * 1024, flags: ["--ssh-port", "0"] });
+    onTestFinished(async () => void (await service.kill()));
+    const token = body.token as string;
+    expect(await call(service, "GET /api/namespaces", { token })).toMatchObject({ status: 200 });
+    const key = { name: "refused", expires_at: 30 };
+    expect(await call(service, "POST /api/namespaces/api-key", { token, body: key })).toMatchObject({
+      status: 503,
+      body: { message: "the database cannot be written now, try again later" },
+    });
+    expect(
+      service.logs().some(({ msg }) => msg.startsWith("cannot write the heartbeat of this instance")),
+    ).toBe(true);
+  },
+);
 
 test("tries few writes, regardless of the number of probes", async () => {
   let tried = 0;

@@ -143,7 +143,7 @@ test("rejects some lists of a client that floods the service with expensive list
   ]);
 });
 
-test("serves all cheap lists on the same number of connections", async () => {
+test("serves all cheap lists on the same number of connections", { tags: ["long"] }, async () => {
   const rejectedOf = async () => {
     const { answers, count, stop } = flood(CHEAP, small);
     await expect.poll(() => answers.length).toBeGreaterThan(500);

@@ -59,7 +59,7 @@ const restore = (file: string, dataDir: string) =>
 
 const login = async (service: TestService) => (await call(service, "POST /api/login", { body: ann })).status;
 
-test("a service continues with the data of a backup", async () => {
+test("a service continues with the data of a backup", { tags: ["long"] }, async () => {
   const dataDir = freshFolder();
   // Runs this command in a separate process, as an operator does. The later commands run in the test's process.
   const { code, stdout, stderr } = await runServerCommand(["restore", backup(), "--data-dir", dataDir]);
@@ -72,7 +72,7 @@ test("a service continues with the data of a backup", async () => {
   expect(await login(await testService({ dataDir }))).toBe(200);
 });
 
-test("keeps the previous database, with all acknowledged writes", async () => {
+test("keeps the previous database, with all acknowledged writes", { tags: ["long"] }, async () => {
   const dataDir = freshFolder();
   const first = await startService({ dataDir });
   await first.createUser({ username: "bob", password: "hunter22" });
@@ -126,7 +126,7 @@ describe("a service on an emptied database", () => {
     expect(statSync(join(dataDir, "gatehouse.db-wal")).size).toBeGreaterThan(0);
   });
 
-  test("starts if nothing indicates earlier data", async () => {
+  test("starts if nothing indicates earlier data", { tags: ["long"] }, async () => {
     // A service that ends immediately at its first start leaves this empty file.
     const dataDir = testFolder();
     writeFileSync(join(dataDir, "gatehouse.db"), "");
@@ -136,7 +136,7 @@ describe("a service on an emptied database", () => {
 });
 
 describe("a rejected restore changes nothing", () => {
-  test("while a service runs, whatever its database is", async () => {
+  test("while a service runs, whatever its database is", { tags: ["long"] }, async () => {
     const service = await testService();
     const refused = await restore(backup(), service.dataDir);
     expect(refused).toEqual({

@@ -29,7 +29,9 @@ test("only one process can open the file, even under another name or from anothe
   await expectUntouched(first, "ann");
 });
 
-test("one of several services that start together opens the file, and the other services report the reason", async () => {
+test("one of several services that start together opens the file, and the other services report the reason", {
+  tags: ["long"],
+}, async () => {
   const url = `file:${join(testFolder(), "raced.db")}`;
   // The services share a secret, because they may open the same database one after another: if a service gets a port
   // that an earlier service had, `startService` restarts it, and another service can open the file in the meantime.

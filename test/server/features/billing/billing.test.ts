@@ -138,7 +138,9 @@ describe("a subscription", () => {
     expect(last.status).toBe(403);
   });
 
-  test("is invoiced monthly for the most devices; unpaid invoices suspend it until they are paid", async () => {
+  test("is invoiced monthly for the most devices; unpaid invoices suspend it until they are paid", {
+    tags: ["long"],
+  }, async () => {
     const shop = await startCloud();
     shop.stopClock();
     const user = await shop.user("zoe", "zoes");
