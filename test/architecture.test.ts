@@ -1,7 +1,8 @@
 import { globSync, lstatSync, readdirSync, readFileSync } from "node:fs";
 import { basename, dirname, join, relative, resolve } from "node:path";
 import { describe, expect, it } from "vitest";
-import { definitions, definitionsByName } from "../provider/resources/index.ts";
+import { z } from "zod";
+import { definitions, definitionsByName, kinds } from "../provider/resources/index.ts";
 import { internalOperations, operations } from "../sdk/contract/index.ts";
 import { ofBuilt } from "./projects.ts";
 
@@ -328,6 +329,32 @@ describe("the names of kinds of objects", () => {
     );
     expect(renamed).toEqual([]);
   });
+});
+
+it("the inputs of a kind contain each field of the requests that create or change its objects", () => {
+  const excepted = [
+    "Namespace.tenant", // the service chooses it: an output
+    "Namespace.type", // the service derives it from the caller
+    "Member.accessExpiresAt", // the input expiresAt
+    "ApiKey.expiresAt", // the input validDays
+    "ApiKey.key", // a secret of the provider, or the output key
+    "Tag.tag", // the input name
+    "Device.publicUrl", // no program declares the public address of a device
+  ];
+  const fields = kinds.flatMap(({ definition: { name, inputs }, operations: { create, update } }) =>
+    [...create, ...update]
+      .filter((id): id is keyof typeof operations => Object.hasOwn(operations, id))
+      .flatMap((id) => {
+        const { body } = operations[id];
+        return body instanceof z.ZodObject ? Object.keys(body.shape) : [];
+      })
+      .map((field) => field.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase()))
+      .map((field) => ({ field: `${name}.${field}`, isInput: Object.hasOwn(inputs, field) })),
+  );
+  expect(fields.length).toBeGreaterThan(40);
+  expect(new Set(fields.filter(({ isInput }) => !isInput).map(({ field }) => field))).toEqual(
+    new Set(excepted),
+  );
 });
 
 describe("the gateway process", () => {
