@@ -334,7 +334,7 @@ describe("the names of kinds of objects", () => {
 it("the inputs of a kind contain each field of the requests that create or change its objects", () => {
   const excepted = [
     "Namespace.tenant", // the service chooses it: an output
-    "Namespace.type", // the service derives it from the caller
+    "Namespace.type", // programs create namespaces of the default type
     "Member.accessExpiresAt", // the input expiresAt
     "ApiKey.expiresAt", // the input validDays
     "ApiKey.key", // a secret of the provider, or the output key
