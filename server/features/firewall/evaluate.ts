@@ -1,6 +1,6 @@
 import { setImmediate as letOthers } from "node:timers/promises";
 import type { InternalOperations } from "@gatehouse-access/sdk/contract";
-import { type FirewallRuleFacts, firewallDecision } from "@gatehouse-access/sdk/policy";
+import { type FirewallRuleFacts, firewallDecision, strongestFirst } from "@gatehouse-access/sdk/policy";
 import { normalAddress } from "../../addresses.ts";
 import type { FirewallRule } from "../../db/generated/sqlite/client.ts";
 import { readRows, sql } from "../../db/sql/sql.ts";
@@ -38,21 +38,22 @@ const factsOf = (row: RuleRow): ActiveRule => ({
   expiresAt: row.expiresAt?.toISOString(),
 });
 
-/** Reads the active rules of a namespace, strongest first as `strongestFirst` sorts them, including expired rules. */
+/**
+ * Reads the active rules of a namespace, strongest first, including expired rules. The pages are in the order of ids: a
+ * rule whose priority changes between two pages is then read exactly once.
+ */
 export async function activeRules(tx: Transaction, tenantId: string): Promise<ActiveRule[]> {
   const rules: ActiveRule[] = [];
-  for (;;) {
-    const last = rules.at(-1);
-    const isNext = last ? sql`("priority", "id") < (${last.priority}, ${last.id})` : sql.true;
+  for (let last = 0; ; last = rules.at(-1)?.id ?? 0) {
     const rows = await readRows<RuleRow>(
       tx,
       sql`SELECT "id", "action", "priority", "sourceIp", "username", "hostname", "expiresAt",
           CASE WHEN "hostname" IS NULL THEN ${TAGS} END AS "tagList"
-        FROM "FirewallRule" WHERE "tenantId" = ${tenantId} AND "active" = ${true} AND ${isNext}
-        ORDER BY "priority" DESC, "id" DESC LIMIT ${READ_AT_ONCE}`,
+        FROM "FirewallRule" WHERE "tenantId" = ${tenantId} AND "active" = ${true} AND "id" > ${last}
+        ORDER BY "id" LIMIT ${READ_AT_ONCE}`,
     );
     for (const row of rows) rules.push(factsOf(row));
-    if (rows.length < READ_AT_ONCE) return rules;
+    if (rows.length < READ_AT_ONCE) return strongestFirst(rules);
     await letOthers();
   }
 }
