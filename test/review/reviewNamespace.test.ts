@@ -3,6 +3,7 @@ import type { Step } from "../../provider/engine/index.ts";
 import type { NamespaceReviewOptions } from "../../provider/review/reviewNamespace.ts";
 import { emptyNamespace } from "./support/namespace.ts";
 import { namespaceReview } from "./support/namespaceReview.ts";
+import { workload } from "./support/planned.ts";
 import { planOf } from "./support/steps.ts";
 
 const HOME = "00000000-0000-4000-8000-000000000001";
@@ -125,7 +126,6 @@ describe("trusted workloads", () => {
     singleUse: true,
   });
   const main = { repository: "acme/fleet", ref: "refs/heads/main" };
-  const live = { id: "65a1f0c2d3e4b5a697887766", maxSessionMinutes: 60 };
 
   test("that a plan adds or changes are part of the review", async () => {
     const added = created("TrustedWorkload", "deploy", inputs("operator", main));
@@ -158,13 +158,13 @@ describe("trusted workloads", () => {
   });
 
   test("that no program declares widen access", async () => {
-    const trustedWorkloads = [{ ...live, ...inputs("operator", main), role: "operator" as const }];
+    const trustedWorkloads = [workload];
     const found = await namespaceReview(emptyNamespace(HOME, { trustedWorkloads }), planOf());
     expect(found.workloads).toEqual([]);
     expect(found.coverage).toMatchObject({
       managed: 0,
       total: 1,
-      unmanaged: [{ kind: "TrustedWorkload", id: live.id, name: "deploy" }],
+      unmanaged: [{ kind: "TrustedWorkload", id: workload.id, name: "deploy" }],
     });
     expect(found.coverage.unmanaged[0]?.widens).toEqual([
       `gives the role operator to tokens of ${issuer} for gatehouse with ref "refs/heads/main" and repository "acme/fleet", up to 60 minutes, used once`,

@@ -82,9 +82,8 @@ const changeWorkload =
   async (client, outputs) => {
     const workload = await workloadOf(client, outputs);
     if (!workload) throw new Error("no such workload");
-    const { id, name, issuer, audience, claims, role, maxSessionMinutes, singleUse } = workload;
-    const body = { name, issuer, audience, claims, role, maxSessionMinutes, singleUse, ...change };
-    await client.updateTrustedWorkload({ params: { id }, body });
+    const { id, tenantId, createdBy, createdAt, updatedAt, revision, declaredBy, ...settings } = workload;
+    await client.updateTrustedWorkload({ params: { id }, body: { ...settings, ...change } });
   };
 
 const membersOf = async (client: Client, { tenant }: Values) =>
