@@ -64,8 +64,9 @@ export interface Timing {
 
 /** Clock, random numbers and sleep function of the system. */
 export const SYSTEM_TIMING: Timing = {
-  now: Date.now,
-  random: Math.random,
+  // A test may replace the clock after this module is loaded, or restore it.
+  now: () => Date.now(),
+  random: () => Math.random(),
   sleep: (ms, signal) => wait(ms, undefined, signal ? { signal } : {}),
 };
 
