@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import {
   DEFAULT_RETRY,
   pauseAfter,
@@ -10,7 +10,7 @@ import {
   TransportError,
   type TransportFailure,
 } from "../../sdk/index.ts";
-import { LOGIN_OPERATIONS, mayRepeat, parseRetryAfter } from "../../sdk/retry.ts";
+import { LOGIN_OPERATIONS, mayRepeat, parseRetryAfter, SYSTEM_TIMING } from "../../sdk/retry.ts";
 import { connect, failure } from "./scriptedClient.ts";
 import { answering, fakeTiming } from "./scriptedServer.ts";
 
@@ -130,4 +130,10 @@ test.each([
     const isUnsent = error instanceof TransportError && error.reason === "unreachable";
     expect(mayRepeat({ id, repeatable: true }, error)).toBe(isUnsent);
   }
+});
+
+test("the clock of a client is the present clock, also if a test replaces it after the client is loaded", () => {
+  vi.useFakeTimers({ now: 1_000, toFake: ["Date"] });
+  onTestFinished(() => void vi.useRealTimers());
+  expect(SYSTEM_TIMING.now()).toBe(1_000);
 });
