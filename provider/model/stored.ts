@@ -3,7 +3,7 @@ import type { z } from "zod";
 import type { Connection, TenantClient } from "../service/connection.ts";
 import type { ListingSource } from "../service/listings.ts";
 import type { Values } from "../values.ts";
-import { type Existing, type IsClaimed, type Listed, listed, liveFacts, type Origin } from "./definition.ts";
+import { type Existing, type Listed, listed, liveFacts, type Origin } from "./definition.ts";
 import type { Inputs, InputValues, Outputs, State } from "./fields.ts";
 import type { IdForm } from "./idForm.ts";
 import { canonicalInputs, declares, idWithin } from "./values.ts";
@@ -173,7 +173,7 @@ export function stored<I extends Inputs, O extends Outputs, W extends object>(ki
       return changed.state;
     },
 
-    async delete(connection: Connection, id: string, _state: Readonly<S>, _isClaimed: IsClaimed) {
+    async delete(connection: Connection, id: string) {
       const opened = await connection.tenant(ids.split(id).tenant);
       const key = idWithin({ id });
       await opened

@@ -30,15 +30,9 @@ interface ListedModel<Where, Order, Row> {
   }): Promise<Row[]>;
 }
 
-/** The rows of a list. */
-interface Listing<Where, Order> {
-  readonly where: Where;
-  readonly orderBy: Order;
-}
-
 /**
  * Reads the page of a list that a request selects. Sets the header `X-Total-Count` to the number of rows in all pages.
- * @param listing `select`: the columns of the result; default: all columns
+ * @param rest `select`: the columns of the result; default: all columns
  */
 export async function readPage<
   Where,
@@ -48,11 +42,11 @@ export async function readPage<
 >(
   { query, header }: PageRequest,
   model: ListedModel<Where, Order, Row>,
-  { where, ...listing }: Listing<Where, Order> & { readonly select?: Select },
+  { where, ...rest }: { readonly where: Where; readonly orderBy: Order; readonly select?: Select },
 ): Promise<Pick<Row, keyof Select & keyof Row>[]> {
   const [total, rows] = await Promise.all([
     model.count({ where }),
-    model.findMany({ where, ...listing, ...pageOf(query) }),
+    model.findMany({ where, ...rest, ...pageOf(query) }),
   ]);
   header(TOTAL_COUNT, total);
   return rows;

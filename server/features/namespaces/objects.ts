@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import { namespaces } from "@gatehouse-access/sdk/contract";
 import type { z } from "zod";
 import type { Declared, ManagedObject } from "../../changes/managedObject.ts";
@@ -23,11 +24,8 @@ const DEFAULTS: Readonly<Record<string, unknown>> = {
   session_record_mode: "default",
   session_record_megabytes: 0,
   session_record_failure: "continue",
+  ssh_forwarding: [],
 } satisfies Partial<Settings>;
-
-/** The default of `ssh_forwarding` is no rule. */
-const isDefault = (name: string, value: unknown): boolean =>
-  name === "ssh_forwarding" ? (value as readonly unknown[]).length === 0 : value === DEFAULTS[name];
 
 const { settings } = namespace.shape;
 
@@ -41,7 +39,9 @@ export const presentSettings = presenter<Namespace, typeof settings>(settings, {
  */
 export function wireSettings(row: ShownRow<Namespace>): Settings {
   const all = Object.entries(presentSettings(row));
-  return Object.fromEntries(all.filter(([name, value]) => !isDefault(name, value))) as Settings;
+  return Object.fromEntries(
+    all.filter(([name, value]) => !isDeepStrictEqual(value, DEFAULTS[name])),
+  ) as Settings;
 }
 
 const requested = namespaces.editNamespace.body.shape.settings.unwrap();
