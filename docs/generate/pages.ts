@@ -11,6 +11,7 @@ import { definitions } from "../../provider/resources/index.ts";
 import {
   acceptedCredentials,
   DECLARED_BY,
+  type Edition,
   IDEMPOTENCY_KEY,
   IF_MATCH,
   LOCKOUT_GUARD,
@@ -102,7 +103,7 @@ of the object, which is shared like the reads of a refresh. An unchanged resourc
   of the members, and a changed end of a Member takes one read.
 
 **Proof of a deletion.** A proxy in front of the service can answer a request with a page, an empty response or a 404 of
-its own. So each response of \`gatehouse-server\` carries a proof in its body: a revision or a code. Other servers send no
+its own. So each response of \`gatehouse-server\` carries a proof in its body: a revision or a code. ShellHub sends no
 proof. There, a run reads the list of the objects after a deletion, and after a 404. Deletions at the same time share this
 list. The run deletes the object from the state only if the list does not contain it, and an empty list counts only with
 the header \`X-Total-Count: 0\`. A device and a namespace prove the deletion of their tags and members. Without a proof, the
@@ -193,10 +194,10 @@ function operationsPage(): string {
   );
   const head = `# Operations\n\nThe service has ${all.length} public operations. The client has a method for each of them. A running service publishes the OpenAPI document of these operations at \`/openapi.json\`.`;
   const takingKeys = all.filter((operation) => operation.idempotencyKey).map(({ id }) => `\`${id}\``);
-  const repeats = `These operations accept the header \`${IDEMPOTENCY_KEY}\`: ${takingKeys.join(", ")}. While the object that was created with a key exists, a request with the same key returns this object in its current state and creates none. Other services with the same API ignore the header.`;
+  const repeats = `These operations accept the header \`${IDEMPOTENCY_KEY}\`: ${takingKeys.join(", ")}. While the object that was created with a key exists, a request with the same key returns this object in its current state and creates none. ShellHub ignores the header.`;
   const conditional = all.filter(takesIfMatch).map(({ id }) => `\`${id}\``);
   const revisions = `The response of an operation on one object contains the object's revision as \`ETag\`. Items of lists and members contain the revision in the field \`revision\`. The tags of a device are declared separately. Their revision is in the field \`tags_revision\`. A revision changes only with the declared fields of the object. These operations accept a revision in the header \`${IF_MATCH}\`, and return 412 if the object has another revision: ${conditional.join(", ")}. Revisions are an addition of this service, like the audit trail.`;
-  const proofs = `The body of a 404 about an object contains the code \`${SERVICE_CODES.notFound}\` besides the message. A write of an object that returns no object returns the code \`${SERVICE_CODES.done}\`, or \`${SERVICE_CODES.deleted}\` for a deletion. These codes prove that the service itself sent the response. A proxy, and a 404 for an unknown path, have none. Other services with the same API send no codes, so clients must accept an empty body. The codes are an addition of this service.`;
+  const proofs = `The body of a 404 about an object contains the code \`${SERVICE_CODES.notFound}\` besides the message. A write of an object that returns no object returns the code \`${SERVICE_CODES.done}\`, or \`${SERVICE_CODES.deleted}\` for a deletion. These codes prove that the service itself sent the response. A proxy, and a 404 for an unknown path, have none. ShellHub sends no codes, so clients must accept an empty body. The codes are an addition of this service.`;
   const declaring = all.filter(takesDeclaredBy).map(({ id }) => `\`${id}\``);
   const declarations = `These operations accept the header \`${DECLARED_BY}\`: ${declaring.join(", ")}. Its value is \`project/stack/resource\` of the program that declares the object: each part is percent-encoded, and the value has at most 1024 bytes. The service shows the last value with the object, in the field \`declared_by\` (for the tags of a device: \`tags_declared_by\`). The audit trail contains the value of each request. A write without the header does not change the last value. The value is a hint for users: any client with write access can send any value, and no decision depends on it. The header is an addition of this service.`;
   const guarded = all.filter(takesLockoutGuard).map(({ id }) => `\`${id}\``);
@@ -205,7 +206,15 @@ function operationsPage(): string {
     Object.entries(LOCKOUTS).map(([name, { effect, remedy }]) => [`\`${name}\``, effect, remedy]),
   );
   const guard = `These operations accept the header \`${LOCKOUT_GUARD}: on\`: ${guarded.join(", ")}. The service then refuses a write that locks out the caller or the administrators, with 409 and one of the following values in the response header \`${LOCKOUT_GUARD}\`. A refused write changes nothing. The header is an addition of this service.\n\n${lockouts}`;
-  return [NOTE, head, repeats, revisions, proofs, declarations, guard, ...sections].join("\n\n");
+  const idsOf = (edition: Edition) =>
+    all.flatMap((operation) => (operation.edition === edition ? [`\`${operation.id}\``] : [])).join(", ");
+  const editions = `## Editions
+
+\`GATEHOUSE_EDITION\` selects the operations of a ShellHub edition. All editions of \`gatehouse-server\` are free. Each edition has the operations of the smaller ones.
+
+- \`enterprise\`, the default, adds to \`community\`: ${idsOf("enterprise")}.
+- \`cloud\` adds to \`enterprise\`: ${idsOf("cloud")}.`;
+  return [NOTE, head, repeats, revisions, proofs, declarations, guard, editions, ...sections].join("\n\n");
 }
 
 function serverSettings(): string {

@@ -1,5 +1,12 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { DIALECTS } from "@gatehouse-access/sdk";
+import {
+  CAPABILITIES,
+  capabilityText,
+  isOwnCapability,
+  serversWith,
+  versionsWith,
+} from "../../provider/service/capabilities.ts";
 import { TERRAFORM_CLIS, type TerraformCli } from "../../provider/terraform/source.ts";
 import { table } from "./table.ts";
 
@@ -107,9 +114,9 @@ export function supportedVersionsPage(note: string): string {
     ],
     [
       "Servers",
-      "`gatehouse-server`, and servers of version 0.19 to 0.27 (0.27 in both access modes)",
-      `\`gatehouse-server\`; recordings of community servers of ${servers} (0.19 and 0.20 with a substitute for their database); 0.21.7 (without members) and 0.25.1 manually`,
-      "`gatehouse`, the resources, the SDK; a newer server is used like 0.27. Enterprise and cloud servers, and 0.21.3 to 0.21.6, were read from source, not run. 0.21.0 to 0.21.2 are not supported",
+      "`gatehouse-server`, and ShellHub 0.19 to 0.27 (0.27 in both access modes)",
+      `\`gatehouse-server\`; recordings of ShellHub Community ${servers} (0.19 and 0.20 with a substitute for their database); 0.21.7 (without members) and 0.25.1 manually`,
+      "`gatehouse`, the resources, the SDK; a newer server gets the requests of 0.27. ShellHub Enterprise and Cloud, and 0.21.3 to 0.21.6, were not run; only their published source was read. 0.21.0 to 0.21.2 are not supported",
     ],
     [
       "Agents",
@@ -131,6 +138,20 @@ export function supportedVersionsPage(note: string): string {
       text,
     ],
   );
+  const capabilities = CAPABILITIES.flatMap((capability) => {
+    if (serversWith(capability) === undefined) return [];
+    const { about, without = "the preview fails" } = capabilityText(capability);
+    return [
+      [
+        capability,
+        about,
+        isOwnCapability(capability) ? "yes" : "no",
+        versionsWith(capability, "community"),
+        versionsWith(capability, "enterprise or cloud"),
+        without,
+      ],
+    ];
+  });
   return `${note}
 
 # Supported versions
@@ -141,10 +162,19 @@ ${table(["Component", "Supported", "Tested with", "Used for"], rows)}
 and components outside this table are untested, but may work. A minor release before 1.0 may end the support of a
 version. The changelog lists such changes.
 
+## Capabilities of the servers
+
+Some servers lack a capability. If a resource needs it, the preview fails, and nothing is changed. Otherwise, the last
+column describes the effect. \`gatehouse doctor\` lists the capabilities of your server.
+
+${table(["Capability", "Used for", "`gatehouse-server`", "ShellHub Community", "ShellHub Enterprise, Cloud", "Without it"], capabilities)}
+
+In the community edition of \`gatehouse-server\` (\`GATEHOUSE_EDITION\`), firewall rules are missing too.
+
 ## Versions of the server
 
-The specification of the API is version 0.19. The client reads the version of the server, and adapts its requests to
-these differences. \`gatehouse doctor\` shows which of them apply.
+The specification of the API is ShellHub 0.19, and \`gatehouse-server\` implements this version. The client reads the
+version of the server, and adapts its requests to these differences. \`gatehouse doctor\` shows which of them apply.
 
-${table(["Difference", "Versions", "Meaning"], differences)}`;
+${table(["Difference", "ShellHub versions", "Meaning"], differences)}`;
 }

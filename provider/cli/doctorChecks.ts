@@ -30,9 +30,10 @@ import {
 } from "../engine/project.ts";
 import { FileBackend, findLocks } from "../engine/state/fileBackend.ts";
 import { packageVersion } from "../packageFile.ts";
+import { CAPABILITIES, hasCapability, serversWith } from "../service/capabilities.ts";
 import type { Connection } from "../service/connection.ts";
 import { type Lookup, newConnection, settings } from "../service/newConnection.ts";
-import { CAPABILITIES, hasCapability, newerVersionNote, serverOf, serverText } from "../service/server.ts";
+import { newerVersionNote, type Server, serverOf, serverText } from "../service/server.ts";
 import { TERRAFORM_CLIS } from "../terraform/source.ts";
 import { byText, counted, firstOf } from "../words.ts";
 import { type Check, type Finding, LIMIT, NotChecked, ok, problem, runCheck } from "./doctorReport.ts";
@@ -294,17 +295,30 @@ async function checkServer(run: Run): Promise<Finding> {
   const reached = needed(run.reached, "the service was not reached");
   const server = await (run.connection?.server(run.namespace?.tenantId) ?? serverOf(reached, undefined));
   if (!run.connection) needed(server.version, "the server reports no version");
-  const lacks = run.connection ? CAPABILITIES.filter((capability) => !hasCapability(server, capability)) : [];
   const details = [
-    ...(lacks.length > 0 ? [`Not available: ${lacks.join(", ")}.`] : []),
+    ...(run.connection ? capabilityDetails(server) : []),
     ...(server.isOwn ? [] : server.dialect.differences.map(({ text }) => text)),
   ];
-  const own = run.connection && (server.isOwn ? "gatehouse-server, " : "another server, ");
-  const found = `${own ?? ""}${serverText(server)}, used like version ${server.dialect.name}`;
+  const usage = server.isOwn ? "" : `; requests of version ${server.dialect.name}`;
+  const found = `${serverText(server)}${usage}`;
   const note = newerVersionNote(server);
   const remedy = "Check the plan with a preview, and upgrade Gatehouse when it supports this version.";
   const finding = note === undefined ? ok(found) : problem("warning", note, remedy);
   return { ...finding, ...(details.length > 0 && { details }) };
+}
+
+/** Returns the capabilities of a server, and the missing ones with the servers that have them. */
+function capabilityDetails(server: Server): string[] {
+  const available = CAPABILITIES.filter((capability) => hasCapability(server, capability));
+  const missing = CAPABILITIES.filter((capability) => !hasCapability(server, capability));
+  return [
+    `Available: ${available.join(", ")}.`,
+    ...Array.from(Map.groupBy(missing, serversWith), ([servers, names]) =>
+      servers === undefined
+        ? `Not available: ${names.join(", ")}.`
+        : `Not available: ${names.join(", ")}. Servers with it: ${servers}.`,
+    ),
+  ];
 }
 
 async function checkAccessMode(run: Run): Promise<Finding> {

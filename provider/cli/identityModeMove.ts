@@ -47,7 +47,7 @@ export async function readMove(
   if (mode === undefined) {
     throw new EngineError(
       "import",
-      `The server of the namespace ${name} has no access modes. Use version 0.27 or later.`,
+      `The server of the namespace ${name} has no access modes. Use ShellHub 0.27 or later.`,
     );
   }
   if (mode === "identity") {

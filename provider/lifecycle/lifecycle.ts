@@ -33,8 +33,8 @@ import {
 } from "../resourceError.ts";
 import { isMissingObject, isNoToken, isProvenMissing } from "../service/absence.ts";
 import { declarationText, isSameStack } from "../service/auditTrail.ts";
+import { hasCapability, lackFault, lackNotice } from "../service/capabilities.ts";
 import type { Connection } from "../service/connection.ts";
-import { hasCapability, lackFault, lackNotice } from "../service/server.ts";
 import { urnName } from "../urn.ts";
 import type { Values } from "../values.ts";
 import { agoText } from "../words.ts";

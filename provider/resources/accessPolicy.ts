@@ -170,7 +170,7 @@ const definition = defineResource({
     remove: (client, id) => client.request(deleteAccessPolicy, { params: { id } }),
   }),
   description:
-    "An access policy that allows or denies SSH logins in a namespace with the access mode `identity`. Requires a server of version 0.27 or later.",
+    "An access policy that allows or denies SSH logins in a namespace with the access mode `identity`. Requires ShellHub 0.27 or later; `gatehouse-server` has no such objects.",
   tags: { needs: "filter" },
   actsIn: "identity",
   needs: (_inputs, state) => (state ? [] : [{ capability: "access policies" }]),

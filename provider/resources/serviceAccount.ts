@@ -98,7 +98,7 @@ const ids = new IdForm("ServiceAccount", {
 const definition = defineResource({
   name: "ServiceAccount",
   description:
-    "A service account with one SSH key, for logins of programs in a namespace with the access mode `identity`. The account gets access from an `AccessPolicy`. Requires a server of version 0.27 or later. Every change replaces the account: the old account is deleted first, because two accounts cannot have the same key. If the creation of the new account fails, the account stays deleted until the next run creates it.",
+    "A service account with one SSH key, for logins of programs in a namespace with the access mode `identity`. The account gets access from an `AccessPolicy`. Requires ShellHub 0.27 or later; `gatehouse-server` has no such objects. Every change replaces the account: the old account is deleted first, because two accounts cannot have the same key. If the creation of the new account fails, the account stays deleted until the next run creates it.",
   id: ids,
   inputs,
   outputs,

@@ -17,6 +17,7 @@ import { gainedRole } from "../model/roles.ts";
 import { stored, valuesOf } from "../model/stored.ts";
 import { idWithin } from "../model/values.ts";
 import { completeList } from "../service/absence.ts";
+import { hasCapability } from "../service/capabilities.ts";
 import type { Connection } from "../service/connection.ts";
 import {
   isSilent,
@@ -25,7 +26,6 @@ import {
   PAGE_SIZE,
   type TrustedWorkload,
 } from "../service/listings.ts";
-import { hasCapability } from "../service/server.ts";
 import { PLAIN, type Style } from "../style.ts";
 import { byText, byTexts, counted } from "../words.ts";
 

@@ -237,7 +237,7 @@ export const settings = named({
   edition: row({
     value: "name",
     about:
-      "Edition of the service: community, enterprise or cloud. The edition determines the served operations",
+      "The ShellHub edition whose operations the service has: community, enterprise or cloud. All editions are free",
     fallback: "enterprise",
     ...oneOf("community", "enterprise", "cloud"),
   }),

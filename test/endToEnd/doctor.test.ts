@@ -359,7 +359,7 @@ describe("without a problem", () => {
       address: fleet.env.GATEHOUSE_URL,
       credential: expect.stringMatching(/^user with the role owner, namespace \S+ \([0-9a-f-]{36}\)$/),
       clock: "at most 30 s from the time of the service",
-      server: expect.stringMatching(/^gatehouse-server, .* used like version \d/),
+      server: "gatehouse-server, API of ShellHub 0.19.0",
       "access mode": "public keys and firewall rules",
     });
   });
@@ -388,9 +388,12 @@ it("prints the remedy after each problem, and the differences of the server", as
   );
   expect(lines).toContainEqual(expect.stringMatching(/^ok +access mode +identity: access policies$/));
   const server = lines.findIndex((line) =>
-    /^ok +server +another server, 0\.27\.0-rc\.6, community/.test(line),
+    /^ok +server +ShellHub 0\.27\.0-rc\.6, community; requests of version 0\.27$/.test(line),
   );
-  expect(lines[server + 1]).toMatch(/^ +- Not available: firewall rules, several namespaces/);
+  expect(lines[server + 1]).toMatch(/^ +- Available: .*access policies, service accounts, install keys\.$/);
+  expect(lines[server + 2]).toMatch(
+    /^ +- Not available: firewall rules\. Servers with it: gatehouse-server, Shell/,
+  );
   expect(stdout).toContain("- Tags are objects.");
 });
 
@@ -436,7 +439,7 @@ it("reads the version of the server even if the credential is wrong", async () =
     GATEHOUSE_PASSWORD: "",
   });
   expect(checks.credential?.state).toBe("failed");
-  expect(checks.server).toMatchObject({ state: "ok", found: "0.27.0-rc.6, used like version 0.27" });
+  expect(checks.server).toMatchObject({ state: "ok", found: "0.27.0-rc.6; requests of version 0.27" });
 });
 
 describe.skipIf(!openssl)("the certificate of the service", () => {

@@ -244,7 +244,7 @@ it("rejects a server without access modes, and options that omit keys", { tags: 
   const own = await gatehouse(options, fleet.env);
   expect([own.code, own.stderr]).toEqual([
     1,
-    expect.stringContaining("has no access modes. Use version 0.27"),
+    expect.stringContaining("has no access modes. Use ShellHub 0.27"),
   ]);
   const only = await gatehouse([...options, "--only", "Member"], fleet.env);
   expect([only.code, only.stderr]).toEqual([1, expect.stringContaining("cannot be used with --only")]);

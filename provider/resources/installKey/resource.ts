@@ -177,7 +177,7 @@ const ids = new IdForm("InstallKey", {
 export const definition = defineResource({
   name: "InstallKey",
   description:
-    "An install key, with which devices enroll in a namespace. Requires a server of version 0.27 or later, and a user's credential: API keys cannot manage install keys. The service cannot delete an install key, so a deletion revokes the key, and its name stays taken. An update also changes the name.",
+    "An install key, with which devices enroll in a namespace. Requires ShellHub 0.27 or later (not `gatehouse-server`), and a user's credential: API keys cannot manage install keys. The service cannot delete an install key, so a deletion revokes the key, and its name stays taken. An update also changes the name.",
   id: ids,
   inputs,
   outputs,
