@@ -6,6 +6,7 @@ import { createHash } from "node:crypto";
 import {
   accessSync,
   constants,
+  cpSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -169,8 +170,17 @@ async function exclusively(work) {
   }
 }
 
+/** Copies the pages of the documentation to the package `sdk`, so that `--help` refers to installed files. */
+function copyDocumentation() {
+  const isPage = (file) => statSync(file).isDirectory() || file.endsWith(".md");
+  rmSync(join(root, "sdk/docs"), { recursive: true, force: true });
+  for (const folder of ["concepts", "get-started", "guides", "operate", "reference", "tutorials"])
+    cpSync(join(root, "docs", folder), join(root, "sdk/docs", folder), { recursive: true, filter: isPage });
+}
+
 async function build() {
   await install();
+  copyDocumentation();
   await Promise.all([generateClients(), generateClasses()]);
   await tsc("Building", "-b");
   await step("Bundling the Terraform provider", node(), ["scripts/release/bundle.ts"]);
@@ -241,6 +251,7 @@ const commands = {
       "--quiet",
       "--use=remark-validate-links=repository:false",
       `--ignore-pattern=${SITE}/src/`,
+      "--ignore-pattern=sdk/docs/",
       ".",
     ]);
     await script("node_modules/vitest/vitest.mjs", [

@@ -1,3 +1,6 @@
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+
 /** A usage error of a command line, with the code and the message from the library `commander`. */
 interface CommandLineProblem {
   readonly code: string;
@@ -113,25 +116,38 @@ export interface HelpEnd {
   readonly notes?: string | undefined;
   /** Command lines. A line that begins with `#` is a comment. */
   readonly examples: readonly string[];
-  /** Path of the documentation page in the repository. */
+  /** Path of the documentation page in the repository, such as `docs/guides/review.md`. */
   readonly page: string;
 }
 
 /** The member of a `commander` command that {@link addHelpEnd} uses. */
 interface HelpCommand {
-  addHelpText(position: "after", text: string): unknown;
+  addHelpText(position: "after", text: () => string): unknown;
+}
+
+/**
+ * Returns the address of a page in the published documentation, whose address is `homepage` in package.json. Without a
+ * published documentation, returns the path of the page in this package.
+ *
+ * The sources are next to the folder `docs` and the package.json of the repository, which have the same relative paths.
+ */
+export function addressOf(page: string, manifest = new URL("../package.json", import.meta.url)): string {
+  const { homepage } = JSON.parse(readFileSync(manifest, "utf8")) as { readonly homepage?: string };
+  if (homepage === undefined) return fileURLToPath(new URL(page, manifest));
+  const path = page.replace(/^docs\//, "").replace(/(\/index)?\.md$/, "/");
+  return new URL(path, homepage.replace(/\/?$/, "/")).href;
 }
 
 /** Adds the last part to the help of a command. */
 export function addHelpEnd<C extends HelpCommand>(command: C, { notes, examples, page }: HelpEnd): C {
-  const lines = [
+  const lines = () => [
     "",
     ...(notes === undefined ? [] : [notes.trim(), ""]),
     examples.length === 1 ? "Example:" : "Examples:",
     ...examples.map((example) => `  ${example}`),
     "",
-    `Documentation: ${page}`,
+    `Documentation: ${addressOf(page)}`,
   ];
-  command.addHelpText("after", lines.join("\n"));
+  command.addHelpText("after", () => lines().join("\n"));
   return command;
 }

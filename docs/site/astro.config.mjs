@@ -1,8 +1,11 @@
+import { satteri } from "@astrojs/markdown-satteri";
 import starlight from "@astrojs/starlight";
 import { defineConfig } from "astro/config";
 import { sidebar } from "./content.ts";
+import { tableLabels } from "./tableLabels.mjs";
 
 export default defineConfig({
+  markdown: { processor: satteri({ hastPlugins: [tableLabels] }) },
   // All links work below any path of a server: npm run docs:site -- --base /gatehouse
   integrations: [
     starlight({

@@ -8,7 +8,7 @@ import { SECTIONS } from "./structure.ts";
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const PAGES = fileURLToPath(new URL("src/content/docs/", import.meta.url));
 const IMAGES = "docs/images/";
-/** The start page. It contains its own front matter. */
+/** The start page. It contains its own front matter, and the words that {@link startPage} replaces. */
 const START = "docs/site/start.md";
 
 /** A page of the site. */
@@ -66,7 +66,7 @@ export function writeContent(): void {
   if (unlisted.length > 0) throw new Error(`docs/site/structure.ts does not list ${unlisted.join(", ")}`);
   rmSync(PAGES, { recursive: true, force: true });
   const slugs = new Map([["README.md", ""], ...pages.map(({ file, slug }) => [file, slug] as const)]);
-  const start = { file: START, slug: "", body: readFileSync(join(ROOT, START), "utf8") };
+  const start = { file: START, slug: "", body: startPage() };
   for (const page of pages) {
     const target = join(PAGES, `${page.slug}.md`);
     mkdirSync(dirname(target), { recursive: true });
@@ -78,6 +78,27 @@ export function writeContent(): void {
   }
   cpSync(join(ROOT, IMAGES), join(PAGES, "images"), { recursive: true });
   writeFileSync(join(PAGES, "index.md"), withPageLinks(start, slugs));
+}
+
+/** Returns the start page, with the version and the repository of the root's package.json. */
+function startPage(): string {
+  const { version, repository } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as {
+    readonly version: string;
+    readonly repository?: { readonly url: string };
+  };
+  const address = repository?.url.replace(/^git\+|\.git$/g, "");
+  return readFileSync(join(ROOT, START), "utf8")
+    .replace("VERSION", version)
+    .replace(
+      "INSTALLATION",
+      address === undefined
+        ? "The packages are not published yet: the [quick start](../get-started/quick-start.md#install) installs them from a clone\nof the repository."
+        : "The [quick start](../get-started/quick-start.md) continues from here.",
+    )
+    .replace(
+      "REPOSITORY",
+      address === undefined ? "The repository has no public address yet." : `The source is at <${address}>.`,
+    );
 }
 
 /**

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { validate } from "dockerfile-utils";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { parse } from "yaml";
 import { readConfig } from "../../server/settings/readConfig.ts";
 import { settings } from "../../server/settings/settings.ts";
 import { RELEASE } from "../packaging/packages.ts";
@@ -88,6 +89,43 @@ describe("the settings of the units", () => {
         },
       })),
     );
+  });
+});
+
+describe("the manifest of docs/operate/kubernetes.md", () => {
+  const page = readFileSync(join(import.meta.dirname, "../../docs/operate/kubernetes.md"), "utf8");
+  const [, text = ""] = /^```yaml\n(.*?)^```$/ms.exec(page) ?? [];
+  const { spec } = parse(text).spec.template;
+  const [container] = spec.containers;
+
+  it("has settings and probes of the service, and an unprivileged container", () => {
+    const secret = join(testFolder(), "secret");
+    writeFileSync(secret, "a secret of the manifest of a test, which is long enough", { mode: 0o600 });
+    const environment = Object.fromEntries(
+      container.env.map(({ name, value }: Record<"name" | "value", string>) => [
+        name,
+        value.startsWith("/run/secrets/") ? secret : value,
+      ]),
+    );
+    const [command, ...args] = container.args;
+    expect(command).toBe("serve");
+    const flags = Object.fromEntries(
+      Object.entries(settings).flatMap(([name, { flag }]) => {
+        const index = flag === undefined ? -1 : args.indexOf(flag);
+        return index < 0 ? [] : [[name, args[index + 1]]];
+      }),
+    );
+    expect(Object.keys(flags)).toHaveLength(args.length / 2);
+    expect(readConfig(environment, flags)).toMatchObject({
+      settings: { sshPort: 2222, lameDuck: 15, publicUrl: "https://gate.example.org" },
+    });
+    expect([container.readinessProbe.httpGet.path, container.livenessProbe.httpGet.path]).toEqual([
+      "/readyz",
+      "/healthz",
+    ]);
+    const user = /^USER (\d+):/m.exec(read("container/Containerfile"))?.[1];
+    expect(spec.securityContext).toMatchObject({ runAsNonRoot: true, runAsUser: Number(user) });
+    expect(spec.terminationGracePeriodSeconds).toBeGreaterThanOrEqual(15 + 15);
   });
 });
 

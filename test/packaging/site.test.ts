@@ -2,6 +2,7 @@ import {
   createReadStream,
   mkdtempSync,
   readdirSync,
+  readFileSync,
   realpathSync,
   rmSync,
   statSync,
@@ -11,6 +12,7 @@ import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { delimiter, dirname, extname, join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from "vitest";
+import { QUESTIONS } from "../../docs/site/questions.ts";
 import { MINUTE } from "../../sdk/times.ts";
 import { useBrowser } from "../server/pages/browsing.ts";
 import { environmentWithout } from "../support/command.ts";
@@ -33,10 +35,10 @@ const SECTIONS = [
   "Concepts",
   "Tutorials",
   "Guides",
+  "Operate",
   "Reference",
   "Terraform",
   "Pulumi plugin",
-  "Operate",
   "Architecture",
   "Project",
 ];
@@ -174,11 +176,60 @@ describe("the site of the documentation", { tags: ["long"] }, () => {
       await page.waitForURL(`${start}reference/terraform/resources/firewall_rule/**`);
     });
 
+    it("answers each of its questions with one of the first four results of the search", async () => {
+      const page = await open(start);
+      // A text, because Vitest replaces the dynamic imports of functions.
+      const addressesOf = (
+        question: string,
+      ) => `import("${BASE}pagefind/pagefind.js").then(async ({ init, search }) => {
+        await init();
+        const { results } = await search(${JSON.stringify(question)});
+        return Promise.all(results.slice(0, 4).map(async (result) => (await result.data()).url));
+      })`;
+      const wrong: string[] = [];
+      for (const [question, answer] of QUESTIONS) {
+        const addresses: string[] = await page.evaluate(addressesOf(question));
+        if (!addresses.includes(BASE + answer)) wrong.push(`${question}: ${addresses.join(", ")}`);
+      }
+      expect(wrong).toEqual([]);
+      expect(QUESTIONS.length).toBeGreaterThanOrEqual(30);
+    });
+
+    it("has a start page with the purpose, the users, the installation, the version and the repository", async () => {
+      const page = await open(start);
+      const { version } = JSON.parse(readFileSync(inCopy("package.json"), "utf8"));
+      expect(await page.locator("h2").allInnerTexts()).toEqual([
+        "What it is",
+        "For whom",
+        "Install",
+        "Version",
+      ]);
+      const text = await page.locator("main").innerText();
+      expect(text).toContain("npm install --global @gatehouse-access/provider");
+      expect(text).toContain(`version ${version}`);
+      expect(text).toContain("The repository has no public address yet.");
+    });
+
+    it("shows each cell of a table on a phone, with the heading of its column", async () => {
+      const page = await open(`${start}compare/`, { viewport: { width: 390, height: 844 } });
+      const cells = await page.locator("td").evaluateAll((found) =>
+        found.map((cell) => ({
+          right: cell.getBoundingClientRect().right,
+          label: getComputedStyle(cell, "::before").content,
+        })),
+      );
+      expect(cells.length).toBeGreaterThan(30);
+      expect(cells.filter(({ right }) => right > 390)).toEqual([]);
+      expect(cells[1]?.label).toContain("Gatehouse");
+    });
+
     it.each([
       "",
       "guides/review/",
       "reference/server-settings/",
       "reference/operations/",
+      "reference/supported-versions/",
+      "operate/kubernetes/",
       "architecture/overview/",
     ])("fits on a phone: /%s", async (path) => {
       const page = await open(start + path, { viewport: { width: 390, height: 844 } });
