@@ -239,7 +239,7 @@ function readSettings(flags: object): z.output<typeof settings> {
   const flagOf = (name: PropertyKey | undefined) =>
     `--${String(name).replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
   throw new UsageError(
-    read.error.issues.map(({ path, message }) => `${flagOf(path[0])}: ${message}`).join("\n"),
+    read.error.issues.map(({ path, message }) => `${flagOf(path[0])} ${message}`).join("\n"),
   );
 }
 

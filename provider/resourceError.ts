@@ -1,4 +1,10 @@
-import { errorText, type FieldPath, GatehouseError } from "@gatehouse-access/sdk/errors";
+import {
+  errorText,
+  type FieldPath,
+  GatehouseError,
+  printedError,
+  withCode,
+} from "@gatehouse-access/sdk/errors";
 import type { ResourceErrorCode } from "./errorCodes.ts";
 
 /** A term in an error message for which each front end (Pulumi or Terraform) has its own notation or wording. */
@@ -91,11 +97,21 @@ export class ResourceError extends GatehouseError {
     return [...ownTextsOf(detail), ...ownTextsOf(remedy)];
   }
 
-  /** Returns the detail and the remedy with the terms of a front end. */
-  textIn(words: Words): string {
-    return errorText({ ...written(this.fault, words), code: this.code, field: undefined });
+  /**
+   * Returns the field, the detail and the remedy with the terms of a front end, without the name of the resource.
+   * @param field the field as the front end names it
+   */
+  textIn(words: Words, field: FieldPath = this.fault.field ?? []): string {
+    return errorText({ ...written(this.fault, words), code: this.code, field });
   }
 }
+
+/**
+ * Returns the text of an error with its code, as a provider reports it to an engine. The text omits the resource, since
+ * engines print the title of the resource before the text.
+ */
+export const engineText = (error: unknown): string =>
+  error instanceof ResourceError ? withCode(error.textIn(pulumiWords), error) : printedError(error);
 
 const written = ({ field, value, detail, remedy }: ResourceFault, words: Words) => ({
   field,

@@ -208,7 +208,7 @@ class Core implements ClientCore {
     const authorize = () => this.#shared.authorizer.authorize(this.#host, this.#tenant);
     const authorization = await abortable(authorize, options.signal);
     if (authorization?.token !== undefined) return authorization.token;
-    throw new ConfigurationError("an API key has no session token", {
+    throw new ConfigurationError("An API key has no session token", {
       field: ["credential"],
       remedy: "use a user name and password, or a token",
     });

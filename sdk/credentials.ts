@@ -122,7 +122,7 @@ export function passwordCredential(input: {
   readonly totpSecret?: string;
 }): PasswordCredential {
   if (input.username === "" || input.password === "") {
-    throw new ConfigurationError("user name and password must not be empty", { field: ["credential"] });
+    throw new ConfigurationError("User name and password must not be empty", { field: ["credential"] });
   }
   return {
     kind: "password",
@@ -173,7 +173,7 @@ export function environmentValue(env: Environment, name: string): string | undef
   const value = env[name] || undefined;
   const path = env[fileName] || undefined;
   if (value !== undefined && path !== undefined) {
-    throw new ConfigurationError(`${fileName} is also set`, {
+    throw new ConfigurationError(`and ${fileName} are both set`, {
       field: [name],
       remedy: "set only one of them",
     });
@@ -207,7 +207,7 @@ export function contentOf(path: string, variable: string): string {
   }
   const text = content.replace(/\r?\n$/, "");
   if (text === "") {
-    throw new ConfigurationError(`${path} is empty`, { field: [variable] });
+    throw new ConfigurationError(`The file ${path} is empty`, { field: [variable] });
   }
   return text;
 }
@@ -331,7 +331,7 @@ function workloadFrom(env: Environment, oidc: string, tenant: string | undefined
   // The remedy for a missing variable depends on the pipeline.
   const required = (name: string, value: string | undefined, remedy: string): string => {
     if (value) return value;
-    throw new ConfigurationError(`GATEHOUSE_OIDC is ${oidc}, but this variable is not set`, {
+    throw new ConfigurationError(`is not set, but GATEHOUSE_OIDC is ${oidc}`, {
       field: [name],
       remedy,
     });

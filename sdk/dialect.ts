@@ -424,7 +424,7 @@ export function versionOf(text: string): ServerVersion {
 async function dialectByAnswers(client: Client): Promise<Dialect> {
   const { tenant } = await client.identity();
   if (tenant === undefined) {
-    throw new ConfigurationError("the server reports no version", {
+    throw new ConfigurationError("The server reports no version", {
       field: ["url"],
       remedy: "configure the proxy to forward /info, or create the namespace first",
     });

@@ -1,11 +1,13 @@
 import type { LockoutName } from "./contract/operation.ts";
 import type { SdkErrorCode } from "./errorCodes.ts";
+import { sentence, withPeriod } from "./sentence.ts";
 
 export { addHelpEnd, type HelpEnd, reportUsage } from "./commandLine.ts";
 export { type ErrorKind, type SdkErrorCode, sdkErrors } from "./errorCodes.ts";
 export { type FileFailure, fileFailure, fileFailureText } from "./fileErrors.ts";
 export { printableIssuer } from "./issuer.ts";
 export { maskSecrets, withoutControls } from "./mask.ts";
+export { capitalized, sentence } from "./sentence.ts";
 
 /** The path of a value in nested data: names of properties and indexes of array items, outermost first. */
 export type FieldPath = readonly (string | number)[];
@@ -23,23 +25,28 @@ export interface ErrorFacts {
   readonly field?: FieldPath | undefined;
   /** The value of the field, unless the value may be secret. */
   readonly value?: unknown;
-  /** The cause of the error. `resource` and `field` are separate fields and not repeated here. */
+  /**
+   * The cause of the error. `resource` and `field` are separate fields and not repeated here. If `field` is set, a
+   * detail that begins with a lower-case letter is a predicate of the field (`is not set`). Any other detail is a
+   * sentence of its own.
+   */
   readonly detail: string;
-  /** Instructions for the user. */
+  /** Instructions for the user, as an imperative sentence. */
   readonly remedy?: string | undefined;
   /** Value of the response header `X-Request-ID`. */
   readonly requestId?: string | undefined;
 }
 
 /**
- * Returns the text of an error: `resource.field: detail; remedy`. A remedy that begins with a capital letter becomes a
- * separate sentence.
+ * Returns the text of an error: the cause as a sentence, then the remedy as a sentence. The cause begins with the place:
+ * `GATEHOUSE_URL is not set. Set it to …`, `DeviceTags.device: The namespace has no device "web". Use …`.
  */
-export function errorText({ resource, field, detail, remedy }: ErrorFacts): string {
-  const place = [...(resource === undefined ? [] : [resource]), ...(field ?? [])].join(".");
-  const text = place === "" ? detail : `${place}: ${detail}`;
-  if (remedy === undefined) return text;
-  return `${text}${/[.?!]$/.test(detail) ? "" : /^\p{Lu}/u.test(remedy) ? "." : ";"} ${remedy}`;
+export function errorText({ resource, field = [], detail, remedy }: ErrorFacts): string {
+  const place = [...(resource === undefined ? [] : [resource]), ...field].join(".");
+  const isPredicate = field.length > 0 && /^\p{Ll}/u.test(detail);
+  const cause = isPredicate ? withPeriod(`${place} ${detail}`) : sentence(detail);
+  const text = isPredicate || place === "" ? cause : `${place}: ${cause}`;
+  return remedy === undefined ? text : `${text} ${sentence(remedy)}`;
 }
 
 /** The base class of all errors that the packages of this project throw on purpose. */
@@ -212,8 +219,7 @@ const repeatsCause = (detail: string, serverMessage: string) =>
 function requestText(facts: ErrorFacts, outcome: RequestOutcome): string {
   const text = errorText(facts);
   if (outcome !== "unknown") return text;
-  const unclear = "The request may have taken effect. Read the object before you repeat it.";
-  return `${text}${/[.?!]$/.test(text) ? "" : "."} ${unclear}`;
+  return `${text} The request may have taken effect. Read the object before you repeat it.`;
 }
 
 /** The fields that the JSON form of a request error contains in addition to those of every error. */

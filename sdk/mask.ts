@@ -1,4 +1,5 @@
 import { REQUEST_SENTENCES } from "./requestSentences.ts";
+import { capitalized } from "./sentence.ts";
 
 /** The text that replaces a secret. */
 const MASK = "[secret]";
@@ -35,6 +36,8 @@ export function maskSecrets(text: string, secrets: readonly string[], own: reado
   // A secret that is equal to a whole sentence is masked, because the text may be the secret instead of the sentence.
   const sentences = [...REQUEST_SENTENCES, ...own]
     .filter((sentence) => sentence !== "" && !secrets.includes(sentence))
+    // A text begins with a capital letter where it starts a sentence.
+    .flatMap((sentence) => [sentence, capitalized(sentence)])
     .flatMap((sentence) => spansOf(text, sentence))
     .sort((a, b) => a.start - b.start);
   let shown = "";

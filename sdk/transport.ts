@@ -314,7 +314,7 @@ const record = (value: unknown) => (value ?? {}) as Record<string, unknown>;
 function segment(operation: Operation, name: string, value: unknown): string {
   const text = value === undefined || value === null ? "" : String(value);
   if (text === "" || text === "." || text === "..") {
-    throw new ConfigurationError(`path parameter must not be "${text}"`, {
+    throw new ConfigurationError(`must not be "${text}"`, {
       field: [operation.id, name],
     });
   }

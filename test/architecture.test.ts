@@ -112,6 +112,7 @@ const modules: Readonly<Record<string, Module>> = {
       "issuer.ts",
       "mask.ts",
       "requestSentences.ts",
+      "sentence.ts",
       "times.ts",
     ],
     folders: { contract: [], policy: ["contract"] },

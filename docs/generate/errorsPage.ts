@@ -20,7 +20,7 @@ export const errorsPage = (note: string): string =>
   `${[
     "# Error codes",
     note,
-    "Every error has a code, which stays the same in later releases. `gatehouse` prints the code at the end of the message, as do the diagnostics of Terraform and Pulumi. Example: `error: GATEHOUSE_URL: is not set; set it to … [configuration]`. Terraform also shows the attribute.",
+    "Every error has a code, which stays the same in later releases. `gatehouse` prints the code at the end of the message, as do the diagnostics of Terraform and Pulumi. Example: `error: GATEHOUSE_URL is not set. Set it to … [configuration]`. Terraform also shows the attribute.",
     "With `--json`, a failed command prints `error` with the fields `code`, `message` and `detail` (the cause). If they are known, it also prints `resource`, `field` (a path), `value` (never a secret), `remedy` and `requestId`. Search the log of the service for the request id. Errors of requests also contain `operation`, `status`, `outcome` and the fields of their class (`fields`, `retryAfter`, …). In programs, `GatehouseError` of the SDK has the same properties.",
     section(
       "Requests",

@@ -1,6 +1,6 @@
 import { type AnswerContext, errorOf, failureOf } from "../../sdk/answer.ts";
 import { type Operation, operations } from "../../sdk/contract/index.ts";
-import { type GatehouseError, RequestError } from "../../sdk/errors.ts";
+import { capitalized, type GatehouseError, RequestError } from "../../sdk/errors.ts";
 
 const HOST = "service.invalid";
 
@@ -94,7 +94,10 @@ export function requestSentences(): string {
   const parts = new Set(
     texts.flatMap(({ detail, remedy = "", message }) => [detail, remedy, message].flatMap(fixedParts)),
   );
+  // Masking also keeps each sentence with a capital first letter.
+  const capitals = new Set([...parts].filter((part) => capitalized(part) !== part).map(capitalized));
   const lines = [...parts]
+    .filter((part) => !capitals.has(part))
     .sort()
     .map((part) => `  ${JSON.stringify(part)},\n`)
     .join("");

@@ -246,20 +246,24 @@ function selectPrincipals({ decider, inquiry, member }: Selection<Principal>): S
     if (named.items.every((principal) => principal.keys !== undefined))
       throw unknown("key", selector, all, selector, []);
     const remedy = "use --user, or the credential of an owner or administrator";
-    throw new AccessInquiryError("key", "the SSH keys of users could not be read", remedy);
+    throw new AccessInquiryError("key", "The SSH keys of users could not be read", remedy);
   });
 }
 
-const NO_OWNERS = "the server does not store the owners of public keys";
+const NO_OWNERS = "The server does not store the owners of public keys";
 
 /** Returns the member with an e-mail address. @throws AccessInquiryError with the known members if there is none */
 function personOf(members: ReturnType<typeof membersOf>, email: string) {
   if (!members)
-    throw new AccessInquiryError("person", "the members could not be read", "use --key or --user");
+    throw new AccessInquiryError("person", "The members could not be read", "use --key or --user");
   const found = members.find((member) => member.email.toLowerCase() === email.toLowerCase());
   if (found) return { id: found.id || found.email };
   const known = members.map((member) => member.email).sort(byText);
-  throw new AccessInquiryError("person", `${email} is not a member`, `members: ${firstOf(known, NAMED_MAX)}`);
+  throw new AccessInquiryError(
+    "person",
+    `The address ${email} is not that of a member`,
+    `the members are ${firstOf(known, NAMED_MAX)}`,
+  );
 }
 
 const NAMED_MAX = 20;
@@ -314,8 +318,12 @@ function unknown(
   names: readonly string[],
 ): AccessInquiryError {
   const near = nearNames(text, names).sort(byText);
-  const hint = near.length === 0 ? undefined : `similar: ${near.join(", ")}`;
-  return new AccessInquiryError(flag, `${selector} matches none of the namespace's ${all}`, hint);
+  const hint = near.length === 0 ? undefined : `similar names: ${near.join(", ")}`;
+  return new AccessInquiryError(
+    flag,
+    `The selector ${selector} matches none of the namespace's ${all}`,
+    hint,
+  );
 }
 
 /**

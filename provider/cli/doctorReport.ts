@@ -1,5 +1,5 @@
 import { setTimeout as wait } from "node:timers/promises";
-import { errorText, fileFailure, GatehouseError } from "@gatehouse-access/sdk/errors";
+import { errorText, fileFailure, GatehouseError, sentence } from "@gatehouse-access/sdk/errors";
 
 /** The state of a check. A run can start with a `warning`, but not with `failed`. */
 export type CheckState = "ok" | "warning" | "failed" | "not checked";
@@ -32,8 +32,7 @@ export const ok = (found: string): Finding => ({ state: "ok", found });
 
 /** Returns the result of a check that found a problem. */
 export const problem = (state: Exclude<CheckState, "ok">, found: string, remedy: string): Finding => {
-  const end = /[.?!]$/.test(remedy) ? "" : ".";
-  return { state, found, remedy: `${remedy.charAt(0).toUpperCase()}${remedy.slice(1)}${end}` };
+  return { state, found, remedy: sentence(remedy) };
 };
 
 /** Thrown by a check whose requirement is missing. The result is `not checked`. */

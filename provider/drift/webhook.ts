@@ -41,7 +41,7 @@ export function webhookAddress(env: Environment): URL {
     new ConfigurationError(detail, { field: [WEBHOOK_VARIABLE], remedy });
   if (text === undefined) {
     throw refuse(
-      "the webhook address for --notify is missing",
+      "is not set, but --notify needs a webhook",
       `set ${WEBHOOK_VARIABLE}, or set ${WEBHOOK_VARIABLE}_FILE to the path of a file with the address`,
     );
   }

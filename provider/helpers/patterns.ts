@@ -140,7 +140,7 @@ function digitsPattern(low: string, high: string): string {
 }
 
 const bitsAfter = (range: string) =>
-  new TypeError(`cidr("${range}"): the range has host bits set; use the first address of the range`);
+  new TypeError(`cidr("${range}"): the range has host bits set. Use the first address of the range`);
 
 /** Returns a pattern for all octets whose first `fixed` bits equal the first bits of `octet`. */
 function octetPattern(range: string, octet: number, fixed: number): string {

@@ -251,13 +251,13 @@ export function existsAlready(
 ): ResourceError {
   const { name } = definition;
   if (!definition.inputs.adopt) {
-    const detail = said`${id} already exists and cannot be adopted`;
+    const detail = said`The object ${id} already exists and cannot be adopted`;
     const remedy = said`delete the object, or choose another name`;
     return new ResourceError(name, { code: "already_exists", detail, remedy });
   }
   const adopt = (value: Adopt) => ({ field: "adopt", value });
   if (changes.length === 0) {
-    const detail = said`${id} already exists (${ORIGIN}) and equals the declaration`;
+    const detail = said`The object ${id} already exists (${ORIGIN}) and equals the declaration`;
     const remedy = said`set ${adopt(true)} ${{ phrase: "adopt" }}; ${EXCHANGED}`;
     return new ResourceError(name, { code: "already_exists", field: ["adopt"], detail, remedy });
   }
@@ -267,7 +267,7 @@ export function existsAlready(
       ? said`${separator}${{ field }} (secret)`
       : said`${separator}${{ field }} is ${valueJson(before)}, declared ${valueJson(after)}`;
   });
-  const detail = said`${id} already exists (${ORIGIN}) and differs: ${differences.flat()}`;
+  const detail = said`The object ${id} already exists (${ORIGIN}) and differs: ${differences.flat()}`;
   const remedy = said`declare the object as it is, or set ${adopt("overwrite")} to update it; ${EXCHANGED}`;
   return new ResourceError(name, { code: "already_exists", field: ["adopt"], detail, remedy });
 }

@@ -692,7 +692,7 @@ async function undefinedIfDeleted<T>(
 }
 
 function noMember(tenant: string, cause: unknown): Error {
-  const detail = `the user of the credential is not a member of the namespace ${tenant}, so its objects cannot be read`;
+  const detail = `The user of the credential is not a member of the namespace ${tenant}, so its objects cannot be read`;
   const remedy = "add the user to the namespace, or use another credential";
   return new ConfigurationError(detail, { field: ["credential"], remedy, cause });
 }
@@ -700,7 +700,7 @@ function noMember(tenant: string, cause: unknown): Error {
 function deletedError({ name }: ResourceDefinition, id: string, cause: unknown): ResourceError {
   const fault: ResourceFault = {
     code: "object_deleted",
-    detail: said`${id}, or the object that it belongs to, no longer exists: it was deleted after the state was written`,
+    detail: said`The object ${id}, or the object that it belongs to, no longer exists: it was deleted after the state was written`,
     remedy: said`${{ phrase: "refresh" }} to create it again`,
   };
   return new ResourceError(name, fault, { cause });

@@ -179,7 +179,7 @@ async function changedError(
   return new ResourceError(definition.name, {
     code: "changed_out_of_band",
     field: [changes[0]?.field ?? "id"],
-    detail: said`the update would revert a change that another actor made: ${texts.flat()}${actor}`,
+    detail: said`The update would revert a change that another actor made: ${texts.flat()}${actor}`,
     remedy: said`${{ phrase: "refresh" }} to see and revert the change, or declare the live value`,
   });
 }

@@ -23,7 +23,7 @@ export async function selectObject(
   if (parts.length === 1) {
     const found = await definition.read(connection, text, {});
     if (found) return found;
-    const detail = said`the user of the credential is not a member of a namespace "${text}"`;
+    const detail = said`The user of the credential is not a member of a namespace "${text}"`;
     throw new ResourceError(name, { code: "object_not_found", detail });
   }
   const [first = "", ...others] = text.split("/");
@@ -38,7 +38,7 @@ export async function selectObject(
   if (named) return named;
   throw new ResourceError(name, {
     code: "object_not_found",
-    detail: said`the namespace ${tenant} has no such object: "${rest}"`,
+    detail: said`The namespace ${tenant} has no such object: "${rest}"`,
     remedy: said`use the id (${form.text}), the id without the namespace, or the name`,
   });
 }

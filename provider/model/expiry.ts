@@ -169,7 +169,7 @@ const notStored = (resource: string, end: string): ResourceError =>
     code: "unsupported_by_server",
     field: ["expiresAt"],
     value: end,
-    detail: said`the service did not store the end, so it does not end the access`,
+    detail: said`The service did not store the end, so it does not end the access`,
     remedy: said`check the proxies between this machine and the service, remove the end, or do not require enforced expiry`,
   });
 

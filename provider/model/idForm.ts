@@ -32,7 +32,7 @@ export class IdForm<P extends string> {
   split(id: string): { readonly [Name in P]: string } {
     const groups = this.#pattern.exec(id)?.groups;
     if (!groups) {
-      const detail = said`id "${id}": must be ${this.text}`;
+      const detail = said`The id "${id}" must be ${this.text}`;
       throw new ResourceError(this.#resource, { code: "invalid_id", detail });
     }
     return groups as { readonly [Name in P]: string };

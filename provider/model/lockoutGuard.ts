@@ -46,7 +46,9 @@ const refused =
     if (!(cause instanceof LockoutGuardError)) throw cause;
     const known = cause.lockout && LOCKOUTS[cause.lockout];
     const allow = said`set ${{ field: "allowLockout", value: true }}${first}`;
-    const detail = known ? said`the change would ${known.effect}` : said`${cause.detail}`;
+    const detail = known
+      ? said`The change would ${known.effect}`
+      : said`The service refused the change: ${cause.detail}`;
     const remedy = known ? said`${known.remedy}, or ${allow}` : allow;
     throw new ResourceError(
       resource,

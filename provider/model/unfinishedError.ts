@@ -1,4 +1,4 @@
-import { printedError } from "@gatehouse-access/sdk/errors";
+import { engineText } from "../resourceError.ts";
 import type { Values } from "../values.ts";
 
 /**
@@ -17,7 +17,7 @@ export class UnfinishedError extends Error {
   constructor(id: string, state: Values, cause: unknown, existedBefore = false) {
     super("created, but incomplete", { cause });
     this.existedBefore = existedBefore;
-    this.reason = printedError(cause);
+    this.reason = engineText(cause);
     this.id = id;
     this.state = state;
   }

@@ -267,9 +267,9 @@ function parsed(content: string, line: number): Exception {
   const { kind = "", id = "", until = "", reason = "" } = LINE.exec(content)?.groups ?? {};
   if (kind === "") throw refuse(FORM);
   const watched = kindsWith("watched").map(({ definition: { name } }) => name);
-  if (!watched.includes(kind)) throw refuse(`the kind ${kind} is invalid; use one of ${watched.join(", ")}`);
+  if (!watched.includes(kind)) throw refuse(`The kind ${kind} is invalid. Use one of ${watched.join(", ")}`);
   if (!z.iso.date().safeParse(until).success)
-    throw refuse(`the date ${until} is invalid; use the form 2027-01-31`);
+    throw refuse(`The date ${until} is invalid. Use the form 2027-01-31`);
   return { kind, id: id.startsWith('"') ? unquoted(id, refuse) : id, until, reason, line };
 }
 
@@ -277,7 +277,7 @@ function unquoted(text: string, refuse: (why: string) => Error): string {
   try {
     return JSON.parse(text) as string;
   } catch {
-    throw refuse(`the id ${text} is not a valid JSON string; escape the id as in JSON`);
+    throw refuse(`The id ${text} is not a valid JSON string. Escape the id as in JSON`);
   }
 }
 

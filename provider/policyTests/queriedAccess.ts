@@ -59,7 +59,7 @@ export function readNetworks(matcher: string, given: unknown): Network[] {
 
 function misuse(matcher: string, { issues }: z.ZodError): TypeError {
   const faults = issues.map(({ path, message }) =>
-    path.length > 0 ? `${path.join(".")}: ${message}` : message,
+    path.length > 0 ? `${path.join(".")} ${message}` : message,
   );
   return new TypeError(`${matcher}(): ${faults.join("; ")}`);
 }

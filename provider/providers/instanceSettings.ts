@@ -1,9 +1,9 @@
 import { ConfigurationError, credentialsFromEnvironment } from "@gatehouse-access/sdk";
-import { maskSecrets, printedError } from "@gatehouse-access/sdk/errors";
+import { maskSecrets } from "@gatehouse-access/sdk/errors";
 import { UNKNOWN } from "../engineMarks.ts";
 import type { InputChange } from "../lifecycle/diff.ts";
 import { hasUnknown } from "../model/values.ts";
-import { ResourceError } from "../resourceError.ts";
+import { engineText, ResourceError } from "../resourceError.ts";
 import { type Connection, type FrontEnd, isSameService } from "../service/connection.ts";
 import {
   CREDENTIALS,
@@ -95,7 +95,7 @@ export function connectionOf(
     !isSameService(stated, usual)
   ) {
     throw new ConfigurationError(
-      `the objects in this state are on the service ${stated}, but GATEHOUSE_URL is ${usual}`,
+      `The objects in this state are on the service ${stated}, but GATEHOUSE_URL is ${usual}`,
       {
         field: ["url"],
         remedy:
@@ -106,7 +106,7 @@ export function connectionOf(
   const hasCredential = CREDENTIALS.some((name) => effective[name] ?? effective[`${name}_FILE`]);
   if (!instance.isDefault && !hasCredential && typeof stated === "string" && isElsewhere(stated, env)) {
     throw new ConfigurationError(
-      `the credential in the environment cannot be used for ${stated}: GATEHOUSE_URL is not set to this address`,
+      `The credential in the environment cannot be used for ${stated}: GATEHOUSE_URL is not set to this address`,
       {
         field: ["credential"],
         remedy: `set GATEHOUSE_URL to this address, or set the provider's arguments ${frontEnd === "terraform" ? "api_key" : "apiKey"}, token, username and password, or oidc`,
@@ -235,7 +235,7 @@ export function diffInstance(before: Values, after: Values): InputChange[] {
  * that this project wrote are not masked.
  * @param text the text to mask; default: the text that front ends print
  */
-export function masked(error: unknown, secrets: readonly string[], text = printedError(error)): string {
+export function masked(error: unknown, secrets: readonly string[], text = engineText(error)): string {
   const written = secrets.flatMap((secret) => [secret, JSON.stringify(secret).slice(1, -1)]);
   return maskSecrets(text, written, error instanceof ResourceError ? error.ownTexts : []);
 }

@@ -190,7 +190,7 @@ async function reject(client: TenantClient["client"], found: { uid: string; stat
     const fault: ResourceFault = {
       code: "unsupported_change",
       field: ["status"],
-      detail: said`cannot reject the device: it is already accepted`,
+      detail: said`Cannot reject the device: it is already accepted`,
       remedy: said`remove the device instead`,
     };
     throw new ResourceError("Device", fault, { cause: error });

@@ -156,7 +156,7 @@ export async function deviceOf(opened: TenantClient, selector: string, resource:
     code: "object_not_found",
     field: ["device"],
     value: selector,
-    detail: said`the namespace ${opened.tenant} has no device "${selector}"`,
+    detail: said`The namespace ${opened.tenant} has no device "${selector}"`,
     remedy: said`set a UID, a MAC address or a name`,
   });
 }

@@ -223,7 +223,7 @@ const noMember = (tenant: string, owner: string): ResourceFault => ({
   code: "invalid_input",
   field: ["owner"],
   value: owner,
-  detail: said`${owner} is not the e-mail address of a member of the namespace ${tenant}`,
+  detail: said`The address ${owner} is not the e-mail address of a member of the namespace ${tenant}`,
   remedy: said`use the current address of a member, or declare a Member and use its output ${{ field: "email" }}`,
 });
 

@@ -227,7 +227,7 @@ async function conflictOf(
       throw error;
     });
   const owner = keys.find((key) => key.fingerprint === fingerprint);
-  const user = owner ? said`the user ${owner.principalEmail || owner.principalId}` : said`a user`;
+  const user = owner ? said`The user ${owner.principalEmail || owner.principalId}` : said`A user`;
   return new ResourceError(
     "ServiceAccount",
     {

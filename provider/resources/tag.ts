@@ -126,7 +126,7 @@ async function rename(opened: TenantClient, from: string, to: string): Promise<v
       const fault: ResourceFault = {
         code: "already_exists",
         field: ["name"],
-        detail: said`cannot rename "${from}" to "${to}": the tag "${to}" is already in use`,
+        detail: said`Cannot rename "${from}" to "${to}": the tag "${to}" is already in use`,
         remedy: said`use "${to}" in the resources that need it, instead of renaming "${from}"`,
       };
       throw new ResourceError("Tag", fault, { cause: error });

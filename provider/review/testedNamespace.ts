@@ -215,7 +215,7 @@ async function plannedOn(connection: Connection, plan: Plan): Promise<PlanOnServ
 
 function noMainNamespace(tenants: readonly string[]): ConfigurationError {
   const which = tenants.length === 0 ? "no existing namespace" : `several namespaces: ${tenants.join(", ")}`;
-  return new ConfigurationError(`the plan covers ${which}`, {
+  return new ConfigurationError(`The plan covers ${which}`, {
     field: ["tenant"],
     remedy: "set GATEHOUSE_TENANT to the id of the namespace to evaluate",
   });

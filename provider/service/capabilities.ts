@@ -209,7 +209,7 @@ export function lackFault(server: Server, capability: NeededCapability, field?: 
   return {
     code: "unsupported_by_server",
     field,
-    detail: [...said`this server (${serverText(server)}) `, { own: text }],
+    detail: [...said`This server (${serverText(server)}) `, { own: text }],
     remedy: [{ own: remedy }],
   };
 }

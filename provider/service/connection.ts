@@ -263,7 +263,7 @@ export class Connection {
     const { defaultTenant } = this.#shared.options;
     if (defaultTenant === UNKNOWN) {
       // A preview of `gatehouse up --create-namespace` creates no namespace.
-      const detail = "the default namespace does not exist yet: this run creates it after the confirmation";
+      const detail = "The default namespace does not exist yet: this run creates it after the confirmation";
       const remedy =
         "create the namespace first, or add --yes, because the program reads the namespace in its preview";
       return Promise.reject(new ConfigurationError(detail, { field: ["tenant"], remedy }));
@@ -302,14 +302,14 @@ export class Connection {
     if (kind !== "password" && tenant) return tenant;
     const [first, ...others] = await this.namespaces.all().catch((error: unknown) => {
       if (kind === "password" || !isUnreadable(error)) throw error;
-      throw new ConfigurationError("the server does not return the namespace of the credential", {
+      throw new ConfigurationError("The server does not return the namespace of the credential", {
         field: ["tenant"],
         remedy: SET_NAMESPACE[frontEnd],
         cause: error,
       });
     });
     if (!first) {
-      throw new ConfigurationError("the user is not a member of any namespace", {
+      throw new ConfigurationError("The user is not a member of any namespace", {
         field: ["tenant"],
         remedy: CREATE_NAMESPACE[frontEnd],
       });
@@ -317,7 +317,7 @@ export class Connection {
     if (others.length === 0) return first.tenantId;
     const list = [first, ...others].map(({ name, tenantId }) => `${name} (${tenantId})`).sort();
     const more = list.length > LISTED ? `, and ${list.length - LISTED} more` : "";
-    throw new ConfigurationError(`the user is a member of ${list.length} namespaces`, {
+    throw new ConfigurationError(`The user is a member of ${list.length} namespaces`, {
       field: ["tenant"],
       remedy: `${SELECT_NAMESPACE[frontEnd]}: ${list.slice(0, LISTED).join(", ")}${more}`,
     });
@@ -418,7 +418,7 @@ class TagWork {
           const fault: ResourceFault = {
             code: "unused_tag",
             field: ["filter", "tags"],
-            detail: said`no object in the namespace ${this.#tenant} has the tag ${missing.join(", ")}`,
+            detail: said`No object in the namespace ${this.#tenant} has the tag ${missing.join(", ")}`,
             remedy: said`add the tag to a device first, or check its spelling; if a ${{ phrase: "ofTheProgram" }} adds the tag, list that resource in ${{ phrase: "dependsOn" }}`,
           };
           throw new ResourceError(resource, fault, { cause: error });

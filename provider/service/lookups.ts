@@ -122,7 +122,7 @@ export async function namespaceOf(
   });
   const namespace = found.find((candidate) => candidate.name === name.toLowerCase());
   if (!namespace) {
-    throw new ConfigurationError(`the user of the credential is not a member of a namespace "${name}"`, {
+    throw new ConfigurationError(`The user of the credential is not a member of a namespace "${name}"`, {
       field: ["getNamespace"],
     });
   }

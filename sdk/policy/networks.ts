@@ -30,7 +30,7 @@ export function parseNetwork(text: string): Network {
   const { base, prefix } = partsOf(text, readAddress);
   const first = firstOf(base, prefix);
   if (first.toString() !== base.toString())
-    throw new TypeError(`"${text}" has host bits set; use ${first}/${prefix}`);
+    throw new TypeError(`"${text}" has host bits set. Use ${first}/${prefix}.`);
   return newNetwork(text, first, prefix);
 }
 
@@ -109,7 +109,7 @@ function newNetwork(text: string, base: Address, prefix: number): Network {
 
 /** Returns the sentence about a text that is neither an address nor a network. */
 export const notANetwork = (text: string): string =>
-  `"${text}": must be an address or a network, like 192.0.2.7, 10.0.0.0/8 or 2001:db8::/32`;
+  `"${text}" must be an address or a network, like 192.0.2.7, 10.0.0.0/8 or 2001:db8::/32`;
 
 const family = (address: string) => (isIPv4(address) ? "ipv4" : "ipv6");
 
@@ -142,7 +142,7 @@ export function readAddress(text: string): Address {
 
 function readExactAddress(text: string): Address {
   if (isIPv4(text)) return ipaddr.parse(text);
-  if (text.includes("%")) throw new TypeError(`${text}: must have no zone`);
+  if (text.includes("%")) throw new TypeError(`${text} must have no zone`);
   // The URL parser writes `::10.0.0.1` as `::a00:1`. Otherwise ipaddr.js would treat this address as IPv4-mapped.
   return ipaddr.parse(new URL(`http://[${text}]`).hostname.slice(1, -1));
 }

@@ -158,7 +158,7 @@ it("the demo prints the last lines of an agent that does not start, and a remedy
   expect(code, output).toBe(1);
   expect(output).toContain(
     "The demo failed: The agent of edge-01 exited with exit code 2. Last lines of the output:\n" +
-      "  gatehouse-agent: --allow-forwarding: must be on or off\n" +
+      "  gatehouse-agent: --allow-forwarding must be on or off\n" +
       "Fix the problem that the output reports, then run the demo again.",
   );
   expect(readdirSync(folder)).toEqual([]);

@@ -269,7 +269,7 @@ const PROBLEMS: Readonly<Record<string, Readonly<Record<`${CheckState}: ${string
       "Give the path of a file",
       () => withCredential({ GATEHOUSE_API_KEY_FILE: testFolder() }),
     ],
-    "failed: GATEHOUSE_TENANT: must be": ["Set", () => ofFleet({ GATEHOUSE_TENANT: "prod" })],
+    "failed: GATEHOUSE_TENANT must be": ["Set", () => ofFleet({ GATEHOUSE_TENANT: "prod" })],
     "failed: not found (404)": ["Set GATEHOUSE_TENANT", () => ofFleet({ GATEHOUSE_TENANT: UNKNOWN_TENANT })],
     "failed: does not come from the service": [
       "Check the URL",

@@ -150,7 +150,7 @@ describeEngines("a stack's first runs", {}, (engine) => {
     const { code, stderr } = await gate(["up", "--yes"], policy);
     expect(code).toBe(1);
     expect(stderr).toMatch(
-      /FirewallRule "rule": tenant: the user is a member of 2 namespaces;.*GATEHOUSE_TENANT.*one \(.*two \(/,
+      /FirewallRule "rule": tenant: The user is a member of 2 namespaces\..*GATEHOUSE_TENANT.*one \(.*two \(/,
     );
     expect([...(await namespaces("citizen")).keys()].sort()).toEqual(["one", "two"]);
     // A program needs no default namespace if each resource sets its own.
@@ -209,7 +209,7 @@ describeEngines("a stack's first runs", {}, (engine) => {
     const { code, stderr } = await gate(["up", "--yes"], policy, env);
     expect(code).toBe(1);
     expect(stderr).toMatch(
-      /FirewallRule "rule": tenant: the user is not a member of any namespace; create a namespace with gatehouse up --create-namespace/,
+      /FirewallRule "rule": tenant: The user is not a member of any namespace\. Create a namespace with gatehouse up --create-namespace/,
     );
     expect((await namespaces("newcomer")).size).toBe(0);
     const created = await gate([...UP, "--create-namespace", "fleet"], policy, env);
@@ -298,7 +298,7 @@ describeEngines("a stack's first runs", {}, (engine) => {
     const { code, stdout, stderr } = await gate(["preview", "--create", "--no-tests"], {}, env);
     expect([code, stdout + stderr]).toEqual([
       1,
-      expect.stringMatching(/the default namespace does not exist yet.*create the namespace first/),
+      expect.stringMatching(/The default namespace does not exist yet.*Create the namespace first/),
     ]);
   });
 
@@ -336,7 +336,7 @@ describeEngines("a stack's first runs", {}, (engine) => {
       (error: unknown) => error,
     );
     expect(JSON.stringify((refused as UpdateFailedError).result.diagnostics)).toMatch(
-      /the user is a member of 2 namespaces.*GATEHOUSE_TENANT.*gatehouse:tenant.*home \(.*later \(/,
+      /The user is a member of 2 namespaces.*GATEHOUSE_TENANT.*gatehouse:tenant.*home \(.*later \(/,
     );
     const { code, stdout } = await gate(UP, { rule: rule(1), another: rule(2) });
     expect(code).toBe(0);
@@ -365,7 +365,7 @@ describeEngines("a stack's first runs", {}, (engine) => {
 
     it.each([
       ["a wrong password", { GATEHOUSE_PASSWORD: "wrong-password" }, /wrong user name or password/],
-      ["a missing address", { GATEHOUSE_URL: "" }, /GATEHOUSE_URL: is not set\. Set GATEHOUSE_URL, or/],
+      ["a missing address", { GATEHOUSE_URL: "" }, /GATEHOUSE_URL is not set\. Set GATEHOUSE_URL, or/],
     ] as [string, Record<string, string>, RegExp][])("reports %s", async (_what, env, error) => {
       expect(await preview(policy, env)).toMatchObject({ code: 1, stderr: expect.stringMatching(error) });
     });

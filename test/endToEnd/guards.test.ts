@@ -84,7 +84,7 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
     const refused = await text(stack, run, member("observer"));
     expect(refused.code).toBe(1);
     expect(refused.text.replaceAll(/\s+/g, " ")).toContain(
-      "Member.allowLockout: the change would remove permissions of the caller; use the credential of another administrator, or set allowLockout: true [lockout]",
+      "Member dave: allowLockout: The change would remove permissions of the caller. Use the credential of another administrator, or set allowLockout: true. [lockout]",
     );
     expect(await dave()).toMatchObject({ role: "administrator" });
     const allowed = await text(stack, run, member("observer", { allowLockout: true }));

@@ -22,11 +22,11 @@ describeEngines("a program with invalid inputs", {}, (engine) => {
     [
       refused,
       {
-        priority: "error: FirewallRule rule: FirewallRule.priority: must be at least 0",
-        username: "error: PublicKey key: PublicKey.username: must be a regular expression in RE2 syntax",
+        priority: "error: FirewallRule rule: priority must be at least 0",
+        username: "error: PublicKey key: username must be a regular expression in RE2 syntax",
       },
     ],
-    [duplicates, { "device:": "manage the same object; remove one of the two" }],
+    [duplicates, { "device:": "manage the same object. Remove one of the two" }],
   ])(
     "gets an error with limits for each field",
     { tags: ["long"], timeout: 120_000 },

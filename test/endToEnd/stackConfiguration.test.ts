@@ -112,7 +112,7 @@ describe("credentials that only the stack's configuration contains", { timeout: 
     const { code, stderr } = await run(["test", program.folder]);
     expect({ code, stderr }).toEqual({
       code: 1,
-      stderr: expect.stringContaining("GATEHOUSE_URL: is not set; set it to the address of the service"),
+      stderr: expect.stringContaining("GATEHOUSE_URL is not set. Set it to the address of the service"),
     });
     const usage = await run(["access", "--engine", "embedded"]);
     expect(usage).toMatchObject({

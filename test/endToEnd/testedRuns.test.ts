@@ -150,7 +150,7 @@ describeEngines("policy tests of a program", { timeout: 120_000 }, (engine) => {
     const text = await nowhere.run(["preview", "--create"], env({}));
     expect(text.code).toBe(1);
     expect(text.stdout).toMatch(/1 to create .*\n$/);
-    expect(text.stderr).toMatch(/^error: GATEHOUSE_URL: is not set; set it to the address of the service/);
+    expect(text.stderr).toMatch(/^error: GATEHOUSE_URL is not set\. Set it to the address of the service/);
 
     const unreachable = { ...fleet.env, GATEHOUSE_URL: "http://127.0.0.1:9" };
     const json = await nowhere.run(["preview", "--json"], { ...env({}), ...unreachable });

@@ -42,7 +42,7 @@ it("doctor fails if no workload accepts the token", async () => {
   const { code, stdout } = await gatehouse(["doctor", testFolder()], await settingsOf());
   expect([code, stdout]).toEqual([
     2,
-    expect.stringContaining("the server refused the token of the workload"),
+    expect.stringContaining("The server refused the token of the workload"),
   ]);
 });
 

@@ -50,7 +50,7 @@ test.each<[string, Step, Step, string]>([
     "a change of an unchanged resource",
     step("same"),
     step("update", login("^.*$")),
-    "the plan has same, but the run requires update",
+    "The plan has same, but the run requires update",
   ],
   ["a replacement", step("update", login(UNKNOWN)), step("replace", login("a")), "the run requires replace"],
   [
@@ -66,6 +66,6 @@ test.each<[string, Step, Step, string]>([
 test("accepts only the creations and deletions of the plan", () => {
   const plan = held(step("same"), { ...step("delete"), urn: "urn:deleted" });
   expect(() => plan.require({ ...step("create"), urn: "urn:new" })).toThrow("create is not in the plan");
-  expect(() => plan.requireDeletion("urn:a")).toThrow("the plan has same, but the run requires delete");
+  expect(() => plan.requireDeletion("urn:a")).toThrow("The plan has same, but the run requires delete");
   plan.requireDeletion("urn:deleted");
 });

@@ -88,7 +88,7 @@ describe("the devices", () => {
     const unknown = await print("--tag", "prd");
     expect(unknown).toMatchObject({ code: 1, stdout: "" });
     expect(unknown.stderr).toContain(
-      "tag:prd matches none of the namespace's 3 accepted devices; similar: prod",
+      "The selector tag:prd matches none of the namespace's 3 accepted devices. Similar names: prod.",
     );
     const none = await print("--device", "db-1", "--online");
     expect(none).toMatchObject({ code: 1, stdout: "" });

@@ -341,7 +341,7 @@ describe("rotation of an API key", () => {
     await harness.up(program("a"));
     await renameKey("deploy", "deploy-old");
     await createKey("deploy");
-    await expect(harness.up(program("b"))).rejects.toThrow(/the namespace already has an API key "deploy"/);
+    await expect(harness.up(program("b"))).rejects.toThrow(/The namespace already has an API key "deploy"/);
     expect(await names()).toEqual(["deploy", "deploy-old"]);
     await deleteKey("deploy");
   });

@@ -18,7 +18,7 @@ describe("two resources of one program", () => {
     claims.declare(member, bob, inputs("bob@example.com"));
     expect(() => claims.declare(member, bob, inputs("ana@example.com"))).toThrow(DuplicateDeclarationError);
     expect(() => claims.declare(member, bob, inputs("ana@example.com"))).toThrow(
-      'Member "bob" and Member "ana" manage the same object; remove one of the two resources',
+      'Member "bob" and Member "ana" manage the same object. Remove one of the two resources',
     );
   });
 

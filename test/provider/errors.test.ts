@@ -5,7 +5,7 @@ import { commandErrors, resourceErrors } from "../../provider/errorCodes.ts";
 import { check } from "../../provider/lifecycle/lifecycle.ts";
 import { Configuration } from "../../provider/providers/terraform/configuration.ts";
 import { attributePath, failureDiagnostic } from "../../provider/providers/terraform/diagnostics.ts";
-import { ResourceError, said } from "../../provider/resourceError.ts";
+import { engineText, ResourceError, said } from "../../provider/resourceError.ts";
 import { firewallRule } from "../../provider/resources/firewallRule.ts";
 import { ConfigurationError, NotFoundError, printedError, sdkErrors } from "../../sdk/errors.ts";
 
@@ -34,7 +34,7 @@ describe("an error as JSON", () => {
     const error = new ConfigurationError("must be a uuid", { field: ["GATEHOUSE_TENANT"], remedy: "set it" });
     expect(JSON.parse(JSON.stringify(error))).toEqual({
       code: "configuration",
-      message: "GATEHOUSE_TENANT: must be a uuid; set it",
+      message: "GATEHOUSE_TENANT must be a uuid. Set it.",
       field: ["GATEHOUSE_TENANT"],
       detail: "must be a uuid",
       remedy: "set it",
@@ -49,7 +49,7 @@ describe("an error as JSON", () => {
     );
     expect(error.toJSON()).toEqual({
       code: "invalid_input",
-      message: "FirewallRule.filter.tags.0: must be a tag",
+      message: "FirewallRule.filter.tags.0 must be a tag.",
       resource: "FirewallRule",
       field: ["filter", "tags", 0],
       value: "a b",
@@ -67,7 +67,9 @@ describe("an error as JSON", () => {
     } as const;
     const error = new NotFoundError("not found (404)", { ...details, requestId: "r-1" });
     expect(error.toJSON()).toMatchObject({ code: "not_found", detail: "not found (404)", requestId: "r-1" });
-    expect(printedError(error)).toBe("not found (404) [getTags (GET /api/tags), request id r-1] [not_found]");
+    expect(printedError(error)).toBe(
+      "Not found (404). [getTags (GET /api/tags), request id r-1] [not_found]",
+    );
   });
 });
 
@@ -78,17 +80,32 @@ it("formats the terms in an error of a resource for each front end", () => {
     detail: said`DeviceTags exists`,
     remedy: said`set ${{ field: "forceDestroy", value: true }}`,
   });
-  expect(error.message).toBe("Device.adopt: DeviceTags exists; set forceDestroy: true");
-  expect(error.textIn(() => "force_destroy = true")).toBe("DeviceTags exists; set force_destroy = true");
+  expect(error.message).toBe("Device.adopt: DeviceTags exists. Set forceDestroy: true.");
+  expect(error.textIn(() => "force_destroy = true", ["force_adopt"])).toBe(
+    "force_adopt: DeviceTags exists. Set force_destroy = true.",
+  );
+  expect(engineText(error)).toBe("adopt: DeviceTags exists. Set forceDestroy: true. [already_exists]");
 });
 
-it("separates the remedy of an error from the cause, depending on the punctuation of the cause", () => {
-  expect(new EngineError("usage", "It is wrong.", { remedy: "See --help." }).message).toBe(
-    "It is wrong. See --help.",
-  );
-  expect(new EngineError("usage", "it is wrong", { remedy: "see --help" }).message).toBe(
-    "it is wrong; see --help",
-  );
+it.each([
+  ["It is wrong.", "See --help.", "It is wrong. See --help."],
+  ["it is wrong", "see --help", "It is wrong. See --help."],
+  [
+    "https://a.example does not use TLS",
+    "validDays: 30 is valid",
+    "https://a.example does not use TLS. validDays: 30 is valid.",
+  ],
+  ["some are missing:\n  a\n  b", undefined, "Some are missing:\n  a\n  b"],
+])("writes the cause %j and the remedy %j as sentences", (detail, remedy, text) => {
+  expect(new EngineError("usage", detail, { remedy }).message).toBe(text);
+});
+
+it.each([
+  [["--at"], "must be a time", "--at must be a time."],
+  [["tenant"], "The user has no namespace", "tenant: The user has no namespace."],
+  [["access.ignore:4"], "must have a reason", "access.ignore:4 must have a reason."],
+])("writes the field %j and the cause %j as a sentence", (field, detail, text) => {
+  expect(new EngineError("usage", detail, { field }).message).toBe(text);
 });
 
 describe("a diagnostic of Terraform", () => {

@@ -406,7 +406,7 @@ describe("GATEHOUSE_REQUIRE_ENFORCED_EXPIRY", () => {
     // The key exists, so the state keeps it, and a later run without the proxy stores the end.
     expect(await stored("PublicKey")).toEqual([undefined]);
     expect(harness.state.has("temp")).toBe(true);
-    await expect(harness.up(program)).rejects.toThrow(/the service did not store the end/);
+    await expect(harness.up(program)).rejects.toThrow(/The service did not store the end/);
     const direct = open(app.url, required);
     direct.copyState(harness);
     // Terraform replaces an object whose creation is incomplete.

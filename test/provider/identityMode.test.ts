@@ -206,7 +206,7 @@ it("a key of a user cannot be the key of a service account", async () => {
   const data = keyOf("user");
   const { body } = await client.request(createIdentity, { body: { data } });
   await expect(harness.up(account({ data }))).rejects.toThrow(
-    /ServiceAccount\.data: the user \S+@\S+ of the namespace .* has already registered the key SHA256:\S+; use another key/,
+    /data: The user \S+@\S+ of the namespace .* has already registered the key SHA256:\S+\. Use another key/,
   );
   await client.request(deleteIdentity, { params: { id: body.id } });
 });
@@ -223,7 +223,7 @@ it("the name of a revoked install key stays taken", async () => {
   await harness.up(installKey("pallet"));
   await harness.up({});
   await expect(harness.up(installKey("pallet"))).rejects.toThrow(
-    "InstallKey.name: the name pallet is taken by a revoked install key; use another name",
+    "name: The name pallet is taken by a revoked install key. Use another name",
   );
   await expect(harness.up(installKey("legacy"))).rejects.toThrow(
     "the name legacy is taken by a system key of the service",
@@ -245,7 +245,7 @@ it("an API key cannot manage install keys or read SSH keys, and the inventory re
   const definition = definitions.find(({ name }) => name === "InstallKey");
   const origin = { idempotencyKey: "", name: "it" } as never;
   await expect(definition?.create(connection, { name: "byKey" }, origin)).rejects.toThrow(
-    "use a user's credential, not an API key",
+    "Use a user's credential, not an API key",
   );
   const { listing } = await connection.tenant(undefined);
   expect(
@@ -375,7 +375,7 @@ it("an existing install key is adopted with the declared secrets, and revealed o
   harness.state.clear();
   const isReveal = (request: string) => request.endsWith("/reveal");
   await expect(harness.up(installKey("adopted", WEBHOOK))).rejects.toThrow(
-    /already exists .* and equals the declaration; set adopt/,
+    /already exists .* and equals the declaration\. Set adopt/,
   );
   expect(server.requests.filter(isReveal)).toEqual([]);
   const program = installKey("adopted", { ...WEBHOOK, adopt: true });

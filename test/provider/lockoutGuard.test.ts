@@ -57,7 +57,7 @@ async function failureOf(run: Promise<unknown>): Promise<string> {
 }
 
 const PERMISSIONS =
-  "Member.allowLockout: the change would remove permissions of the caller; use the credential of another administrator, or set allowLockout: true";
+  "allowLockout: The change would remove permissions of the caller. Use the credential of another administrator, or set allowLockout: true";
 
 describe("a run without a review that locks out its own user", () => {
   it("fails on the resource, and succeeds with allowLockout", async () => {
@@ -137,7 +137,7 @@ it("of two concurrent runs of a pipeline that each remove one of the last admini
   expect(results.map(({ status }) => status).sort()).toEqual(["fulfilled", "rejected"]);
   const failed = results.find((result) => result.status === "rejected");
   expect(await failureOf(Promise.reject(failed?.reason))).toContain(
-    "the change would remove the last administrator except the owner; add another administrator first",
+    "The change would remove the last administrator except the owner. Add another administrator first",
   );
   expect(Object.values(await roles()).sort()).toEqual(["administrator", "owner"]);
 });

@@ -86,10 +86,10 @@ describe.each(cases)("%s inputs", (name, definition) => {
     const reasons = failures.map(({ message }) => message);
     const required = Object.entries(definition.inputs).filter(([, field]) => field.required);
     for (const [field] of required) {
-      expect(reasons).toContainEqual(expect.stringMatching(`^${name}\\.${field}: is required`));
+      expect(reasons).toContainEqual(expect.stringMatching(`^${name}\\.${field} is required`));
     }
     expect(reasons).toContainEqual(
-      expect.stringMatching(`^${name}\\.color: is not an input of this resource; valid inputs: `),
+      expect.stringMatching(`^${name}\\.color is not an input of this resource\\. Valid inputs: `),
     );
   });
 });

@@ -405,7 +405,7 @@ describe.each(SERVERS)("$name", SLOW, ({ name, isRecorded, start }) => {
     title: type,
     on: !name.startsWith("0.27"),
     type,
-    text: `has no ${objects}; use ShellHub 0.27 or later`,
+    text: `has no ${objects}. Use ShellHub 0.27 or later`,
     args: LIVES.find((life) => life.type === type)?.base ?? {},
   });
   /** The programs that the server cannot run, with the predicate of the error. */
@@ -453,7 +453,7 @@ describe.each(SERVERS)("$name", SLOW, ({ name, isRecorded, start }) => {
   it.each(refused)("refuses $title at preview, and changes nothing", async ({ type, args, text }) => {
     const { version } = started.server.facts;
     const edition = isRecorded ? "community" : "enterprise or cloud";
-    const expected = `this server (ShellHub ${version}, ${edition}) ${text}`;
+    const expected = `This server (ShellHub ${version}, ${edition}) ${text}`;
     await expect(harness.preview({ it: { type, args } })).rejects.toThrow(expected);
     await expect(harness.up({ it: { type, args } })).rejects.toThrow(expected);
     const writes = started.server.requests.filter((request) => !/^GET /.test(request));

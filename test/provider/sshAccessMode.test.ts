@@ -107,7 +107,7 @@ describe.skipIf(RECORD === "legacy")("a namespace that was created in identity m
 
   it("rejects the mode legacy at preview and before any write", async () => {
     const text =
-      "this server (ShellHub 0.27.0-rc.6, community) does not change the namespace to legacy mode, because the namespace was created in identity mode";
+      "This server (ShellHub 0.27.0-rc.6, community) does not change the namespace to legacy mode, because the namespace was created in identity mode";
     await expect(at.preview(mode("legacy"))).rejects.toThrow(text);
     await expect(at.up(mode("legacy"))).rejects.toThrow(text);
     expect(at.writes()).toEqual([]);

@@ -92,7 +92,7 @@ describe("a server without trusted workloads", () => {
     const harness = new Harness({ ...fleet.env, GATEHOUSE_URL: other.url });
     const requests = await requestsDuring(fleet.service, async () => {
       await expect(harness.preview(program())).rejects.toThrow(
-        /TrustedWorkload: this server \(.*\) has no trusted workloads; remove the workload, and use an API key/,
+        /This server \(.*\) has no trusted workloads\. Remove the workload, and use an API key/,
       );
     });
     expect(requests.filter((request) => request.includes("trusted-workloads"))).toEqual([]);

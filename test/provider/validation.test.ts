@@ -20,75 +20,75 @@ function reasonsOf(name: string, change: Record<string, unknown>): string[] {
 /** Rejected inputs of each resource, with the error, which begins with the resource and the field. */
 const REJECTED: Readonly<Record<string, readonly (readonly [Record<string, unknown>, RegExp])[]>> = {
   Namespace: [
-    [{ name: "a.b" }, /^name: must be one host-name label/],
-    [{ name: "x".repeat(64) }, /^name: /],
-    [{ settings: { record: true } }, /^settings: must not have "record"$/],
+    [{ name: "a.b" }, /^name must be one host-name label/],
+    [{ name: "x".repeat(64) }, /^name /],
+    [{ settings: { record: true } }, /^settings must not have "record"\.$/],
     [
       { settings: { connectionAnnouncement: "x".repeat(4097) } },
-      /^settings\.connectionAnnouncement: must have at most 4096 characters$/,
+      /^settings\.connectionAnnouncement must have at most 4096 characters\.$/,
     ],
-    [{ settings: { deviceProof: "no" } }, /^settings\.deviceProof: must be one of opt/],
-    [{ settings: { sessionMaxMinutes: -1 } }, /^settings\.sessionMaxMinutes: must be at/],
+    [{ settings: { deviceProof: "no" } }, /^settings\.deviceProof must be one of opt/],
+    [{ settings: { sessionMaxMinutes: -1 } }, /^settings\.sessionMaxMinutes must be at/],
     [
       { settings: { sshForwarding: [{ login: "deploy-*", target: "^db:5432$" }] } },
       /^settings\.sshForwarding\.0\.login: .*not a glob/,
     ],
     [
       { settings: { sshForwarding: [{ login: "^deploy$", target: "^db:5432$", port: 1 }] } },
-      /^settings\.sshForwarding\.0: must not have "port"$/,
+      /^settings\.sshForwarding\.0 must not have "port"\.$/,
     ],
     [
       { settings: { sshForwarding: Array(20).fill({ login: "[a-z]{500}", target: "^db:5432$" }) } },
-      /^settings\.sshForwarding: must have patterns with a total size of at most 6000 /,
+      /^settings\.sshForwarding must have patterns with a total size of at most 6000 /,
     ],
-    [{ forceDestroy: "yes" }, /^forceDestroy: must be true or false$/],
-    [{ adopt: "force" }, /^adopt: must be true or false, or must be overwrite$/],
+    [{ forceDestroy: "yes" }, /^forceDestroy must be true or false\.$/],
+    [{ adopt: "force" }, /^adopt must be true or false, or must be overwrite\.$/],
   ],
   Member: [
-    [{ tenant: "mine" }, /^tenant: must be a lower-case uuid/],
-    [{ role: "owner" }, /^role: must be one of observer, operator, administrator$/],
-    [{ email: "ana" }, /^email: must be a valid email$/],
+    [{ tenant: "mine" }, /^tenant must be a lower-case uuid/],
+    [{ role: "owner" }, /^role must be one of observer, operator, administrator\.$/],
+    [{ email: "ana" }, /^email must be a valid email\.$/],
   ],
   TrustedWorkload: [
-    [{ issuer: "http://gitlab.example.com" }, /^issuer: /],
-    [{ issuer: "https://gitlab.example.com/?x=1" }, /^issuer: must be an https/],
+    [{ issuer: "http://gitlab.example.com" }, /^issuer /],
+    [{ issuer: "https://gitlab.example.com/?x=1" }, /^issuer must be an https/],
     [
       { issuer: "https://gitl\u0430b.com" },
-      /^issuer: must be in the normalized form https:\/\/xn--gitlb-7ve\.com$/,
+      /^issuer must be in the normalized form https:\/\/xn--gitlb-7ve\.com\.$/,
     ],
-    [{ claims: {} }, /^claims: must have at least one claim$/],
+    [{ claims: {} }, /^claims must have at least one claim\.$/],
     [{ claims: { "a b": "x" } }, /^claims/],
-    [{ claims: { ref: "" } }, /^claims\.ref: must have at least 1 character$/],
-    [{ claims: { ref: true } }, /^claims\.ref: must be a (text|string)/],
-    [{ maxSessionMinutes: 4 }, /^maxSessionMinutes: must be at least 5$/],
-    [{ maxSessionMinutes: 1441 }, /^maxSessionMinutes: must be at most 1440$/],
-    [{ role: "owner" }, /^role: must be one of observer, operator, adm/],
-    [{ name: "a b" }, /^name: must have 1 to 64 letters/],
+    [{ claims: { ref: "" } }, /^claims\.ref must have at least 1 character\.$/],
+    [{ claims: { ref: true } }, /^claims\.ref must be a (text|string)/],
+    [{ maxSessionMinutes: 4 }, /^maxSessionMinutes must be at least 5\.$/],
+    [{ maxSessionMinutes: 1441 }, /^maxSessionMinutes must be at most 1440\.$/],
+    [{ role: "owner" }, /^role must be one of observer, operator, adm/],
+    [{ name: "a b" }, /^name must have 1 to 64 letters/],
   ],
   PublicKey: [
-    [{ name: "" }, /^name: must have at least 1 character$/],
-    [{ name: "x".repeat(256) }, /^name: must have at most 255 characters$/],
-    [{ username: "(" }, /^username: must be a regular expression in RE2 syntax/],
-    [{ username: "(?=x)" }, /^username: must be a regular expression in RE2 syntax/],
-    [{ username: "x".repeat(1025) }, /^username: .*1024/],
+    [{ name: "" }, /^name must have at least 1 character\.$/],
+    [{ name: "x".repeat(256) }, /^name must have at most 255 characters\.$/],
+    [{ username: "(" }, /^username must be a regular expression in RE2 syntax/],
+    [{ username: "(?=x)" }, /^username must be a regular expression in RE2 syntax/],
+    [{ username: "x".repeat(1025) }, /^username .*1024/],
     [{ username: "10.0.0.0/8" }, /^username: .*not CIDR notation\.$/],
-    [{ filter: {} }, /^filter: must have exactly one of hostname and tags/],
-    [{ filter: { hostname: "a", tags: ["prod"] } }, /^filter: must have exactly one/],
-    [{ filter: { hostname: "(" } }, /^filter\.hostname: must be a regular expression/],
+    [{ filter: {} }, /^filter must have exactly one of hostname and tags/],
+    [{ filter: { hostname: "a", tags: ["prod"] } }, /^filter must have exactly one/],
+    [{ filter: { hostname: "(" } }, /^filter\.hostname must be a regular expression/],
     [{ filter: { hostname: "web-*" } }, /^filter\.hostname: .*not a glob/],
     [{ filter: { hostname: "*" } }, /^filter\.hostname: .*not a glob/],
-    [{ filter: { tags: [] } }, /^filter\.tags: must have at least 1 item$/],
-    [{ filter: { tags: ["a b c"] } }, /^filter\.tags\.0: .*letters and digits/],
-    [{ data: "-----BEGIN OPENSSH PRIVATE KEY-----" }, /^data: must be a public key/],
-    [{ data: "ssh-ed25519 AAAA" }, /^data: must contain/],
+    [{ filter: { tags: [] } }, /^filter\.tags must have at least 1 item\.$/],
+    [{ filter: { tags: ["a b c"] } }, /^filter\.tags\.0 .*letters and digits/],
+    [{ data: "-----BEGIN OPENSSH PRIVATE KEY-----" }, /^data must be a public key/],
+    [{ data: "ssh-ed25519 AAAA" }, /^data must contain/],
   ],
   FirewallRule: [
-    [{ action: "drop" }, /^action: must be one of allow, deny$/],
-    [{ priority: -1 }, /^priority: must be at least 0$/],
-    [{ priority: 1.5 }, /^priority: must be a whole number$/],
-    [{ sourceIp: "[" }, /^sourceIp: must be a regular expression in RE2 syntax/],
+    [{ action: "drop" }, /^action must be one of allow, deny\.$/],
+    [{ priority: -1 }, /^priority must be at least 0\.$/],
+    [{ priority: 1.5 }, /^priority must be a whole number\.$/],
+    [{ sourceIp: "[" }, /^sourceIp must be a regular expression in RE2 syntax/],
     [{ username: "*" }, /^username: .*not a glob/],
-    [{ filter: { tags: ["a", "b"] } }, /^filter\.tags\.0: must have at least 3 characters$/],
+    [{ filter: { tags: ["a", "b"] } }, /^filter\.tags\.0 must have at least 3 characters\.$/],
     [
       { sourceIp: "198.51.100.0/24" },
       /^sourceIp: A regular expression is expected, not CIDR notation\. Use `cidr\("198\.51\.100\.0\/24"\)`\.$/,
@@ -100,34 +100,37 @@ const REJECTED: Readonly<Record<string, readonly (readonly [Record<string, unkno
     [{ username: "dev-*" }, /^username: .*not a glob\. Use `\^dev-\.\*\$`\.$/],
     [
       { action: "deny", sourceIp: "^300\\." },
-      /^sourceIp: "\^300\\\\\." matches no IP address, so the rule never denies a login$/,
+      /^sourceIp: "\^300\\\\\." matches no IP address, so the rule never denies a login\.$/,
     ],
     [{ action: "deny", filter: { hostname: "^web 1$" } }, /^filter\.hostname: .* matches no device name/],
-    [{ active: "yes" }, /^active: must be true or false$/],
+    [{ active: "yes" }, /^active must be true or false\.$/],
   ],
   ApiKey: [
-    [{ name: "ab" }, /^name: must have at least 3 characters$/],
-    [{ name: "x".repeat(21) }, /^name: must have at most 20 characters$/],
-    [{ name: "with space" }, /^name: must not contain white space/],
-    [{ role: "root" }, /^role: must be one of .*observer/],
-    [{ validDays: 31 }, /^validDays: must be one of -1, 30, 60, 90, 365$/],
-    [{ validDays: 30, rotateBefore: 30 }, /^rotateBefore: must be less than validDays \(30\)/],
-    [{ rotateBefore: -1 }, /^rotateBefore: must be at least 0$/],
-    [{ overlap: 91 }, /^overlap: must be at most 90$/],
-    [{ keepers: { year: 2026 } }, /^keepers\.year: must be a string$/],
+    [{ name: "ab" }, /^name must have at least 3 characters\.$/],
+    [{ name: "x".repeat(21) }, /^name must have at most 20 characters\.$/],
+    [{ name: "with space" }, /^name must not contain white space/],
+    [{ role: "root" }, /^role must be one of .*observer/],
+    [{ validDays: 31 }, /^validDays must be one of -1, 30, 60, 90, 365\.$/],
+    [{ validDays: 30, rotateBefore: 30 }, /^rotateBefore must be less than validDays \(30\)/],
+    [{ rotateBefore: -1 }, /^rotateBefore must be at least 0\.$/],
+    [{ overlap: 91 }, /^overlap must be at most 90\.$/],
+    [{ keepers: { year: 2026 } }, /^keepers\.year must be a string\.$/],
   ],
   DeviceTags: [
-    [{ device: "" }, /^device: /],
-    [{ device: "x".repeat(65) }, /^device: .*64/],
-    [{ tags: [] }, /^tags: must have at least 1 item$/],
-    [{ tags: Array.from({ length: 65 }, (_, index) => `tag${index}`) }, /^tags: must have at most 64 items$/],
-    [{ tags: ["aaa", "aaa"] }, /^tags: must not repeat a tag/],
+    [{ device: "" }, /^device /],
+    [{ device: "x".repeat(65) }, /^device .*64/],
+    [{ tags: [] }, /^tags must have at least 1 item\.$/],
+    [
+      { tags: Array.from({ length: 65 }, (_, index) => `tag${index}`) },
+      /^tags must have at most 64 items\.$/,
+    ],
+    [{ tags: ["aaa", "aaa"] }, /^tags must not repeat a tag/],
   ],
-  DeviceTagAttachment: [[{ tag: "no-hyphens" }, /^tag: .*letters and digits/]],
+  DeviceTagAttachment: [[{ tag: "no-hyphens" }, /^tag .*letters and digits/]],
   Device: [
-    [{ name: "a.b" }, /^name: may contain letters, digits/],
-    [{ status: "pending" }, /^status: must be one of accepted, rejected$/],
-    [{ onDestroy: "delete" }, /^onDestroy: must be one of keep, remove$/],
+    [{ name: "a.b" }, /^name may contain letters, digits/],
+    [{ status: "pending" }, /^status must be one of accepted, rejected\.$/],
+    [{ onDestroy: "delete" }, /^onDestroy must be one of keep, remove\.$/],
   ],
 };
 
@@ -151,7 +154,7 @@ describe("the error of a rejected input has the resource, the field and the requ
     const reasons = reasonsOf(type, { [field]: [[1]] });
     expect(reasons).not.toEqual([]);
     for (const reason of reasons) {
-      expect(reason).toMatch(new RegExp(`^${type}\\.${field}(\\.\\w+)*: must`));
+      expect(reason).toMatch(new RegExp(`^${type}\\.${field}(\\.\\w+)* must`));
       // Errors must not contain messages of the validation library, which are written for developers of schemas.
       expect(reason).not.toMatch(/expected|received|invalid|too (small|big)|unrecognized/i);
     }
@@ -211,7 +214,7 @@ describe("rejects an id of the wrong format before any request", () => {
       // to the name.
       if (!text.endsWith("/name")) wrong.push(`${example}/`, `${example}/other`, `other/${example}`);
       for (const id of wrong) {
-        await expect(definition.read(connection, id, {}), id).rejects.toThrow(`id "${id}": must be ${text}`);
+        await expect(definition.read(connection, id, {}), id).rejects.toThrow(`id "${id}" must be ${text}`);
       }
     },
   );

@@ -83,5 +83,5 @@ it("a workload with the role observer reads objects, and changes none", async ()
 
 it("reports a token that the namespace does not trust", async () => {
   await trusting.trust({ claims: { sub: "system:serviceaccount:ops:other" } });
-  await expect(harness.up({ rule: rule() })).rejects.toThrow(/the server refused the token of the workload/);
+  await expect(harness.up({ rule: rule() })).rejects.toThrow(/The server refused the token of the workload/);
 });

@@ -251,17 +251,25 @@ test.each([
 });
 
 test.each<[AccessFlags, AccessFormat, RegExp]>([
-  [{ device: ["waiting"] }, "text", /^--device: waiting matches none of/],
-  [{ device: ["tag:prd"] }, "text", /^--device: tag:prd matches none of .*; similar: prod$/],
-  [{ device: ["tag:*"] }, "text", /^--device: tag:\* matches none of/],
-  [{ key: ["anna"] }, "text", /^--key: anna matches none of the namespace's 3 public keys; similar: ana$/],
-  [{ key: ["a.a"] }, "text", /^--key: a\.a matches none of/],
-  [{ key: ["x*a"] }, "text", /^--key: x\*a matches none of/],
-  [{ from: ["10.0.0"] }, "text", /^--from: must be an IPv4 or IPv6 address/],
-  [{ from: ["fe80::1%eth0"] }, "text", /^--from: must be/],
-  [{ login: [""] }, "text", /^--login: must not be empty/],
-  [{ explain: true }, "csv", /^--explain: cannot be combined with --csv/],
-  [{ explain: true, login: ["a", "b"] }, "text", /^--explain: allows at most one --login/],
+  [{ device: ["waiting"] }, "text", /^--device: The selector waiting matches none of/],
+  [
+    { device: ["tag:prd"] },
+    "text",
+    /^--device: The selector tag:prd matches none of .*. Similar names: prod\.$/,
+  ],
+  [{ device: ["tag:*"] }, "text", /^--device: The selector tag:\* matches none of/],
+  [
+    { key: ["anna"] },
+    "text",
+    /^--key: The selector anna matches none of the namespace's 3 public keys. Similar names: ana\.$/,
+  ],
+  [{ key: ["a.a"] }, "text", /^--key: The selector a\.a matches none of/],
+  [{ key: ["x*a"] }, "text", /^--key: The selector x\*a matches none of/],
+  [{ from: ["10.0.0"] }, "text", /^--from must be an IPv4 or IPv6 address/],
+  [{ from: ["fe80::1%eth0"] }, "text", /^--from must be/],
+  [{ login: [""] }, "text", /^--login must not be empty/],
+  [{ explain: true }, "csv", /^--explain cannot be combined with --csv/],
+  [{ explain: true, login: ["a", "b"] }, "text", /^--explain allows at most one --login/],
 ])("rejects %j as %s and reports the flag", (flags, format, message) => {
   expect(() => query(flags, format)).toThrow(message);
 });
@@ -289,13 +297,13 @@ test("rejects a date without a time for --at", async () => {
   const { code, stderr } = await access("--at", "2026-12-01");
   expect(code).toBe(1);
   expect(stderr).toEqual(
-    oneError("--at: must be a time with an offset, such as 2026-12-01T18:00Z .*, not 2026-12-01"),
+    oneError("--at must be a time with an offset, such as 2026-12-01T18:00Z .*, not 2026-12-01"),
   );
 });
 
 test("reports a device that is not in the namespace as a one-line error", async () => {
   const message =
-    "--device: web-9 matches none of the namespace's 9 accepted devices; similar: web-1, web-2, web-3";
+    "--device: The selector web-9 matches none of the namespace's 9 accepted devices. Similar names: web-1, web-2, web-3";
   expect(await access("--device", "web-9")).toEqual({ code: 1, stdout: "", stderr: oneError(message) });
 });
 
@@ -312,23 +320,19 @@ test.each([
   [
     "no credential",
     () => ({ GATEHOUSE_URL: world.fleet.service.url }),
-    "credential: is not set; set GATEHOUSE_OIDC .in a pipeline., or GATEHOUSE_USERNAME",
+    "credential is not set\\. Set GATEHOUSE_OIDC .in a pipeline., or GATEHOUSE_USERNAME",
   ],
   [
     "a wrong password",
     () => ({ ...world.fleet.env, GATEHOUSE_PASSWORD: "wrong-horse" }),
-    "wrong user name or password .401. ",
+    "Wrong user name or password .401.. ",
   ],
   [
     "no service",
     () => ({ ...world.fleet.env, GATEHOUSE_URL: "http://127.0.0.1:9", GATEHOUSE_RETRY_TIMEOUT: "0" }),
-    "cannot connect to [^\n]*: connection refused ",
+    "Cannot connect to [^\n]*: connection refused ",
   ],
-  [
-    "a wrong namespace",
-    () => ({ ...world.fleet.env, GATEHOUSE_TENANT: "mine" }),
-    "GATEHOUSE_TENANT: must be",
-  ],
+  ["a wrong namespace", () => ({ ...world.fleet.env, GATEHOUSE_TENANT: "mine" }), "GATEHOUSE_TENANT must be"],
 ])("%s is a one-line error", async (_, env, message) => {
   const run = await gatehouse(["access"], env());
   expect(run).toEqual({ code: 1, stdout: "", stderr: oneError(message) });

@@ -179,7 +179,7 @@ const LEGACY: Rows = [
   [["drift"], [2, "gives login root on web1"], [2, ...NOT_INVENTORIED]],
   [
     ["import"],
-    [0, "Member.role: must be one of observer, operator, administrator", "1 Member, 1 PublicKey"],
+    [0, "Member.role must be one of observer, operator, administrator", "1 Member, 1 PublicKey"],
     [0, ...NOT_INVENTORIED],
   ],
   [

@@ -352,7 +352,7 @@ describe("gatehouse access", () => {
   test.each(["2026-12-01", "2026-12-01T18:00", "tomorrow", "2026-13-01T18:00Z", "1764612000", ""])(
     "--at rejects %j",
     (at) => {
-      expect(() => accessInquiry({ at }, "text")).toThrow("--at: must be a time with an offset");
+      expect(() => accessInquiry({ at }, "text")).toThrow("--at must be a time with an offset");
     },
   );
 

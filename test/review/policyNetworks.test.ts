@@ -90,17 +90,17 @@ test.each([
   "1::2::3",
 ])("rejects %j as a network", (text) => {
   expect(() => parseNetwork(text)).toThrow(
-    `"${text}": must be an address or a network, like 192.0.2.7, 10.0.0.0/8 or 2001:db8::/32`,
+    `"${text}" must be an address or a network, like 192.0.2.7, 10.0.0.0/8 or 2001:db8::/32`,
   );
 });
 
 test.each(["10.0.0.1/8", "192.0.2.7/31", "0.0.0.1/0", "2001:db8::1/64", "2001:db8::8000/112", "8000::/0"])(
   "rejects %s, which has host bits set",
   (text) => {
-    expect(() => parseNetwork(text)).toThrow(`"${text}" has host bits set; use `);
+    expect(() => parseNetwork(text)).toThrow(`"${text}" has host bits set. Use `);
   },
 );
 
 test.each(["fe80::1%eth0", "::ffff:10.0.0.1%1"])("rejects %s, which has a host-specific zone", (text) => {
-  expect(() => parseNetwork(text)).toThrow(`${text}: must have no zone`);
+  expect(() => parseNetwork(text)).toThrow(`${text} must have no zone`);
 });

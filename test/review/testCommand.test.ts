@@ -174,14 +174,14 @@ test("gatehouse test prints one line and exits with 1 if the tests cannot run", 
   const cases: [Record<string, string>, string, string][] = [
     [fleet.env, empty, "has no policy tests"],
     [fleet.env, join(folder, "nowhere"), "it does not exist"],
-    [{}, PROGRAM, "GATEHOUSE_URL: is not set; set it to the address of the service"],
+    [{}, PROGRAM, "GATEHOUSE_URL is not set. Set it to the address of the service"],
     [
       { GATEHOUSE_URL: fleet.service.url },
       PROGRAM,
-      "credential: is not set; set GATEHOUSE_OIDC (in a pipeline), or GATEHOUSE_USERNAME",
+      "credential is not set. Set GATEHOUSE_OIDC (in a pipeline), or GATEHOUSE_USERNAME",
     ],
     [{ ...fleet.env, GATEHOUSE_PASSWORD: "wrong-password" }, PROGRAM, "login"],
-    [{ ...fleet.env, GATEHOUSE_TENANT: "nonsense" }, PROGRAM, "GATEHOUSE_TENANT: must be"],
+    [{ ...fleet.env, GATEHOUSE_TENANT: "nonsense" }, PROGRAM, "GATEHOUSE_TENANT must be"],
     [
       { ...fleet.env, GATEHOUSE_URL: "http://127.0.0.1:9", GATEHOUSE_RETRY_TIMEOUT: "0" },
       PROGRAM,

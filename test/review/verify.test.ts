@@ -218,7 +218,7 @@ describe("on this project's server", () => {
     const { code, stderr } = await gatehouse(["verify"], env);
     expect([code, stderr]).toEqual([
       1,
-      expect.stringMatching(/--since: is required.*audit trail could not be read.*Set --since to a time/),
+      expect.stringMatching(/--since is required.*audit trail could not be read.*Set --since to a time/),
     ]);
     const since = new Date(serviceTime() - HOUR / 8).toISOString();
     const { stdout } = await gatehouse(["verify", "--since", since], env);
@@ -226,8 +226,8 @@ describe("on this project's server", () => {
   });
 
   test.each([
-    ["2026-12-01", "--since: must be a time with an offset"],
-    ["2999-12-01T00:00Z", "--since: is in the future"],
+    ["2026-12-01", "--since must be a time with an offset"],
+    ["2999-12-01T00:00Z", "--since is in the future"],
   ])("rejects --since %s", async (since, message) => {
     const { code, stderr } = await verify("--since", since);
     expect([code, stderr]).toEqual([1, expect.stringContaining(message)]);
@@ -241,7 +241,7 @@ describe("on this project's server", () => {
       const missing = await gatehouse(["verify"], env);
       expect([missing.code, missing.stderr]).toEqual([
         1,
-        expect.stringContaining("--since: is required, because the last change of the policy is not known"),
+        expect.stringContaining("--since is required, because the last change of the policy is not known"),
       ]);
       const since = new Date(serviceTime() - HOUR / 8).toISOString();
       const run = async () => {

@@ -88,7 +88,7 @@ describe("the address of a proxy", () => {
     [{ HTTP_PROXY: "http://ana:very-secret@proxy:99999" }, "HTTP_PROXY"],
     [{ https_proxy: "very-secret" }, "https_proxy"],
   ])("rejects %j, and does not print it", (env, name) => {
-    expect(() => proxiesOf(env)).toThrow(`${name}: is not a URL; use the form http://host:port`);
+    expect(() => proxiesOf(env)).toThrow(`${name} is not a URL. Use the form http://host:port`);
   });
 
   it("is read from both variable names, lowercase first", () => {

@@ -128,7 +128,7 @@ test.each(["120", "Tue, 01 Jan 2030 00:02:00 GMT"])(
     server.script({ status: 429, headers: { "retry-after": value } });
     const error = await failure(client.getTags(), RateLimitError);
     expect(error.retryAfter).toBe(120_000);
-    expect(error.message).toContain("too many requests (429); retry after 120 s");
+    expect(error.message).toContain("Too many requests (429); retry after 120 s");
     expect(clock.slept).toEqual([]);
   },
 );

@@ -178,7 +178,7 @@ test("throws PreconditionFailedError if the object changed since it was read", a
   const call = client.deleteTag({ params: { tag: "prod" } }, { ifMatch: '"7"' });
   const error = await failure(call, PreconditionFailedError);
   expect(error).toMatchObject({ name: "PreconditionFailedError", status: 412, outcome: "none" });
-  expect(error.message).toContain("the object has changed since it was read (412): revision is 8");
+  expect(error.message).toContain("The object has changed since it was read (412): revision is 8");
 });
 
 test("a guarding client sends the header of the lockout guard only with operations that accept it", async () => {
@@ -203,7 +203,7 @@ test.each([
   const error = await failure(client.deleteApiKey({ params: { key: "deploy" } }), LockoutGuardError);
   expect(error).toMatchObject({ code: "lockout_guard", status: 409, outcome: "none", ...more });
   expect("lockout" in error.toJSON()).toBe("lockout" in more);
-  expect(error.message).toContain("the lockout guard refuses the change (409): the write would lock out ana");
+  expect(error.message).toContain("The lockout guard refuses the change (409): the write would lock out ana");
 });
 
 test("returns status and headers from call()", async () => {
@@ -295,7 +295,7 @@ test("a 401 to an API key is a missing permission only if the server has accepte
   server.script({ status: 401 });
   const unknown = await failure(createApiKey(client), AuthenticationError);
   expect(unknown.message).toContain(
-    "the API key is not valid, or the request requires a user (401); use a user's credential, not an API key",
+    "The API key is not valid, or the request requires a user (401). Use a user's credential, not an API key",
   );
   server.script({ body: [] }, { status: 401 }, { status: 401 });
   await client.getTags();
@@ -369,7 +369,7 @@ test("reports the target of a redirect without the credentials and the query in 
   const { server, client } = await start();
   server.script({ status: 301, headers: { location: "https://u:pw@other.example/x?token=abc" } });
   const error = await failure(client.getTags(), ProtocolError);
-  expect(error.message).toContain("https://other.example;");
+  expect(error.message).toContain("https://other.example.");
   expect(error.message).not.toMatch(/pw|abc/);
 });
 
@@ -383,7 +383,7 @@ test("rejects a response that exceeds maxResponseSize", async () => {
   const { server, client } = await start({ maxResponseSize: 1000 });
   server.script({ body: ["x".repeat(2000)] });
   const error = await failure(client.getTags(), ProtocolError);
-  expect(error.message).toContain("the response is larger than 1000 bytes");
+  expect(error.message).toContain("The response is larger than 1000 bytes");
   expect(error).toMatchObject({ limit: { kind: "size", most: 1000 } });
 });
 

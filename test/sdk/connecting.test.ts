@@ -36,7 +36,7 @@ const refusal = (url: string, options = {}) =>
 test("reports address and port of a refused connection", async () => {
   const error = await refusal(`http://127.0.0.1:${CLOSED_PORT}/gatehouse`);
   expect(error.message).toContain(
-    `cannot connect to http://127.0.0.1:${CLOSED_PORT}: connection refused (ECONNREFUSED)`,
+    `Cannot connect to http://127.0.0.1:${CLOSED_PORT}: connection refused (ECONNREFUSED)`,
   );
 });
 
@@ -44,7 +44,7 @@ test("reports a name that does not resolve, with its port", async () => {
   const error = await refusal("https://gatehouse.invalid");
   // The code is EAI_AGAIN on a machine without a name server.
   expect(error.message).toMatch(
-    /cannot connect to https:\/\/gatehouse\.invalid:443: the name gatehouse\.invalid does not resolve \((ENOTFOUND|EAI_AGAIN)\)/,
+    /Cannot connect to https:\/\/gatehouse\.invalid:443: the name gatehouse\.invalid does not resolve \((ENOTFOUND|EAI_AGAIN)\)/,
   );
 });
 
@@ -89,7 +89,7 @@ test("reports a service without TLS at an https URL, and prints the http URL", a
   const error = await refusal(`https://127.0.0.1:${port}`);
   expect(error).toMatchObject({ reason: "untrusted", outcome: "none", attempts: 1 });
   expect(error.message).toContain(`https://127.0.0.1:${port} does not use TLS`);
-  expect(error.message).toContain(`set the URL to http://127.0.0.1:${port}`);
+  expect(error.message).toContain(`Set the URL to http://127.0.0.1:${port}`);
 });
 
 test.each([
@@ -100,7 +100,7 @@ test.each([
     createServer((_request, response) => response.writeHead(400, { "content-type": type }).end(body)),
   );
   const error = await failure(connect(`http://127.0.0.1:${port}`).getTags(), ValidationError);
-  expect(error.message).toContain(`set the URL to https://127.0.0.1:${port}`);
+  expect(error.message).toContain(`Set the URL to https://127.0.0.1:${port}`);
 });
 
 describe.skipIf(!openssl)("with a self-signed certificate", () => {
@@ -124,7 +124,7 @@ describe.skipIf(!openssl)("with a self-signed certificate", () => {
     const error = await refusal(`https://127.0.0.1:${port}`);
     expect(error).toMatchObject({ reason: "untrusted", outcome: "none", attempts: 1 });
     expect(error.message).toContain(
-      `the certificate of https://127.0.0.1:${port} is not trusted (DEPTH_ZERO_SELF_SIGNED_CERT)`,
+      `The certificate of https://127.0.0.1:${port} is not trusted (DEPTH_ZERO_SELF_SIGNED_CERT)`,
     );
     expect(error.message).toMatch(/GATEHOUSE_CA_FILE.*NODE_EXTRA_CA_CERTS/);
   });
@@ -132,7 +132,7 @@ describe.skipIf(!openssl)("with a self-signed certificate", () => {
   test("reports a certificate for another name without GATEHOUSE_CA_FILE", async () => {
     const { port, cert } = await start();
     const error = await refusal(`https://127.0.0.2:${port}`, { ca: readFileSync(cert, "utf8") });
-    expect(error.message).toContain(`the certificate of https://127.0.0.2:${port} is for another name`);
+    expect(error.message).toContain(`The certificate of https://127.0.0.2:${port} is for another name`);
     expect(error.message).not.toContain("GATEHOUSE_CA_FILE");
   });
 
@@ -161,6 +161,6 @@ describe.skipIf(!openssl)("with a self-signed certificate", () => {
     );
     const empty = join(testFolder(), "empty.pem");
     writeFileSync(empty, "");
-    expect(() => credentialsFromEnvironment({ GATEHOUSE_CA_FILE: empty })).toThrow(/is empty$/);
+    expect(() => credentialsFromEnvironment({ GATEHOUSE_CA_FILE: empty })).toThrow(/is empty\.$/);
   });
 });

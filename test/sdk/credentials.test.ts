@@ -89,7 +89,7 @@ test("reads each variable from a file and ignores the last newline", () => {
 test.each([
   [
     { GATEHOUSE_API_KEY: "hunter2", GATEHOUSE_API_KEY_FILE: "/x" },
-    ["GATEHOUSE_API_KEY: GATEHOUSE_API_KEY_FILE is also set"],
+    ["GATEHOUSE_API_KEY and GATEHOUSE_API_KEY_FILE are both set. Set only one"],
   ],
   [
     { GATEHOUSE_TOKEN_FILE: "/does/not/exist" },
@@ -103,26 +103,32 @@ test.each([
     { GATEHOUSE_API_KEY: "hunter2", GATEHOUSE_USERNAME: "ann", GATEHOUSE_PASSWORD: "hunter2" },
     ["GATEHOUSE_API_KEY and GATEHOUSE_USERNAME"],
   ],
-  [{ GATEHOUSE_USERNAME: "ann" }, ["GATEHOUSE_USERNAME: is set without GATEHOUSE_PASSWORD"]],
-  [{ GATEHOUSE_PASSWORD: "hunter2" }, ["GATEHOUSE_PASSWORD: is set without GATEHOUSE_USERNAME"]],
-  [{ GATEHOUSE_TOTP_SECRET: "hunter2" }, ["GATEHOUSE_TOTP_SECRET: is set without"]],
+  [{ GATEHOUSE_USERNAME: "ann" }, ["GATEHOUSE_USERNAME is set without GATEHOUSE_PASSWORD"]],
+  [{ GATEHOUSE_PASSWORD: "hunter2" }, ["GATEHOUSE_PASSWORD is set without GATEHOUSE_USERNAME"]],
+  [{ GATEHOUSE_TOTP_SECRET: "hunter2" }, ["GATEHOUSE_TOTP_SECRET is set without"]],
   [
     { GATEHOUSE_USERNAME: "ann", GATEHOUSE_PASSWORD: "hunter2", GATEHOUSE_TOTP_SECRET: "hunter1890!" },
-    ["totpSecret: is not base32"],
+    ["totpSecret is not base32"],
   ],
-  [{ GATEHOUSE_OIDC: "jenkins" }, ["GATEHOUSE_OIDC: is set without GATEHOUSE_TENANT"]],
-  [{ ...OIDC, GATEHOUSE_OIDC: "jenkins" }, ["GATEHOUSE_OIDC: must be github, gitlab or file"]],
+  [{ GATEHOUSE_OIDC: "jenkins" }, ["GATEHOUSE_OIDC is set without GATEHOUSE_TENANT"]],
+  [{ ...OIDC, GATEHOUSE_OIDC: "jenkins" }, ["GATEHOUSE_OIDC must be github, gitlab or file"]],
   [
     { ...OIDC, GATEHOUSE_OIDC: "github", ACTIONS_ID_TOKEN_REQUEST_URL: "https://hunter" },
-    ["ACTIONS_ID_TOKEN_REQUEST_TOKEN: ", "this variable is not set; add permissions: id-token: write"],
+    [
+      "ACTIONS_ID_TOKEN_REQUEST_TOKEN ",
+      "is not set, but GATEHOUSE_OIDC is github. Add permissions: id-token: write",
+    ],
   ],
   [
     { ...OIDC, GATEHOUSE_OIDC: "gitlab" },
-    ["GATEHOUSE_OIDC_TOKEN: ", "this variable is not set; add id_tokens: GATEHOUSE_OIDC_TOKEN"],
+    [
+      "GATEHOUSE_OIDC_TOKEN ",
+      "is not set, but GATEHOUSE_OIDC is gitlab. Add id_tokens: GATEHOUSE_OIDC_TOKEN",
+    ],
   ],
   [
     { ...OIDC, GATEHOUSE_OIDC: "file" },
-    ["GATEHOUSE_OIDC_TOKEN_FILE: ", "this variable is not set; set it to the path"],
+    ["GATEHOUSE_OIDC_TOKEN_FILE ", "is not set, but GATEHOUSE_OIDC is file. Set it to the path"],
   ],
   [
     { ...OIDC, GATEHOUSE_OIDC: "file", GATEHOUSE_OIDC_TOKEN_FILE: "/does/not/exist" },
@@ -136,7 +142,7 @@ test.each([
     { ...OIDC, GATEHOUSE_OIDC: "gitlab", GATEHOUSE_OIDC_TOKEN: "hunter2", GATEHOUSE_API_KEY: "hunter2" },
     ["GATEHOUSE_API_KEY and GATEHOUSE_OIDC are set"],
   ],
-  [{ GATEHOUSE_OIDC_TOKEN: "hunter2" }, ["GATEHOUSE_OIDC_TOKEN: is set without GATEHOUSE_OIDC"]],
+  [{ GATEHOUSE_OIDC_TOKEN: "hunter2" }, ["GATEHOUSE_OIDC_TOKEN is set without GATEHOUSE_OIDC"]],
 ])("rejects %j and reports the cause without secrets", (env, words) => {
   let message = "";
   try {

@@ -49,7 +49,7 @@ it("a server without a version and without a namespace has no dialect", async ()
   const client = createClient({ url: server.url });
   onTestFinished(() => client.close());
   const error = await failure(client.serverVersion(), ConfigurationError);
-  expect(error.message).toContain("the server reports no version");
+  expect(error.message).toContain("The server reports no version");
 });
 
 it("every dialect has the differences of the versions before it, unless they ended", () => {

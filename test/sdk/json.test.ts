@@ -50,5 +50,5 @@ test.each([
   expect(error.message).not.toContain("[[");
   if (status !== 200) return;
   expect(error).toMatchObject({ limit: { kind: "depth", most: DEEPEST_JSON }, outcome: "none" });
-  expect(error.message).toContain(`the response is nested deeper than ${DEEPEST_JSON} levels`);
+  expect(error.message).toContain(`The response is nested deeper than ${DEEPEST_JSON} levels`);
 });

@@ -59,7 +59,7 @@ test("the client masks its secrets only in texts that come from the service", as
   server.script({ status: 400, body: { message: "invalid: the request of invalid" } });
   const error = await failure(client.updateUser({ body: { password: "invalid" } }), GatehouseError);
   expect(error.message).toMatch(
-    /^the server rejected the request as invalid \(400\): \[secret\]: the request of \[secret\] \[/,
+    /^The server rejected the request as invalid \(400\): \[secret\]: the request of \[secret\]\. \[/,
   );
 });
 
@@ -68,6 +68,6 @@ test("an error message does not repeat a service's text that equals the cause", 
   server.script({ status: 401, body: { message: "Wrong user name or password." } });
   const body = { username: "ann", password: "wrong" };
   const error = await failure(connect(server.url).login({ body }), AuthenticationError);
-  expect(error.message).toBe("wrong user name or password (401) [login (POST /api/login)]");
+  expect(error.message).toBe("Wrong user name or password (401). [login (POST /api/login)]");
   expect(error.serverMessage).toBe("Wrong user name or password.");
 });

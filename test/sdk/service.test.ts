@@ -56,7 +56,7 @@ it("returns the session token for its namespace, and rejects the call with an AP
   expect(await other.identity()).toMatchObject({ kind: "token", tenant: tenantId });
   expect(await other.getTags()).toEqual([]);
   const { id } = await fleet.client.createApiKey({ body: { name: "no-session", expiresAt: 30 } });
-  await expect(connect(apiKeyCredential(id)).sessionToken()).rejects.toThrow("an API key has no session");
+  await expect(connect(apiKeyCredential(id)).sessionToken()).rejects.toThrow("An API key has no session");
 });
 
 it("creates one object if a creation is repeated with its idempotency key", async () => {

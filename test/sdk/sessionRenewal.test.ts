@@ -156,7 +156,7 @@ test("reports the expiry of a configured token and the remedy", async () => {
   server.always({ status: 401 });
   const error = await client.getTags().catch((reason: unknown) => reason);
   expect(error).toMatchObject({ name: "AuthenticationError", expiredAt: end });
-  expect((error as Error).message).toContain(`expired at ${end.toISOString()} (401); log in again or set`);
+  expect((error as Error).message).toContain(`expired at ${end.toISOString()} (401). Log in again or set`);
   expect(server.requests).toHaveLength(1);
 });
 

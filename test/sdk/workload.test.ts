@@ -153,7 +153,7 @@ test("reads the file of a token for each exchange", async () => {
   expect(sent).toEqual(["first-of-file", "second-of-file"]);
   writeFileSync(file, "");
   clock.advance(16 * 60_000);
-  await expect(client.getTags()).rejects.toThrow(`GATEHOUSE_OIDC_TOKEN_FILE: ${file} is empty`);
+  await expect(client.getTags()).rejects.toThrow(`GATEHOUSE_OIDC_TOKEN_FILE: The file ${file} is empty`);
 });
 
 /** Starts a server that stands for GitHub, and a session of a job. */
@@ -196,11 +196,11 @@ test("requests a token of GitHub for the audience in the settings", async () => 
 test.each([
   [
     { status: 403, body: { message: "no" } },
-    /GitHub issued no token for the job: .*\(403\): no; check that the job/,
+    /GitHub issued no token for the job: .*\(403\): no\. Check that the job/,
   ],
   [{ status: 404 }, /GitHub issued no token for the job/],
   [{ status: 302, headers: { location: "http://127.0.0.1:9/" } }, /unexpected status 302, a redirect to/],
-  [{ body: { value: "" } }, /the response of GitHub contains no token/],
+  [{ body: { value: "" } }, /The response of GitHub contains no token/],
   [{ body: { value: "x".repeat(70_000) } }, /larger than 65536 bytes/],
 ] satisfies [Step, RegExp][])(
   "reports the response of GitHub without a token: %j",
@@ -219,5 +219,5 @@ test("never sends the secret of a job without TLS", async () => {
   const source = { kind: "github", url: "http://example.org/token", requestToken: "secret" } as const;
   const { client } = await startSession(workloadCredential({ tenant: TENANT, source }));
   const error = await failure(client.getTags(), ConfigurationError);
-  expect(error.message).toBe("ACTIONS_ID_TOKEN_REQUEST_URL: must begin with https://");
+  expect(error.message).toBe("ACTIONS_ID_TOKEN_REQUEST_URL must begin with https://");
 });

@@ -135,7 +135,7 @@ describe.runIf(hasTerraform)(`all resources under ${LABEL}`, () => {
     const secret = "b1946ac9-2e37-1c0e-9f5d-0123456789ab";
     root.write(resources({ api_key: { one: { valid_days: 30, key_wo: secret } } }));
     const output = await root.rejected("plan");
-    expect(output).toContain("key_wo: must be a UUID of version 4");
+    expect(output).toContain("key_wo must be a UUID of version 4");
     expect(output).not.toContain(secret);
   });
 });

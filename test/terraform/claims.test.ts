@@ -186,7 +186,7 @@ describe.runIf(hasTerraform)(`objects of several configurations of ${LABEL}`, ()
   it("have no project that a declaration cannot contain", async () => {
     const root = fleet.newModule();
     root.write(of("a\nb"));
-    expect(await root.rejected("plan")).toContain("project: must be a text without control characters");
+    expect(await root.rejected("plan")).toContain("project must be a text without control characters");
   });
 });
 

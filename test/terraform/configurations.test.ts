@@ -108,11 +108,11 @@ describe.runIf(hasTerraform)(`configurations of ${LABEL}`, () => {
     const words = await root.rejected("validate");
     for (const text of [
       "data: ",
-      "filter: must have exactly one of hostname and tags",
+      "filter must have exactly one of hostname and tags",
       "priority: ",
       "source_ip: ",
       "role: ",
-      "name: must not be empty; omit it, or set null",
+      "name must not be empty; omit it, or set null",
       "on main.tf.json line",
       "in resource.gatehouse_firewall_rule.one",
     ]) {
@@ -212,7 +212,7 @@ describe.runIf(hasTerraform)(`configurations of ${LABEL}`, () => {
     expect(words).toMatch(/role is "observer", declared "operator"; .* adopt = "overwrite" to update it/);
     const named = "forceDestroy: true of DeviceTags";
     root.write({ ...one("public_key", key()), import: [{ to: "gatehouse_public_key.one", id: named }] });
-    expect(await root.rejected("plan")).toContain(`has no such object: "${named}"; use the id`);
+    expect(await root.rejected("plan")).toContain(`has no such object: "${named}". Use the id`);
     for (const uid of [taken, other]) await client.deleteDevice({ params: { uid } });
     await client.removeMember({ params: { tenant, uid: await memberId(fleet, email) } });
   });
@@ -308,7 +308,7 @@ describe.runIf(hasTerraform)(`configurations of ${LABEL}`, () => {
       );
     };
     root.write(one("api_key", { name: "pipeline", valid_days: 30 }));
-    expect(await root.rejected("plan")).toContain("key_wo: is required to create the resource");
+    expect(await root.rejected("plan")).toContain("key_wo is required to create the resource");
     await root.applied(of(secrets[0], 1));
     expect(await root.changes()).toEqual([]);
     // A new secret with the same version is no change, since Terraform does not store the secret.
@@ -339,7 +339,7 @@ describe.runIf(hasTerraform)(`configurations of ${LABEL}`, () => {
     });
     const words = await root.rejected("apply", "-auto-approve");
     expect(words).toContain("(write-only attribute)");
-    expect(words).toMatch(/key_wo: must be a UUID of version 4; create one with the command uuidgen/);
+    expect(words).toMatch(/key_wo must be a UUID of version 4\. Create one with the command uuidgen/);
     expect(await fleet.client.listApiKeys()).toEqual([]);
   });
 

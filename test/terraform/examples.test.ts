@@ -63,7 +63,7 @@ describe.runIf(hasTerraform)(`the examples of the reference under ${LABEL}`, () 
     expect(await root.must("validate")).toContain("The configuration is valid");
     const output = await root.rejected("plan");
     for (const lack of ["access policies", "service accounts", "install keys"])
-      expect(output).toContain(`has no ${lack}; use ShellHub 0.27 or later`);
+      expect(output).toContain(`has no ${lack}. Use ShellHub 0.27 or later`);
   });
 
   it("provide a session token as an ephemeral value", async () => {

@@ -73,7 +73,7 @@ it("a new version plans an update, and neither plan nor state contains the secre
 
 it("a webhook without its secret is rejected", async () => {
   const { errors } = await resource.plan(lifecycle, "it", config(null, 1), prior);
-  expect(errors.map(({ detail }) => detail).join()).toContain("webhook_secret_wo: is required with mode");
+  expect(errors.map(({ detail }) => detail).join()).toContain("webhook_secret_wo is required with mode");
   // With the path of the attribute, Terraform would print the source line.
   expect(errors.map(({ attribute }) => attribute)).toEqual([undefined]);
 });

@@ -1,4 +1,4 @@
-import { GatehouseError, printedError } from "@gatehouse-access/sdk/errors";
+import { GatehouseError } from "@gatehouse-access/sdk/errors";
 import type { dynamic } from "@pulumi/pulumi";
 import {
   DECLARER,
@@ -17,6 +17,7 @@ import type { ResourceDefinition } from "../../model/definition.ts";
 import { secretsOf } from "../../model/fields.ts";
 import { UnfinishedError } from "../../model/unfinishedError.ts";
 import { hasUnknown } from "../../model/values.ts";
+import { engineText } from "../../resourceError.ts";
 import type { Lookup } from "../../service/newConnection.ts";
 import type { Values } from "../../values.ts";
 
@@ -42,7 +43,7 @@ export function dynamicProvider(
         .checkOnServer(logicalId(news), olds, ownValues(news))
         .catch(throwPrintable);
       // The property is empty: the reason already contains the property's name, and engines would print the name again.
-      const reasons = failures.map((failure) => ({ property: "", reason: printedError(failure) }));
+      const reasons = failures.map((failure) => ({ property: "", reason: engineText(failure) }));
       return { inputs: { ...inputs, ...dynamicValues(news) }, failures: reasons };
     },
 
@@ -105,7 +106,7 @@ export function dynamicProvider(
  * contains the error code.
  */
 const printable = (cause: unknown): unknown =>
-  cause instanceof GatehouseError ? new Error(printedError(cause), { cause }) : cause;
+  cause instanceof GatehouseError ? new Error(engineText(cause), { cause }) : cause;
 
 function throwPrintable(cause: unknown): never {
   throw printable(cause);

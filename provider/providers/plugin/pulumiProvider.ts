@@ -165,7 +165,7 @@ export class PulumiProvider {
     const answer = new proto.InvokeResponse();
     answer.setReturn(structOf(result));
     answer.setFailuresList(
-      failures.map(({ path, reason }) => failureOf(`${[called.name, ...path].join(".")}: ${reason}`)),
+      failures.map(({ path, reason }) => failureOf(`${[called.name, ...path].join(".")} ${reason}.`)),
     );
     return answer;
   }

@@ -42,8 +42,8 @@ export class InstanceCredentialError extends GatehouseError {
   override readonly name = "InstanceCredentialError";
 
   constructor(instance: string, cause: GatehouseError) {
-    const remedy = `the credential of the provider instance "${instance}" comes from the program, or from the state if no program runs; change it in the program, and run pulumi refresh or destroy with --run-program (gatehouse runs the program automatically)`;
-    super({ ...cause.toJSON(), remedy }, { cause }, `${cause.message}; ${remedy}`);
+    const remedy = `The credential of the provider instance "${instance}" comes from the program, or from the state if no program runs. Change it in the program, and run pulumi refresh or destroy with --run-program (gatehouse runs the program automatically)`;
+    super({ ...cause.toJSON(), remedy }, { cause }, `${cause.message} ${remedy}.`);
   }
 }
 

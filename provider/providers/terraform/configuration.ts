@@ -92,7 +92,7 @@ export class Configuration {
     if (project === undefined) return [];
     // The text with the longest name of a resource type must fit into one header.
     const isValid = declaredByText({ project, stack: "default", resource: "x".repeat(100) }) !== undefined;
-    const detail = `project: must be a text without control characters, at most 255 bytes; it is ${JSON.stringify(project)}`;
+    const detail = `project must be a text without control characters, at most 255 bytes, not ${JSON.stringify(project)}.`;
     return isValid && Buffer.byteLength(project) <= 255
       ? []
       : [errorAt(["project"], "Invalid provider configuration", detail)];

@@ -74,7 +74,7 @@ function ofFunction(called: PluginFunction): DataSource {
       if (failures.length === 0) return withGiven(rowOf(results, result), members, config);
       return failures.map(({ path: [first = "", ...inside], reason }) => {
         const arg = members.find((member) => member.property === first)?.name ?? first;
-        return errorAt([arg], `Invalid ${arg}`, `${[arg, ...inside].join(".")}: ${reason}`);
+        return errorAt([arg], `Invalid ${arg}`, `${[arg, ...inside].join(".")} ${reason}.`);
       });
     },
   };

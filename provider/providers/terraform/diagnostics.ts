@@ -85,7 +85,6 @@ export const noticeDiagnostic = ({ name }: Pick<ResourceDefinition, "name">, { t
 
 /** Returns the attribute path of a resource error, and the error message in Terraform's terms. */
 function written({ inputs, outputs }: ResourceDefinition, error: ResourceError) {
-  const text = error.textIn(terraformTerms);
   const [first = "", ...inside] = error.field ?? [];
   const input = String(first);
   // The Terraform schema of this provider contains sets instead of lists, and the items of a set have no path.
@@ -95,7 +94,7 @@ function written({ inputs, outputs }: ResourceDefinition, error: ResourceError) 
   // line, which may contain the secret.
   const path = input in inputs && !isSecret ? [input, ...member].map(terraformName) : [];
   const name = isSecret ? secretName(input) : path.join(".");
-  return { path, name, detail: name === "" ? text : `${name}: ${text}` };
+  return { path, name, detail: error.textIn(terraformTerms, name === "" ? [] : [name]) };
 }
 
 const terraformTitle = (name: string): string =>

@@ -460,6 +460,6 @@ const missingSecrets = (attributes: readonly Attribute[], config: Row): Diagnost
       errorAt(
         [name],
         `Invalid ${name}`,
-        withCode(`${name}: is required to create the resource: ${description}`, { code: "missing_input" }),
+        withCode(`${name} is required to create the resource: ${description}`, { code: "missing_input" }),
       ),
     );

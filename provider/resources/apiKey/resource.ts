@@ -332,7 +332,7 @@ function refuseUnseen(inputs: Inputs, { unseen }: Origin): void {
   throw new ResourceError("ApiKey", {
     code: "unsupported_change",
     field: ["overlap"],
-    detail: said`cannot keep the old key working: the engine replaces this key without passing it to the provider`,
+    detail: said`Cannot keep the old key working: the engine replaces this key without passing it to the provider`,
     remedy: said`change keepers, which also replaces the key, or use gatehouse rotate`,
   });
 }
@@ -359,7 +359,7 @@ async function secretOf(
   throw new ResourceError("ApiKey", {
     code: "already_exists",
     field: ["key"],
-    detail: said`an existing key in the namespace ${tenant} or in another namespace already has this secret`,
+    detail: said`An existing key in the namespace ${tenant} or in another namespace already has this secret`,
     remedy: said`choose a new secret; if an interrupted run created that key, import the key by its name or revoke it`,
   });
 }
@@ -411,7 +411,7 @@ async function withIdentity(
   if (!listed)
     throw new ResourceError("ApiKey", {
       code: "incomplete_response",
-      detail: said`the service created "${created.name}" but does not list the key`,
+      detail: said`The service created "${created.name}" but does not list the key`,
       remedy: said`revoke the key manually`,
     });
   return { ...listed, id: created.id };
@@ -426,7 +426,7 @@ const nameTaken = (name: string, cause?: unknown): ResourceError =>
     {
       code: "already_exists",
       field: ["name"],
-      detail: said`the namespace already has an API key "${name}", and the secret of an existing key cannot be read`,
+      detail: said`The namespace already has an API key "${name}", and the secret of an existing key cannot be read`,
       remedy: said`delete that key, choose another name, or omit the name`,
     },
     { cause },

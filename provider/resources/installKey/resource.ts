@@ -363,7 +363,7 @@ async function listedAgain(opened: TenantClient, name: string): Promise<InstallK
   if (found) return found;
   throw new ResourceError("InstallKey", {
     code: "incomplete_response",
-    detail: said`the service wrote "${name}" but does not list the key`,
+    detail: said`The service wrote "${name}" but does not list the key`,
     remedy: said`revoke the key manually`,
   });
 }
@@ -384,7 +384,7 @@ async function unlessTaken<T>(opened: TenantClient, name: string, send: () => Pr
     const fault: ResourceFault = {
       code: "already_exists",
       field: ["name"],
-      detail: said`the name ${name} is taken by ${owner}`,
+      detail: said`The name ${name} is taken by ${owner}`,
       remedy: said`use another name`,
     };
     throw new ResourceError("InstallKey", fault, { cause });

@@ -166,7 +166,7 @@ export const definition = defineResource({
       throw new ResourceError("Member", {
         code: "incomplete_response",
         field: ["email"],
-        detail: said`cannot withdraw the invitation of ${state.email} to the namespace ${tenant}: the service does not return this invitation`,
+        detail: said`Cannot withdraw the invitation of ${state.email} to the namespace ${tenant}: the service does not return this invitation`,
         remedy: said`withdraw the invitation in the service's console, and remove the resource from the state`,
       });
     }
@@ -385,7 +385,7 @@ async function withMembers(
   const { tenant, client } = await connection.tenant(listed.tenantId);
   const namespace = await client.getNamespace({ params: { tenant } });
   if (namespace.members.length === 0) {
-    const detail = said`the service does not return the members of the namespace ${tenant}`;
+    const detail = said`The service does not return the members of the namespace ${tenant}`;
     throw new ResourceError("Member", { code: "incomplete_response", field: ["tenant"], detail });
   }
   connection.namespaces.put(namespace);

@@ -408,7 +408,7 @@ async function edit(
     throw new ResourceError("Namespace", {
       code: "unsupported_change",
       field: ["settings", ignored],
-      detail: said`the service does not support this setting and ignored it`,
+      detail: said`The service does not support this setting and ignored it`,
       remedy: said`remove the setting, or upgrade the service`,
     });
   }
@@ -426,7 +426,7 @@ async function refuseWithDevices(connection: Connection, tenant: string): Promis
     throw new ResourceError("Namespace", {
       code: "unsupported_change",
       field: ["forceDestroy"],
-      detail: said`cannot delete the namespace: it has ${total} devices`,
+      detail: said`Cannot delete the namespace: it has ${total} devices`,
       remedy: said`remove the devices, or set ${force} and apply that change first`,
     });
   }
