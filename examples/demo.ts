@@ -7,10 +7,10 @@ import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:
 import { tmpdir } from "node:os";
 import { delimiter, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
-import { parseArgs } from "node:util";
 import { type Client, createClient, passwordCredential } from "@gatehouse-access/sdk";
 import picocolors from "picocolors";
 import { changeOutOfBand } from "./demo/changes.ts";
+import { HELP, readFlags } from "./demo/flags.mjs";
 import { copyProgram, holdSession, logIn, setEnd, startAgent, withoutSsh } from "./demo/logins.ts";
 import { createUser, enroll, type Login, macOf, type Service, setUp, startService } from "./demo/service.ts";
 
@@ -29,16 +29,9 @@ const LOGINS = [
   ["edge-08", 2],
 ] as const;
 
-const HELP = `npm run demo -- [--engine cli|embedded] [--destroy] [--keep <folder>]
-
-  --engine   the engine that runs the program (default: cli if pulumi is on the PATH, otherwise embedded)
-  --destroy  destroy the policy's objects at the end
-  --keep     keep the service running, and write its data, the policy and its state to this new folder. Run
-             ". <folder>/environment" to use gatehouse with the service`;
-
 // By default, the color library would also color the output of CI jobs.
 const pc = picocolors.createColors(process.stdout.isTTY === true && !process.env.NO_COLOR);
-const options = readOptions();
+const options = readFlags(process.argv.slice(2));
 
 const engine = options.engine ?? (pulumiOnPath() ? "cli" : "embedded");
 const started = Date.now();
@@ -58,29 +51,6 @@ function heading(text: string): void {
 
 function pulumiOnPath(): boolean {
   return (process.env.PATH ?? "").split(delimiter).some((folder) => existsSync(join(folder, "pulumi")));
-}
-
-function readOptions() {
-  try {
-    const { values } = parseArgs({
-      options: {
-        engine: { type: "string" },
-        destroy: { type: "boolean", default: false },
-        keep: { type: "string" },
-        help: { type: "boolean", default: false },
-      },
-    });
-    if (values.engine && !["cli", "embedded"].includes(values.engine)) {
-      throw new Error(`--engine ${values.engine}: must be cli or embedded`);
-    }
-    if (values.keep !== undefined && existsSync(values.keep)) {
-      throw new Error(`--keep ${values.keep}: the folder exists already; choose a new folder`);
-    }
-    return values;
-  } catch (error) {
-    console.error(`${(error as Error).message}\n\n${HELP}`);
-    process.exit(1);
-  }
 }
 
 /** Runs a `gatehouse` command like a user. The output goes to this terminal. */
@@ -132,6 +102,7 @@ interface PreparedFleet {
 async function prepareFleet(client: Client, service: Service, folder: string): Promise<PreparedFleet> {
   const bob = await createUser(service, "bob", "Bob Lind");
   const carla = await createUser(service, "carla", "Carla Nunes");
+  await createUser(service, "dora", "Dora Weiss");
   const { tenant } = await client.identity();
   if (!tenant) throw new Error("the first user has no namespace");
   const names = [
@@ -143,7 +114,7 @@ async function prepareFleet(client: Client, service: Service, folder: string): P
   const served = names.indexOf(SERVED);
   await Promise.all(names.map((name, index) => index !== served && enroll(client, tenant, name, index)));
   await enrollServed(client, service, { folder, tenant, mac: macOf(served) });
-  console.log(`${names.length} devices enrolled and accepted, 3 users`);
+  console.log(`${names.length} devices enrolled and accepted, 4 users`);
   return { tenant, bob, carla };
 }
 
@@ -172,7 +143,7 @@ async function logInThreeTimes(env: NodeJS.ProcessEnv, service: Service, folder:
 }
 
 /**
- * Adds an end to the contractor's key, opens a session, and waits until the service ends the session. The next run
+ * Gives the contractor's key an end within seconds, opens a session, and waits until the service ends the session. The next run
  * changes nothing and reports the expired key.
  * @param time the time, in milliseconds, that a run needs
  */
@@ -286,7 +257,7 @@ async function story(service: Service, folder: string): Promise<void> {
     await gatehouse(env, 0, "test");
     heading("Log in to three devices by SSH, and explain the policy's decisions");
     await logInThreeTimes({ ...env, GATEHOUSE_TENANT: fleet.tenant }, service, folder);
-    // A kept service has the policy of the example, in which the contractor's key does not expire.
+    // A kept service has the policy of the example, in which the contractor's key expires years later.
     if (options.keep === undefined) {
       heading("Let the contractor's key expire while its session is open");
       await letKeyExpire(env, service, folder, timeOfRun);

@@ -1,5 +1,12 @@
 import { printableIssuer } from "@gatehouse-access/sdk/errors";
-import type { AccessRule, AccessSubject, ANY_LOGIN, Outcome } from "@gatehouse-access/sdk/policy";
+import type {
+  AccessRule,
+  AccessSubject,
+  ANY_ADDRESS,
+  ANY_IPV6_ADDRESS,
+  ANY_LOGIN,
+  Outcome,
+} from "@gatehouse-access/sdk/policy";
 import { DAY, HOUR, MINUTE } from "@gatehouse-access/sdk/times";
 
 /** The text that represents all logins that no pattern contains literally. */
@@ -10,6 +17,22 @@ const OTHER_LOGIN: typeof ANY_LOGIN = "otheruser";
 
 /** Returns the display text of a login name. */
 export const loginWord = (login: string): string => (login === OTHER_LOGIN ? OTHER_LOGINS : login);
+
+/** The text that represents all addresses that no rule and no access policy contains. */
+export const OTHER_ADDRESSES = "<any other address>";
+
+/** The values of `ANY_ADDRESS` and `ANY_IPV6_ADDRESS`. */
+const OTHER_ADDRESS: typeof ANY_ADDRESS = "192.0.2.1";
+const OTHER_IPV6_ADDRESS: typeof ANY_IPV6_ADDRESS = "2001:db8::1";
+
+/**
+ * Returns the display text of an evaluated address.
+ * @param other the address that represents all other addresses; an empty text if there is none
+ */
+export function addressWord(address: string, other: string = OTHER_ADDRESS): string {
+  if (address === OTHER_IPV6_ADDRESS && other !== "") return "<any other IPv6 address>";
+  return address === other ? OTHER_ADDRESSES : address;
+}
 
 /** The maximum number of names or addresses that {@link listText} shows. */
 const LIST_MAX = 4;

@@ -20,6 +20,7 @@ import { connect, createServer } from "node:net";
 import { homedir, tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { readFlags } from "../examples/demo/flags.mjs";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const modules = join(root, "node_modules");
@@ -272,5 +273,7 @@ if (!(command in commands)) {
   console.error(`Usage: node scripts/run.mjs ${Object.keys(commands).join("|")}`);
   process.exit(1);
 }
+// The flags of the demo are checked first, since the build takes half a minute.
+if (command === "demo") readFlags(args);
 await exclusively(build);
 await commands[command]();

@@ -73,12 +73,11 @@ export async function holdSession(
   return message.trim();
 }
 
-/** Adds an end to the contractor's key in the copied program. */
+/** Changes the end of the contractor's key in the copied program. */
 export function setEnd(program: string, end: Date): void {
   const file = join(program, "index.ts");
-  const line = '    username: "^support$",\n';
-  const text = readFileSync(file, "utf8").replace(line, `${line}    expiresAt: "${end.toISOString()}",\n`);
-  writeFileSync(file, text);
+  const text = readFileSync(file, "utf8");
+  writeFileSync(file, text.replace("    expiresAt,\n", `    expiresAt: "${end.toISOString()}",\n`));
 }
 
 /** Runs the agent of a device. @throws ChildError with the agent's last lines if it opens no tunnel */

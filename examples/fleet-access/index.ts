@@ -14,14 +14,19 @@ const web = tagged(hosts("web", 12), ["prod", "web"]);
 const databases = tagged(hosts("db", 5), ["prod", "database"]);
 const edge = tagged(hosts("edge", 8), ["edge"]);
 
-new Member("bob", { email: "bob@example.org", role: "operator" });
+const bob = new Member("bob", { email: "bob@example.org", role: "operator" });
 new Member("carla", { email: "carla@example.org", role: "observer" });
+
+// The end of the contract. After it, neither the membership nor the key gives access.
+const expiresAt = "2030-06-30T22:00:00Z";
+const dora = new Member("dora", { email: "dora@example.org", role: "observer", expiresAt });
 
 new PublicKey(
   "ana",
   {
     name: "Ana, all of production",
     data: key("ana"),
+    owner: "ana@example.org",
     username: "^(root|ana)$",
     filter: { tags: ["prod"] },
   },
@@ -33,6 +38,7 @@ new PublicKey(
   {
     name: "Bob, web servers",
     data: key("bob"),
+    owner: bob.email,
     username: "^bob$",
     filter: { tags: ["web"] },
   },
@@ -44,6 +50,8 @@ new PublicKey(
   {
     name: "Contractor, edge only, until June",
     data: key("contractor"),
+    owner: dora.email,
+    expiresAt,
     username: "^support$",
     filter: { tags: ["edge"] },
   },
@@ -72,12 +80,17 @@ const staging = new Namespace("staging", {
   settings: { sessionRecord: true, connectionAnnouncement: "Staging. Break things here." },
 });
 
-new Member("carla-staging", { tenant: staging.tenant, email: "carla@example.org", role: "administrator" });
+const carlaInStaging = new Member("carla-staging", {
+  tenant: staging.tenant,
+  email: "carla@example.org",
+  role: "administrator",
+});
 
 new PublicKey("carla-staging", {
   tenant: staging.tenant,
   name: "Carla, everything in staging",
   data: key("carla"),
+  owner: carlaInStaging.email,
   username: ".*",
   filter: { hostname: ".*" },
 });

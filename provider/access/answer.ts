@@ -17,6 +17,7 @@ import {
 } from "@gatehouse-access/sdk/policy";
 import type { NamespaceState } from "../namespace/namespaceState.ts";
 import {
+  addressWord,
   CONDITIONS,
   capitalized,
   instantText,
@@ -30,7 +31,14 @@ import {
 import { DeviceGroups } from "./deviceGroups.ts";
 import { type AccessExplanation, accessExplanation, explanationText } from "./explanation.ts";
 import { type ExplainedIdentity, explainedIdentity, identityExplanationText } from "./identityExplanation.ts";
-import { type AccessInquiry, type AccessView, accessView, evaluatedLines, unknownLines } from "./inquiry.ts";
+import {
+  type AccessInquiry,
+  type AccessView,
+  accessView,
+  evaluatedLines,
+  standInOf,
+  unknownLines,
+} from "./inquiry.ts";
 
 export interface AccessAnswer {
   /**
@@ -228,12 +236,13 @@ function tableOf(view: AccessView) {
 }
 
 function addressText(addresses: readonly string[], { inquiry, evaluated }: AccessView): string {
-  if (inquiry.addresses.length > 0) return listText(addresses);
+  const other = standInOf({ inquiry, evaluated });
+  if (other === "") return listText(addresses);
   if (addresses.length === evaluated.addresses.length) return "any";
   const others = evaluated.addresses.filter((address) => !addresses.includes(address));
-  return addresses.includes(otherAddressOf(evaluated)) && others.length <= EXCEPTIONS_MAX
+  return addresses.includes(other) && others.length <= EXCEPTIONS_MAX
     ? `any except ${others.join(", ")}`
-    : listText(addresses);
+    : listText(addresses.map((address) => addressWord(address, other)));
 }
 
 /**

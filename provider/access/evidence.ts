@@ -13,8 +13,9 @@ import type { NamespaceState } from "../namespace/namespaceState.ts";
 import { packageVersion } from "../packageFile.ts";
 import { kindsWith } from "../resources/index.ts";
 import { urnName, urnScope } from "../urn.ts";
+import { addressWord, loginWord } from "../words.ts";
 import { type AccessGrant, type AccessReport, accessRows } from "./answer.ts";
-import { type AccessInquiry, accessView, evaluatedLines } from "./inquiry.ts";
+import { type AccessInquiry, accessView, evaluatedLines, standInOf } from "./inquiry.ts";
 
 /** An object that controls access or its administration. */
 export interface EvidenceObject extends UnmanagedObject {
@@ -36,7 +37,10 @@ export interface EvidenceObject extends UnmanagedObject {
   readonly ends?: "enforced" | "by-run";
 }
 
-/** The access of one subject. Every combination of a listed login, address and device is allowed. */
+/**
+ * The access of one subject. Every combination of a listed login, address and device is allowed. `<any other login>` and
+ * `<any other address>` represent all logins and addresses that the policy does not mention.
+ */
 export interface EvidenceGrant extends Pick<AccessGrant, "logins" | "addresses" | "devices" | "until"> {
   /** The key, or the user or service account. */
   readonly subject: EvidenceObject;
@@ -114,14 +118,25 @@ export function accessEvidence(
   const objectOf = (kind: string, id: string, name = id): EvidenceObject =>
     byId.get(`${kind} ${id}`) ?? { kind, id, name, declaredBy: null, isManaged: null, until: null };
   const view = accessView(live, inquiry);
+  const other = standInOf(view);
+  const written = (logins: readonly string[], addresses: readonly string[]) => ({
+    logins: logins.map(loginWord),
+    addresses: addresses.map((address) => addressWord(address, other)),
+  });
   const grants = () =>
     Array.from(accessRows(view), (row): EvidenceGrant => {
-      const { subject, rule, policy, until = null, ...access } = row;
+      const { subject, rule, policy, until = null, logins, addresses, ...access } = row;
       const { id, name, kind } = subjectFacts(subject);
       const by = policy
         ? objectOf(kindWith("decision", "policy"), policy.id, policy.name)
         : rule && objectOf(kindWith("decision", "rule"), rule.id);
-      return { subject: objectOf(kindWith("subject", kind), id, name), by: by ?? null, ...access, until };
+      return {
+        subject: objectOf(kindWith("subject", kind), id, name),
+        by: by ?? null,
+        ...written(logins, addresses),
+        ...access,
+        until,
+      };
     });
   return {
     version: 1,

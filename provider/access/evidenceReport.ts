@@ -1,4 +1,5 @@
-import { CONDITIONS, capitalized, instantText, loginWord, printable } from "../words.ts";
+import { definitions } from "../resources/index.ts";
+import { CONDITIONS, capitalized, instantText, printable } from "../words.ts";
 import { line as csvLine } from "./answer.ts";
 import { DeviceGroups } from "./deviceGroups.ts";
 import type { AccessEvidence, EvidenceObject } from "./evidence.ts";
@@ -30,7 +31,14 @@ type Row = Readonly<Partial<Record<(typeof COLUMNS)[number], string | null | und
 interface Texts {
   readonly until: (time: string | null) => string;
   readonly devices: (uids: readonly string[]) => string;
+  /** The text for an object without an owner, if objects of its kind can have one. */
+  readonly noOwner: string;
 }
+
+/** The kinds of objects that can have an owner. */
+const OWNED: ReadonlySet<string> = new Set(
+  definitions.filter(({ inputs }) => "owner" in inputs).map(({ name }) => name),
+);
 
 /** Returns the rows of each section. */
 function sectionsOf(evidence: AccessEvidence, texts: Texts): Readonly<Record<string, readonly Row[]>> {
@@ -45,7 +53,8 @@ function sectionsOf(evidence: AccessEvidence, texts: Texts): Readonly<Record<str
     Gatehouse: evidence.toolVersion,
   };
   const cellsOf = ({ kind, id, name, owner, declaredBy }: EvidenceObject): Row => {
-    return { kind, id, name, owner, "declared by": declaredBy };
+    const person = owner ?? (OWNED.has(kind) ? texts.noOwner : "");
+    return { kind, id, name, owner: person, "declared by": declaredBy };
   };
   const details = (sentences: readonly string[]) => sentences.map((detail): Row => ({ detail }));
   return {
@@ -55,7 +64,7 @@ function sectionsOf(evidence: AccessEvidence, texts: Texts): Readonly<Record<str
     access:
       access?.map(({ subject, by, logins, addresses, devices, outcome, until }) => ({
         ...cellsOf(subject),
-        logins: logins.map(loginWord).join("; "),
+        logins: logins.join("; "),
         addresses: addresses.join("; "),
         devices: texts.devices(devices),
         "allowed by": `${by ? sourceText(by) : "no rule matches"}${CONDITIONS[outcome]}`,
@@ -82,6 +91,7 @@ function evidenceCsv(evidence: AccessEvidence): string {
   const sections = sectionsOf(evidence, {
     until: (time) => time ?? "",
     devices: (uids) => uids.map((uid) => names.get(uid) ?? uid).join("; "),
+    noOwner: "",
   });
   const head = csvLine(["record", ...COLUMNS].map((column) => column.replace(" ", "_")));
   const lines = Object.entries(sections).flatMap(([record, rows]) =>
@@ -96,6 +106,7 @@ function evidenceMarkdown(evidence: AccessEvidence): string {
   const sections = sectionsOf(evidence, {
     until: (time) => (time === null ? "no end" : instantText(time)),
     devices: (uids) => groups.of(uids),
+    noOwner: "no owner",
   });
   const line = (cells: readonly string[]) => `| ${cells.join(" | ")} |\n`;
   const parts = Object.entries(sections).map(([title, rows]) => {

@@ -14,8 +14,8 @@ import {
   otherAddressOf,
   patternOf,
 } from "@gatehouse-access/sdk/policy";
-import { instantText, listText, printable, ruleText, subjectText, untilText } from "../words.ts";
-import { AccessInquiryError, type AccessView, unknownLines } from "./inquiry.ts";
+import { addressWord, instantText, listText, printable, ruleText, subjectText, untilText } from "../words.ts";
+import { AccessInquiryError, type AccessView, standInOf, unknownLines } from "./inquiry.ts";
 
 /** A rule, and its effect on one login. */
 export interface ExplainedRule extends ConsideredRule {
@@ -139,15 +139,16 @@ export function renderExplanation(
   { result, who, reason, subject, order, objects }: ExplanationParts,
 ): string {
   const { mode, nouns } = view.access.decider;
+  const from = assumed.includes("address") ? addressWord(address, standInOf(view)) : address;
   const lines = [
-    `${result}: ${who} as ${login} from ${address} on ${device.name}`,
+    `${result}: ${who} as ${login} from ${from} on ${device.name}`,
     `Because ${reason}.`,
     `Namespace ${view.estate.tenant}${mode === "legacy" ? "" : `, which decides by ${nouns.basis}`}`,
     ...(view.inquiry.at ? [`Time of the login: ${instantText(view.inquiry.at.toISOString())}`] : []),
     ...assumed.map((what) =>
       what === "login"
         ? `No --login was given: ${login} is assumed.`
-        : `No --from was given: ${address} is assumed. It represents all addresses that no rule mentions.`,
+        : `No --from was given: an address that no ${nouns.objectInShort} mentions is assumed.`,
     ),
     ...view.notes,
     "",

@@ -21,12 +21,14 @@ import type { NamespaceState } from "../namespace/namespaceState.ts";
 import { evaluatedFor } from "../namespace/readNamespace.ts";
 import { membersOf } from "../resources/member/index.ts";
 import {
+  addressWord,
   byText,
   counted,
   firstOf,
   instantText,
   listText,
   loginWord,
+  OTHER_ADDRESSES,
   OTHER_LOGINS,
   printable,
   subjectText,
@@ -395,6 +397,13 @@ export function accessView(estate: NamespaceState, inquiry: AccessInquiry): Acce
 }
 
 /**
+ * Returns the evaluated address that represents all other addresses. Returns an empty text if there is none, or if the
+ * inquiry contains the addresses.
+ */
+export const standInOf = ({ inquiry, evaluated }: Pick<AccessView, "inquiry" | "evaluated">): string =>
+  inquiry.addresses.length > 0 ? "" : otherAddressOf(evaluated);
+
+/**
  * Returns the lines of a report that list the evaluated keys, devices, logins and addresses, and the interpretation of
  * ambiguous selectors.
  */
@@ -408,14 +417,14 @@ export function evaluatedLines({
   notes,
 }: AccessView): string[] {
   const { logins, addresses } = evaluated;
-  const other = otherAddressOf(evaluated);
+  const other = standInOf({ inquiry, evaluated });
   const { policy } = estate;
   const { nouns, counts, subjects: all } = access.decider;
   const sources = `from ${nouns.loginSources} and ${counted(estate.seen.sessions, "recent session")}`;
   const loginSource = inquiry.logins.length > 0 ? "as given" : sources;
   const addressSource = inquiry.addresses.length > 0 ? "as given" : sources;
   const anyAddress = addresses.includes(other)
-    ? `; ${other} represents all addresses that no ${nouns.objectInShort} mentions`
+    ? `; ${OTHER_ADDRESSES} represents all addresses that no ${nouns.objectInShort} mentions`
     : "";
   const anyLogin = logins.includes(ANY_LOGIN)
     ? `; ${OTHER_LOGINS} represents all login names that no pattern mentions`
@@ -426,7 +435,7 @@ export function evaluatedLines({
       counted(counts.policies ?? counts.rules ?? 0, ...nouns.object),
     ...(inquiry.at ? [`Access at ${instantText(inquiry.at.toISOString())}`] : []),
     `${counted(logins.length, "login name")} (${loginSource}): ${listText(logins.map(loginWord))}${anyLogin}`,
-    `${addresses.length} ${addresses.length === 1 ? "address" : "addresses"} (${addressSource}): ${listText(addresses)}${anyAddress}`,
+    `${addresses.length} ${addresses.length === 1 ? "address" : "addresses"} (${addressSource}): ${listText(addresses.map((address) => addressWord(address, other)))}${anyAddress}`,
     ...notes,
   ].map(printable);
 }

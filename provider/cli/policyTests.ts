@@ -14,6 +14,7 @@ import { namespaceText } from "../policyTests/testCoverage.ts";
 import type { TestedNamespace } from "../review/testedNamespace.ts";
 import type { Connection, FrontEnd } from "../service/connection.ts";
 import {
+  addressWord,
   CONDITIONS,
   counted,
   firstOf,
@@ -140,7 +141,7 @@ export async function runPolicyTests(
     result,
     text: () =>
       [
-        policyTestsText(c, result, relative("", resolve(folder))),
+        policyTestsText(c, result, folder),
         ...untested.map(({ namespace, reason }) =>
           c.yellow(`untested: ${printable(`the namespace ${namespace}: ${reason}`)}`),
         ),
@@ -155,7 +156,8 @@ const LISTED_MAX = 8;
 
 /**
  * Returns the results of policy tests as text, similar to the output of a test runner.
- * @param folder relative to the working folder
+ * @param folder the project directory. Paths of test files begin at the working folder if it contains this directory,
+ * otherwise at this directory.
  */
 export function policyTestsText(c: Colors, { tests }: PolicyTestReport, folder: string): string {
   const failed = tests.filter(({ ok }) => !ok).length;
@@ -166,7 +168,8 @@ export function policyTestsText(c: Colors, { tests }: PolicyTestReport, folder: 
     passed > 0 && c.green(`${passed} passed`),
     warnings > 0 && c.yellow(counted(warnings, "warning")),
   ].filter((count) => count !== false);
-  const prefix = folder === "" ? "" : `${folder}/`;
+  const path = relative("", resolve(folder));
+  const prefix = path === "" || path.startsWith("..") ? "" : `${path}/`;
   const lines = tests.flatMap((test, index) => [
     ...headingLines(c, test, tests[index - 1]),
     ...testLines(c, test, prefix),
@@ -196,7 +199,9 @@ function testLines(c: Colors, test: PolicyTestResult, prefix: string): string[] 
     ...failures.flatMap((failure) => [
       ...(failure.assertion === undefined ? [] : [`       ${printable(failure.assertion)}`]),
       `       ${c.red(printableLines(failure.message))}${exampleNote(failure)}  ${at(failure.line)}`,
-      ...failure.counterexamples.map((example) => `         ${printable(exampleText(example))}`),
+      ...failure.counterexamples.map(
+        (example) => `         ${printable(exampleText(example, failure.evaluated?.otherAddress))}`,
+      ),
       ...(failure.evaluated ? [`       ${c.dim(printable(evaluatedText(failure.evaluated)))}`] : []),
     ]),
     ...warnings.map(
@@ -211,13 +216,13 @@ function exampleNote({ cases, counterexamples }: PolicyFailure): string {
   return cases > counterexamples.length ? `, ${counterexamples.length} of them:` : ":";
 }
 
-function exampleText(example: PolicyCounterexample): string {
+function exampleText(example: PolicyCounterexample, other: string | undefined): string {
   const { login, address, device, key, principal, rule, policy, outcome = "allow", deniedBy } = example;
   const end = example.until ? `, ${untilText(example.until)}` : "";
   const way = key
     ? `with the key ${JSON.stringify(key.name)} (${key.fingerprint})`
     : `by the ${principal?.kind} ${principal?.name}`;
-  const who = `${loginWord(login)} on ${device.name} from ${address} ${way}`;
+  const who = `${loginWord(login)} on ${device.name} from ${addressWord(address, other)} ${way}`;
   switch (deniedBy) {
     case "login":
       return `${who}: refused, the key does not allow this login`;
@@ -244,12 +249,20 @@ function exampleText(example: PolicyCounterexample): string {
   }
 }
 
-function evaluatedText({ keys, principals, devices, logins, addresses }: EvaluatedCases): string {
+function evaluatedText({
+  keys,
+  principals,
+  devices,
+  logins,
+  addresses,
+  otherAddress,
+}: EvaluatedCases): string {
   const subjects =
     principals === undefined
       ? counted(keys, "key")
       : counted(principals, "user or service account", "users and service accounts");
-  return `evaluated ${subjects} and ${counted(devices, "device")}, as ${listed(logins.map(loginWord))}, from ${listed(addresses)}`;
+  const names = addresses.map((address) => addressWord(address, otherAddress));
+  return `evaluated ${subjects} and ${counted(devices, "device")}, as ${listed(logins.map(loginWord))}, from ${listed(names)}`;
 }
 
 const listed = (texts: readonly string[]): string =>

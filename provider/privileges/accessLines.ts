@@ -16,7 +16,7 @@ import { DeviceGroups } from "../access/deviceGroups.ts";
 import { changedEnd, listedTexts, withOthers } from "../model/changeTexts.ts";
 import { byDevice } from "../namespace/readNamespace.ts";
 import { PLAIN, type Style } from "../style.ts";
-import { byText, CONDITIONS, instantText, OTHER_LOGINS, untilText } from "../words.ts";
+import { byText, CONDITIONS, instantText, OTHER_ADDRESSES, OTHER_LOGINS, untilText } from "../words.ts";
 
 /** A user or service account in a report. */
 export type ReviewedPrincipal = Pick<Principal, "id" | "name" | "kind">;
@@ -194,7 +194,7 @@ function reachPhrase(
     : `${line.logins.length > 1 ? "logins" : "login"} ${withOthers(line.logins, ANY_LOGIN, OTHER_LOGINS, style)}`;
   const from = line.anyAddress
     ? ""
-    : ` from ${withOthers(line.addresses, otherAddressOf(line), "<any other address>", style)}`;
+    : ` from ${withOthers(line.addresses, otherAddressOf(line), OTHER_ADDRESSES, style)}`;
   return `${logins}${from} on ${style.text(line.where)}`;
 }
 

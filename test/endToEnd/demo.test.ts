@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import { expect, it, onTestFinished } from "vitest";
 import { withoutSsh } from "../support/sshFleet.ts";
 
-// The demo is slow: it runs a TypeScript program with 36 resources four times, and waits for the end of a key. On a quiet
+// The demo is slow: it runs a TypeScript program with 37 resources four times, and waits for the end of a key. On a quiet
 // machine, it takes 100 s; beside other work, more than twice as long. Faster tests cover each of its commands.
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
@@ -67,8 +67,8 @@ it(
     const folder = temporaryFolder();
     const { code, output } = await demo(folder, "--destroy");
     expect(code, output).toBe(0);
-    expect(output).toContain("36 to create");
-    expect(output).toContain("36 unchanged");
+    expect(output).toContain("37 to create");
+    expect(output).toContain("37 unchanged");
     expect(output).toMatch(
       /PublicKey contractor: .*username is "\.\*" \(declared "\^support\$"\).*; last changed by user ana from/,
     );
@@ -77,10 +77,10 @@ it(
     );
     expect(output).toMatch(/DeviceTags edge-03: tags is .*; last changed by user bob from/);
     expect(output).toContain(
-      "3 changed out of band, 1 deleted out of band, 2 unmanaged; 32 resources as declared.",
+      "3 changed out of band, 1 deleted out of band, 2 unmanaged; 33 resources as declared.",
     );
     expect(output).toMatch(/PublicKey backdoor .*\(allow with --allow-unmanaged\)/);
-    expect(output).toContain("No drift: 36 resources as declared.");
+    expect(output).toContain("No drift: 37 resources as declared.");
     // The demo tries to log in to three devices. After each attempt it prints the policy's decision, which must match
     // the outcome of the attempt.
     if (!withoutSsh) {
@@ -101,7 +101,7 @@ it(
       );
     }
     expect(output).toMatch(/firewall rule \S+ \(deny, priority 100\) denies the login/);
-    expect(output).toContain("36 deleted");
+    expect(output).toContain("37 deleted");
     // The demo prints no colors if its output is not a terminal.
     expect(output).not.toContain("\u001b[");
     expect(readdirSync(folder)).toEqual([]);

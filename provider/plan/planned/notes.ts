@@ -66,7 +66,7 @@ export function invitedNote(draft: Draft): string[] {
   const invited = unknownUsers(draft);
   if (invited.length === 0) return [];
   return [
-    `only the invitation shows whether these addresses have an account: ${firstOf(invited.toSorted(), NAMED_MAX)}`,
+    `whether ${firstOf(invited.toSorted(), NAMED_MAX)} ${invited.length === 1 ? "has an account" : "have accounts"} on the service. The service checks an address only when it invites the member.`,
   ];
 }
 

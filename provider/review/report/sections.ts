@@ -11,7 +11,7 @@ import {
   weakenedBy,
 } from "../../privileges/privileges.ts";
 import { PLAIN, type Style } from "../../style.ts";
-import { counted, OTHER_LOGINS, untilText } from "../../words.ts";
+import { counted, OTHER_ADDRESSES, OTHER_LOGINS, untilText } from "../../words.ts";
 import type {
   NamespaceReview,
   Review,
@@ -239,7 +239,7 @@ export function evaluatedSentence({ access, evaluated }: NamespaceReview, style:
   const names = withOthers(logins, ANY_LOGIN, OTHER_LOGINS, style);
   const other = otherAddressOf(evaluated);
   const places = addresses.some((address) => address !== other)
-    ? `addresses ${withOthers(addresses, other, "<any other address>", style)}`
+    ? `addresses ${withOthers(addresses, other, OTHER_ADDRESSES, style)}`
     : "any address";
   const seen =
     sessions > 0 ? `, including logins and addresses of the latest ${counted(sessions, "session")}` : "";
