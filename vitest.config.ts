@@ -14,9 +14,11 @@ const source = (path: string) => join(import.meta.dirname, path);
  */
 const packages = {
   "@gatehouse-access/sdk/contract": source("sdk/contract/index.ts"),
+  "@gatehouse-access/sdk/dispatcher": source("sdk/dispatcher.ts"),
   "@gatehouse-access/sdk/errors": source("sdk/errors.ts"),
   "@gatehouse-access/sdk/json": source("sdk/json.ts"),
   "@gatehouse-access/sdk/promises": source("sdk/promises.ts"),
+  "@gatehouse-access/sdk/proxies": source("sdk/proxies.ts"),
   "@gatehouse-access/sdk/ssh2": source("sdk/ssh2.ts"),
   "@gatehouse-access/sdk/times": source("sdk/times.ts"),
   "@gatehouse-access/sdk/policy": source("sdk/policy/index.ts"),

@@ -4,6 +4,7 @@ import { release } from "node:os";
 import {
   type Client,
   createClient,
+  type ProxyFor,
   RequestError,
   RetryAfterError,
   SYSTEM_TIMING,
@@ -23,6 +24,8 @@ import { RefusedError, runTunnel } from "./tunnel.ts";
 interface AgentOptions extends ChannelOptions {
   /** Address of the service. */
   readonly url: string;
+  /** The proxies. @default no proxy */
+  readonly proxyFor?: ProxyFor;
   readonly tenant: string;
   /** Name of a new device. */
   readonly hostname: string;
@@ -139,9 +142,9 @@ export class Agent {
   }
 
   async #enroll(): Promise<Enrolled> {
-    const { url, tenant, hostname, mac, key, pin, version, log } = this.#options;
+    const { url, proxyFor, tenant, hostname, mac, key, pin, version, log } = this.#options;
     // The client does not repeat requests, because `run` waits and repeats the enrollment.
-    const client = createClient({ url, retry: { attempts: 1 } });
+    const client = createClient({ url, ...(proxyFor && { proxyFor }), retry: { attempts: 1 } });
     try {
       const proof = await this.#proof(client);
       const { name, namespace, token, uid, agentKey } = await client.authDevice(
@@ -193,7 +196,8 @@ export class Agent {
    * interval, which is longer than the time that a service requests with `Retry-After`.
    */
   async #holdTunnel({ token }: Enrolled): Promise<void> {
-    const { url, log } = this.#options;
+    const { url, proxyFor, log } = this.#options;
+    const proxy = proxyFor?.(new URL(url));
     const report = setInterval(
       () => {
         this.#enroll().catch((error: Error) =>
@@ -204,7 +208,7 @@ export class Agent {
     );
     try {
       const { now } = this.#timing;
-      await runTunnel({ url, token, server: this.#server, log, signal: this.#stop.signal, now });
+      await runTunnel({ url, proxy, token, server: this.#server, log, signal: this.#stop.signal, now });
     } finally {
       clearInterval(report);
     }
@@ -212,8 +216,10 @@ export class Agent {
 
   async #sign(fingerprint: string, data: string): Promise<string> {
     if (this.#enrolled === undefined) throw new Error("the device is currently not enrolled");
+    const { url, proxyFor } = this.#options;
     const client = createClient({
-      url: this.#options.url,
+      url,
+      ...(proxyFor && { proxyFor }),
       credential: tokenCredential(this.#enrolled.token),
     });
     try {

@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
-import { createClient, isLoopbackHost } from "@gatehouse-access/sdk";
+import { createClient, isLoopbackHost, proxiesFromEnvironment } from "@gatehouse-access/sdk";
 import { devices, tenantId } from "@gatehouse-access/sdk/contract";
 import { addHelpEnd, reportUsage } from "@gatehouse-access/sdk/errors";
 import { Command, CommanderError, Option } from "commander";
@@ -13,6 +13,7 @@ import { z } from "zod";
 import { Agent } from "./Agent.ts";
 import { becomeUser, checkUser, deviceKey, machineAddress, UsageError } from "./identity.ts";
 import { hashPassword, passwordCheck } from "./password.ts";
+import type { Log } from "./SessionChannel.ts";
 import { ServicePin } from "./servicePin.ts";
 import { installedSftpServer, isProgram } from "./sftp.ts";
 
@@ -272,6 +273,8 @@ function refusePlainHttp(url: string): void {
 async function run(flags: object): Promise<void> {
   const { user, dataDir, mac, logins, shell, sftpServer, allowHttp, ...rest } = readSettings(flags);
   if (!allowHttp) refusePlainHttp(rest.url);
+  const proxyFor = proxiesFromEnvironment(process.env);
+  const proxy = proxyFor(new URL(rest.url));
   const passwordFits = passwordCheck(process.env.GATEHOUSE_AGENT_PASSWORD_HASH);
   checkUser(user);
   await loadHttpParser();
@@ -280,8 +283,12 @@ async function run(flags: object): Promise<void> {
   const key = deviceKey(dataDir);
   const pin = new ServicePin(dataDir);
   const { username, home, shell: defaultShell } = becomeUser(user);
+  const log: Log = (level, message, facts = {}) =>
+    console.log(JSON.stringify({ level, time: Date.now(), ...facts, msg: message }));
+  if (proxy) log("info", "the agent uses a proxy", { proxy: proxy.address, setting: proxy.setting });
   const agent = new Agent({
     ...rest,
+    proxyFor,
     version: `v${version}`,
     key,
     pin,
@@ -290,8 +297,7 @@ async function run(flags: object): Promise<void> {
     user: { name: username, home, shell: shell ?? defaultShell },
     sftpServer: sftpServer === INTERNAL ? undefined : (sftpServer ?? installedSftpServer()),
     passwordFits,
-    log: (level, message, facts = {}) =>
-      console.log(JSON.stringify({ level, time: Date.now(), ...facts, msg: message })),
+    log,
   });
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => agent.stop());
   await agent.run();

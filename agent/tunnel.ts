@@ -1,7 +1,8 @@
-import { STATUS_CODES } from "node:http";
+import { type Agent as HttpAgent, STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
-import { parseRetryAfter } from "@gatehouse-access/sdk";
+import { type HttpProxy, parseRetryAfter } from "@gatehouse-access/sdk";
 import { createWebSocketStream, WebSocket } from "ws";
+import { proxyAgent } from "./proxyAgent.ts";
 import type { Log } from "./SessionChannel.ts";
 import type { SshServer } from "./SshServer.ts";
 
@@ -26,6 +27,8 @@ const PICK_UP_PATH = "/ssh/revdial?";
 
 interface TunnelOptions {
   readonly url: string;
+  /** The proxy of the service; undefined to connect directly. */
+  readonly proxy: HttpProxy | undefined;
   readonly token: string;
   readonly server: SshServer;
   readonly log: Log;
@@ -66,8 +69,10 @@ function addressOf(url: string, path: string): URL {
  * @throws RefusedError the service refuses the tunnel
  * @throws Error the service cannot be reached
  */
-export function runTunnel({ url, token, server, log, signal, now }: TunnelOptions): Promise<void> {
+export function runTunnel({ url, proxy, token, server, log, signal, now }: TunnelOptions): Promise<void> {
+  const agent = proxy && proxyAgent(proxy, url);
   const socket = new WebSocket(addressOf(url, "/ssh/connection"), {
+    agent,
     headers: { Authorization: `Bearer ${token}` },
     handshakeTimeout: PICK_UP_TIMEOUT,
     maxPayload: LINE_MAX * 4,
@@ -79,7 +84,7 @@ export function runTunnel({ url, token, server, log, signal, now }: TunnelOption
     if (line.command === "keep-alive") silence.refresh();
     if (line.command !== "conn-ready") return;
     const { connPath } = line;
-    pickUp(url, connPath, server).catch((error: Error) => {
+    pickUp(url, agent, connPath, server).catch((error: Error) => {
       log("warn", "cannot pick up a connection", { reason: error.message });
       if (socket.readyState === socket.OPEN) send({ command: "pickup-failed", connPath, err: error.message });
     });
@@ -129,11 +134,17 @@ function readLine(line: string): Line | undefined {
  * Picks up a connection: opens a WebSocket at the path that the service announced.
  * @throws Error the path does not have the required prefix, or the service does not know the connection
  */
-async function pickUp(url: string, path: unknown, server: SshServer): Promise<void> {
+async function pickUp(
+  url: string,
+  agent: HttpAgent | undefined,
+  path: unknown,
+  server: SshServer,
+): Promise<void> {
   if (typeof path !== "string" || !path.startsWith(PICK_UP_PATH)) {
     throw new Error(`connPath: must begin with ${PICK_UP_PATH}`);
   }
   const socket = new WebSocket(addressOf(url, path), {
+    agent,
     handshakeTimeout: PICK_UP_TIMEOUT,
     perMessageDeflate: false,
   });

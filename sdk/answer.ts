@@ -1,5 +1,14 @@
 import { jsonKind, requiredKeys } from "./case.ts";
 import {
+  codeOf,
+  connectionFailureOf,
+  type Failure,
+  NO_TLS,
+  placeOf,
+  unreachable,
+  untrusted,
+} from "./connectionFailures.ts";
+import {
   JSON_TYPE,
   LOCKOUT_GUARD,
   LOCKOUTS,
@@ -8,6 +17,7 @@ import {
   SERVICE_CODES,
 } from "./contract/index.ts";
 import { expiredAt } from "./credentials.ts";
+import { isForwarded } from "./dispatcher.ts";
 import {
   type AnswerLimit,
   type AnswerSource,
@@ -34,6 +44,8 @@ import {
   withoutControls,
 } from "./errors.ts";
 import { JsonDepthError, parseJson } from "./json.ts";
+import type { HttpProxy } from "./proxies.ts";
+import { ProxyError } from "./proxyError.ts";
 import { LOGIN_OPERATIONS, parseRetryAfter } from "./retry.ts";
 
 /** Response headers by lower-case name. */
@@ -52,6 +64,8 @@ export interface AnswerContext {
   readonly path: string;
   /** Address of the service, without credentials or query. */
   readonly address: string;
+  /** The proxy of the requests; absent if the client connects directly. */
+  readonly proxy?: HttpProxy | undefined;
   readonly attempts: number;
   /** True if an earlier attempt of the request got no response, so that the request may already have taken effect. */
   readonly unclear: boolean;
@@ -104,6 +118,12 @@ function readErrorBody(answer: RawAnswer): { message?: string; code?: string; fi
     fields: typeof fields === "object" && fields !== null ? Object.keys(fields) : [],
   };
 }
+
+/** Returns true for a body that is not JSON, such as a proxy's HTML page. Servers send an empty body or JSON. */
+const isForeign = (answer: RawAnswer): boolean => answer.text.trim() !== "" && jsonIn(answer) === undefined;
+
+const ofProxy = (error: ProxyError, details: RequestErrorDetails): TransportError =>
+  new TransportError(error.detail, { ...details, remedy: error.remedy }, error.reason, error);
 
 const CODES: ReadonlySet<unknown> = new Set(Object.values(SERVICE_CODES));
 
@@ -164,6 +184,12 @@ export function errorOf(context: AnswerContext, answer: RawAnswer): RequestError
   const foreign = { outcome: reads ? "none" : "unknown", remedy: RIGHT_URL } as const;
   const fields = body.fields.map((field) => clean(field, context.secrets));
   const retryAfter = parseRetryAfter(headers["retry-after"], context.now);
+  // A proxy that forwards requests can answer in place of the service.
+  const { address, proxy } = context;
+  const forwarder = proxy && isForwarded(new URL(address), proxy) ? proxy : undefined;
+  if (forwarder && (status === 407 || (status === 403 && isForeign(answer)))) {
+    return ofProxy(new ProxyError(forwarder, address, status), { ...details, outcome: "none" });
+  }
   switch (status) {
     case 400:
     case 415:
@@ -210,7 +236,8 @@ export function errorOf(context: AnswerContext, answer: RawAnswer): RequestError
         : new RateLimitError("too many requests (429)", details, retryAfter);
     default:
       if (status >= 500) {
-        return new ServerError(`the server failed (${status})`, details, retryAfter);
+        const sender = forwarder ? `the server, or the proxy ${forwarder.address},` : "the server";
+        return new ServerError(`${sender} failed (${status})`, details, retryAfter);
       }
       if (status < 400) {
         return new ProtocolError(`unexpected status ${status}${redirectOf(headers)}`, {
@@ -333,49 +360,18 @@ export function bodyOf(context: AnswerContext, answer: RawAnswer): unknown {
   return body;
 }
 
-const TIMEOUTS = new Set(["UND_ERR_HEADERS_TIMEOUT", "UND_ERR_BODY_TIMEOUT"]);
 const UNREADABLE = new Set(["UND_ERR_RES_EXCEEDED_MAX_SIZE", "UND_ERR_HEADERS_OVERFLOW"]);
 /**
  * Error codes of the HTTP library undici for a request that was not sent: the client is closed, or the request is
  * invalid.
  */
 const UNSENT = new Set(["UND_ERR_INVALID_ARG", "UND_ERR_CLOSED"]);
-const NO_TLS =
-  /^(EPROTO|ERR_SSL_(WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG|HTTP_REQUEST|RECORD_LAYER_FAILURE))$/;
-const UNTRUSTED =
-  /^(CERT_|ERR_TLS_CERT_|DEPTH_ZERO_SELF_SIGNED_CERT|SELF_SIGNED_CERT_IN_CHAIN|UNABLE_TO_|HOSTNAME_MISMATCH|INVALID_CA)/;
-
-function property(error: unknown, name: "code" | "syscall" | "message"): string {
-  const value =
-    typeof error === "object" && error !== null ? (error as Record<string, unknown>)[name] : undefined;
-  return typeof value === "string" ? value : "";
-}
-
-/**
- * The first error of a connection attempt to several addresses of one host name. The errors of the other addresses are
- * similar.
- */
-const firstOf = (error: unknown): unknown =>
-  error instanceof AggregateError && error.errors.length > 0 ? error.errors[0] : error;
-
-function reasonOf(error: unknown): TransportFailure {
-  const first = firstOf(error);
-  const code = property(error, "code") || property(first, "code");
-  if (["connect", "getaddrinfo"].includes(property(first, "syscall")) || code === "UND_ERR_CONNECT_TIMEOUT") {
-    return "unreachable";
-  }
-  if (UNTRUSTED.test(code) || NO_TLS.test(code)) return "untrusted";
-  const timedOut = error instanceof DOMException && error.name === "TimeoutError";
-  return timedOut || TIMEOUTS.has(code) ? "timeout" : "interrupted";
-}
-
-interface Failure {
-  readonly detail: string;
-  readonly remedy?: string;
-}
-
-function failed(reason: TransportFailure, code: string, address: string): Failure {
-  const place = placeOf(address);
+function failed(
+  reason: Exclude<TransportFailure, "proxy_refused">,
+  code: string,
+  { address, proxy }: AnswerContext,
+): Failure {
+  const place = `${placeOf(address)}${proxy ? ` through the proxy ${proxy.address}` : ""}`;
   const named = code === "" ? "" : ` (${code})`;
   switch (reason) {
     case "unreachable": {
@@ -403,46 +399,6 @@ function failed(reason: TransportFailure, code: string, address: string): Failur
   }
 }
 
-function unreachable(code: string, address: string): Failure {
-  const ofCode = code === "" ? "" : ` (${code})`;
-  switch (code) {
-    case "ENOTFOUND":
-    case "EAI_AGAIN":
-      return {
-        detail: `the name ${new URL(address).hostname} does not resolve${ofCode}`,
-        remedy: "check the name and the DNS server",
-      };
-    case "ECONNREFUSED":
-      return {
-        detail: `connection refused${ofCode}`,
-        remedy: "check that the service runs and listens on this port",
-      };
-    case "UND_ERR_CONNECT_TIMEOUT":
-    case "ETIMEDOUT":
-      return {
-        detail: `no response${ofCode}`,
-        remedy: "check the address and the network between this machine and the service",
-      };
-    default:
-      return { detail: `no connection${ofCode}` };
-  }
-}
-
-function untrusted(code: string): Failure {
-  if (code === "ERR_TLS_CERT_ALTNAME_INVALID" || code === "HOSTNAME_MISMATCH")
-    return {
-      detail: `is for another name (${code})`,
-      remedy: "set the URL to the name in the certificate",
-    };
-  if (code === "CERT_HAS_EXPIRED" || code === "CERT_NOT_YET_VALID")
-    return { detail: `is not valid at this time (${code})`, remedy: "check the clock of this machine" };
-  return {
-    detail: `is not trusted (${code})`,
-    remedy:
-      "if it is the right certificate, set GATEHOUSE_CA_FILE (SDK option: ca) or NODE_EXTRA_CA_CERTS to a PEM file with the certificate of its authority",
-  };
-}
-
 /**
  * The error for a request that got no complete response.
  * @param how whether the caller aborted the request, and whether the request may have reached the service before the
@@ -453,18 +409,20 @@ export function failureOf(
   error: unknown,
   how: { readonly aborted: boolean; readonly sent: boolean },
 ): GatehouseError {
-  const code = property(error, "code") || property(firstOf(error), "code");
+  const code = codeOf(error);
   const { operation } = context;
   if (!how.aborted && UNSENT.has(code)) {
-    return new ConfigurationError(property(error, "message"), { field: [operation.id], cause: error });
+    return new ConfigurationError((error as Error).message, { field: [operation.id], cause: error });
   }
-  const reason = how.aborted ? "aborted" : reasonOf(error);
-  const arrived = how.sent && reason !== "unreachable" && reason !== "untrusted";
+  const proxyError = !how.aborted && error instanceof ProxyError ? error : undefined;
+  const reason = how.aborted ? "aborted" : connectionFailureOf(error);
+  const arrived = how.sent && !proxyError && reason !== "unreachable" && reason !== "untrusted";
   const changes = operation.method !== "GET";
   const details: RequestErrorDetails = {
     ...requestOf(context),
     outcome: changes && (arrived || context.unclear) ? "unknown" : "none",
   };
+  if (proxyError) return ofProxy(proxyError, details);
   if (UNREADABLE.has(code)) {
     const isBody = code === "UND_ERR_RES_EXCEEDED_MAX_SIZE";
     const most = context.maxResponseSize;
@@ -476,14 +434,8 @@ export function failureOf(
       { cause: error, ...(isBody && { limit: { kind: "size", most } }) },
     );
   }
-  const { detail, remedy } = failed(reason, code, context.address);
+  const { detail, remedy } = failed(reason, code, context);
   return new TransportError(detail, { ...details, remedy }, reason, error);
-}
-
-/** Returns the scheme, host and port of an address, including a default port. */
-function placeOf(address: string): string {
-  const { protocol, hostname, port } = new URL(address);
-  return `${protocol}//${hostname}:${port || (protocol === "https:" ? 443 : 80)}`;
 }
 
 /**

@@ -8,7 +8,6 @@ import {
   expiredAt,
   type PasswordCredential,
   readClaims,
-  type Secret,
   type TokenCredential,
 } from "./credentials.ts";
 import {
@@ -22,6 +21,7 @@ import {
 } from "./errors.ts";
 import { PromiseCache } from "./promises.ts";
 import type { Timing } from "./retry.ts";
+import type { Secret } from "./secret.ts";
 
 /** The headers that authenticate a request. */
 export interface Authorization {

@@ -6,6 +6,7 @@ import type { Declaration, ObjectKind, Operation, Operations, Role } from "./con
 import type { Credential } from "./credentials.ts";
 import type { AnswerSource, LockoutGuardError, PermissionError, PreconditionFailedError } from "./errors.ts";
 import type { Filter } from "./filter.ts";
+import type { ProxyFor } from "./proxies.ts";
 import type { RetryPolicy, RetryWait, Timing } from "./retry.ts";
 
 /** Id of a public operation. The client's method has the same name. */
@@ -149,7 +150,13 @@ export interface ClientOptions {
   /** Clock, random numbers and sleep function, which tests replace. @default those of the system */
   readonly timing?: Partial<Timing>;
   /**
-   * Dispatcher that sends the requests, for example through a proxy. The client does not close the dispatcher.
+   * Function that returns the HTTP proxy for requests to an address; `proxiesFromEnvironment()` returns such a function.
+   * The client calls it for the service and for GitHub's tokens.
+   * @default no proxy: the client does not read the environment
+   */
+  readonly proxyFor?: ProxyFor;
+  /**
+   * Dispatcher that sends the requests, instead of the client's own connections and proxies. The client does not close the dispatcher.
    * @default the client's own connections
    */
   readonly dispatcher?: Dispatcher;

@@ -1,35 +1,10 @@
 import { readFileSync } from "node:fs";
-import { inspect } from "node:util";
 import * as OTPAuth from "otpauth";
 import { ConfigurationError, fileFailure } from "./errors.ts";
 import { parseJson } from "./json.ts";
+import { PROXY_VARIABLES, type ProxyFor, proxiesFromEnvironment } from "./proxies.ts";
 import type { RetryPolicy } from "./retry.ts";
-
-/** A value that is hidden when it is printed, inspected, or converted to a string or JSON. */
-export class Secret {
-  readonly #value: string;
-
-  constructor(value: string) {
-    this.#value = value;
-  }
-
-  /** Returns the secret value. Use the value only in requests. */
-  reveal(): string {
-    return this.#value;
-  }
-
-  toString(): string {
-    return "[secret]";
-  }
-
-  toJSON(): string {
-    return "[secret]";
-  }
-
-  [inspect.custom](): string {
-    return "[secret]";
-  }
-}
+import { Secret } from "./secret.ts";
 
 /** An API key. It is valid for one namespace, and cannot call operations that require a user. */
 export interface ApiKeyCredential {
@@ -222,6 +197,8 @@ export interface EnvironmentSettings {
   readonly tenant?: string;
   /** Limits for retries of requests. */
   readonly retry?: Pick<RetryPolicy, "budget" | "firstContact">;
+  /** The HTTP proxies for requests. */
+  readonly proxyFor?: ProxyFor;
 }
 
 /**
@@ -236,6 +213,7 @@ export interface EnvironmentSettings {
  *   Actions, for the audience in GATEHOUSE_OIDC_AUDIENCE. `gitlab` uses the token in GATEHOUSE_OIDC_TOKEN. `file` reads
  *   the token from the file GATEHOUSE_OIDC_TOKEN_FILE for each exchange.
  * Every variable except GATEHOUSE_CA_FILE also has a `_FILE` form, which contains the path of a file with the value.
+ * The settings also contain the proxies of the environment: {@link proxiesFromEnvironment}.
  * @param env the environment variables; default: those of this process
  * @throws ConfigurationError when there is more than one credential, a credential is incomplete, a file cannot be read,
  * or GATEHOUSE_RETRY_TIMEOUT is not a number of seconds
@@ -252,6 +230,7 @@ export function credentialsFromEnvironment(env: Environment = process.env): Envi
     ...(credential && { credential }),
     ...(tenant !== undefined && { tenant }),
     ...(retry && { retry }),
+    ...(PROXY_VARIABLES.some((name) => env[name]) && { proxyFor: proxiesFromEnvironment(env) }),
   };
 }
 

@@ -69,6 +69,12 @@ export const sdkErrors = {
     cause: "The client cannot connect to the service. The client sent nothing.",
     remedy: "Check the address and the network, and check that the service runs.",
   },
+  proxy_refused: {
+    cause:
+      "The HTTP proxy requires a user name and password, or refuses the connection. The client sent nothing to the service.",
+    remedy:
+      "Correct the proxy in `HTTPS_PROXY` or `HTTP_PROXY`, or list the host of the service in `NO_PROXY`.",
+  },
   untrusted: {
     cause: "The server does not use TLS, or its certificate is not trusted. The client sent nothing.",
     remedy: "Set `GATEHOUSE_CA_FILE` to the certificate of the authority, or correct the address.",

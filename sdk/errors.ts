@@ -423,12 +423,19 @@ export class ServerError extends RetryAfterError {
 /**
  * The reason why there is no response:
  * - `unreachable`: there is no connection, so nothing was sent
+ * - `proxy_refused`: the proxy refuses the request, so nothing was sent to the service
  * - `untrusted`: the server does not use TLS, or its certificate is not trusted; nothing was sent
  * - `interrupted`: the connection broke
  * - `timeout`: no complete response arrived in time
  * - `aborted`: the caller's signal ended the call
  */
-export type TransportFailure = "unreachable" | "untrusted" | "interrupted" | "timeout" | "aborted";
+export type TransportFailure =
+  | "unreachable"
+  | "proxy_refused"
+  | "untrusted"
+  | "interrupted"
+  | "timeout"
+  | "aborted";
 
 /**
  * Thrown when no complete response arrived; `reason` contains the cause. If the response does not come from the

@@ -41,7 +41,6 @@ export {
   type PasswordCredential,
   passwordCredential,
   readClaims,
-  Secret,
   type TokenClaims,
   type TokenCredential,
   tokenCredential,
@@ -57,10 +56,14 @@ export {
   type SshAccessMode,
   sshAccessModeOf,
 } from "./dialect.ts";
+export { createDispatcher, type DispatcherOptions } from "./dispatcher.ts";
 export * from "./errors.ts";
 export { and, type Comparisons, Filter, type FilterField, or, where } from "./filter.ts";
+export { isLoopbackHost } from "./loopback.ts";
 export * from "./newerOperations.ts";
 export { iteratePages } from "./pages.ts";
+export { HttpProxy, PROXY_VARIABLES, type ProxyFor, proxiesFromEnvironment } from "./proxies.ts";
+export { ProxyError } from "./proxyError.ts";
 export {
   DEFAULT_RETRY,
   parseRetryAfter,
@@ -70,4 +73,5 @@ export {
   SYSTEM_TIMING,
   type Timing,
 } from "./retry.ts";
-export { isLoopbackHost, isUnreachable } from "./transport.ts";
+export { Secret } from "./secret.ts";
+export { isUnreachable } from "./transport.ts";

@@ -1,6 +1,4 @@
-import { X509Certificate } from "node:crypto";
-import { getCACertificates } from "node:tls";
-import { Agent, type Dispatcher, request as send } from "undici";
+import { type Dispatcher, request as send } from "undici";
 import {
   type AnswerContext,
   bodyOf,
@@ -14,7 +12,9 @@ import {
 import { toWire } from "./case.ts";
 import type { ClientOptions, RequestParts, WitnessedAnswer } from "./clientTypes.ts";
 import type { Operation } from "./contract/index.ts";
+import { createDispatcher } from "./dispatcher.ts";
 import { ConfigurationError, RequestError, RetryAfterError, TransportError } from "./errors.ts";
+import type { HttpProxy } from "./proxies.ts";
 import { mayRepeat, pauseAfter, type RetryPolicy, type Timing } from "./retry.ts";
 import { MINUTE } from "./times.ts";
 
@@ -49,27 +49,6 @@ export interface Answer {
   readonly headers: ResponseHeaders;
   readonly body: unknown;
 }
-
-/**
- * Returns the certificates that TLS connections trust: the certificates that this process trusts (including
- * NODE_EXTRA_CA_CERTS and `--use-system-ca`), and `ca` (PEM).
- * @throws ConfigurationError when `ca` does not contain a certificate
- */
-export function trusted(ca: string): string[] {
-  try {
-    new X509Certificate(ca);
-  } catch (cause) {
-    throw new ConfigurationError(
-      "the certificates of authorities (ca, GATEHOUSE_CA_FILE) are not PEM; use a file with lines -----BEGIN CERTIFICATE-----",
-      { cause },
-    );
-  }
-  return [...getCACertificates("default"), ca];
-}
-
-/** Returns true for the host of a URL that only this machine can reach: `localhost`, `127.0.0.0/8` or `[::1]`. */
-export const isLoopbackHost = (host: string): boolean =>
-  host === "localhost" || host === "[::1]" || /^127(\.\d+){3}$/.test(host);
 
 /**
  * Returns the address of a service without a trailing slash.
@@ -116,6 +95,7 @@ export class Transport {
   readonly timing: Timing;
   readonly #options: TransportOptions;
   readonly #agent: Dispatcher;
+  readonly #proxy: HttpProxy | undefined;
   /** True after the first contact with the service, or with a proxy in front of the service. */
   #isReached = false;
   /** True after a successful request with an API key. All requests of a client use the same API key. */
@@ -125,16 +105,11 @@ export class Transport {
     this.address = serviceAddress(options.url);
     this.timing = options.timing;
     this.#options = options;
-    this.#agent =
-      options.dispatcher ??
-      new Agent({
-        connections: options.connections,
-        connect: {
-          timeout: options.connectTimeout,
-          ...(options.ca !== undefined && { ca: trusted(options.ca) }),
-        },
-        maxResponseSize: options.maxResponseSize,
-      });
+    const { dispatcher, proxyFor, connections, connectTimeout, maxResponseSize, ca } = options;
+    const target = new URL(this.address);
+    this.#proxy = dispatcher ? undefined : proxyFor?.(target);
+    const settings = { proxy: this.#proxy, connections, connectTimeout, maxResponseSize, ca };
+    this.#agent = dispatcher ?? createDispatcher(target, settings);
   }
 
   /** Returns a transport to another server, with the same options except the functions that report requests. */
@@ -206,6 +181,7 @@ export class Transport {
       operation,
       path: request.path,
       address: this.address,
+      proxy: this.#proxy,
       attempts: state.attempt,
       unclear: state.unclear,
       now: this.timing.now(),

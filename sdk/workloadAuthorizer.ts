@@ -24,8 +24,8 @@ import {
   RequestError,
   TransportError,
 } from "./errors.ts";
+import { isLoopbackHost } from "./loopback.ts";
 import { sharedWhilePending } from "./promises.ts";
-import { isLoopbackHost } from "./transport.ts";
 
 /** The session of a workload in one namespace, with the times of this machine's clock in milliseconds since 1970. */
 interface Session {

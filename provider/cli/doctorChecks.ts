@@ -11,6 +11,7 @@ import {
   isLoopbackHost,
   isNotFound,
   PermissionError,
+  proxiesFromEnvironment,
   RequestError,
   type ResponseOf,
   readClaims,
@@ -218,9 +219,10 @@ async function checkStack(run: Run): Promise<Finding> {
 async function checkAddress(run: Run): Promise<Finding> {
   const { GATEHOUSE_URL, GATEHOUSE_URL_FILE, GATEHOUSE_CA_FILE } = settings(run.lookup, run.env);
   const { url, ca } = credentialsFromEnvironment({ GATEHOUSE_URL, GATEHOUSE_URL_FILE, GATEHOUSE_CA_FILE });
+  const proxyFor = proxiesFromEnvironment(run.env);
   const remedy = "Set it to the address of the service, for example https://access.example.org.";
   if (url === undefined) return problem("failed", "GATEHOUSE_URL is not set", remedy);
-  const client = createClient({ url, retry: ONCE, ...(ca !== undefined && { ca }) });
+  const client = createClient({ url, retry: ONCE, proxyFor, ...(ca !== undefined && { ca }) });
   run.clients.push(client);
   const answer = await client.call("getInfo").catch((error: unknown) => {
     // A proxy may not forward this request. Errors without an answer have no status.
@@ -236,14 +238,16 @@ async function checkAddress(run: Run): Promise<Finding> {
     );
   const at = Date.parse(answer.headers.date ?? "");
   if (at) run.clockDifference = Math.round((Date.now() - at) / 1000);
-  const { protocol, hostname } = new URL(client.url);
-  if (protocol === "http:")
-    return isLoopbackHost(hostname)
-      ? ok(client.url)
-      : problem("warning", `${client.url} is not encrypted`, "Use an https:// address.");
+  const target = new URL(client.url);
+  const proxy = proxyFor(target);
+  const place = proxy ? `${client.url} through the proxy ${proxy.address} (${proxy.setting})` : client.url;
+  if (target.protocol === "http:")
+    return isLoopbackHost(target.hostname)
+      ? ok(place)
+      : problem("warning", `${place} is not encrypted`, "Use an https:// address.");
   if (process.env.NODE_TLS_REJECT_UNAUTHORIZED === "0")
-    return problem("warning", `${client.url}, TLS not verified`, "Unset NODE_TLS_REJECT_UNAUTHORIZED.");
-  return ok(`${client.url}, TLS verified${ca === undefined ? "" : " with GATEHOUSE_CA_FILE"}`);
+    return problem("warning", `${place}, TLS not verified`, "Unset NODE_TLS_REJECT_UNAUTHORIZED.");
+  return ok(`${place}, TLS verified${ca === undefined ? "" : " with GATEHOUSE_CA_FILE"}`);
 }
 
 async function checkCredential(run: Run): Promise<Finding> {

@@ -218,18 +218,19 @@ async function notifierOf(
   { notify: form, notifyState }: Flags,
 ): Promise<((run: NotedRun) => Promise<void>) | undefined> {
   if (form === undefined) return undefined;
-  const { proxiesOf, sendToWebhook, webhookAddress } = await import("../drift/webhook.ts");
+  const { proxiesFromEnvironment } = await import("@gatehouse-access/sdk");
+  const { sendToWebhook, webhookAddress } = await import("../drift/webhook.ts");
   const { driftNotice, keptOf, slackMessage } = await import("../drift/driftNotice.ts");
   const { KeptFile, keptPath } = await import("../drift/KeptFile.ts");
   const url = webhookAddress(env);
-  const proxies = proxiesOf(env);
+  const proxy = proxiesFromEnvironment(env)(url);
   return async (run) => {
     const { stack } = run.found.report;
     const kept = new KeptFile<NoticeKept>(notifyState ?? keptPath(folder, "notified", stack));
     const lastSent = (await kept.read())?.fingerprint;
     const message = form === "slack" ? slackMessage(run, lastSent) : driftNotice(run, lastSent);
     if (message) {
-      await sendToWebhook(url, message, { proxies });
+      await sendToWebhook(url, message, { proxy });
       stderr.write(`Notified ${url.host}.\n`);
     }
     await kept.write(keptOf(run));

@@ -1,6 +1,13 @@
-import { ConfigurationError, type Environment, environmentValue } from "@gatehouse-access/sdk";
+import {
+  ConfigurationError,
+  createDispatcher,
+  type Environment,
+  environmentValue,
+  type HttpProxy,
+  ProxyError,
+} from "@gatehouse-access/sdk";
 import { MINUTE } from "@gatehouse-access/sdk/times";
-import { EnvHttpProxyAgent, RetryAgent, request } from "undici";
+import { RetryAgent, request } from "undici";
 import { EngineError } from "../engine/index.ts";
 import { packageVersion } from "../packageFile.ts";
 
@@ -16,6 +23,7 @@ const [REPEATS, PAUSE] = [4, 1_000];
 
 /** Connection errors after which a message is sent again. */
 const TRANSIENT = [
+  "ERR_PROXY_UNREACHABLE",
   "ECONNRESET",
   "ECONNREFUSED",
   "ENOTFOUND",
@@ -58,33 +66,10 @@ export function webhookAddress(env: Environment): URL {
   return url;
 }
 
-/**
- * Returns the proxies in the variables HTTPS_PROXY, HTTP_PROXY and NO_PROXY of an environment. Variables with
- * lower-case names take precedence. The environment of this process is not used.
- * @throws ConfigurationError if an address is invalid. The message does not contain the address, since it may include a
- * password.
- */
-export function proxiesOf(env: Environment) {
-  const address = (name: string): string => {
-    const [variable = name] = [name.toLowerCase(), name].filter((one) => env[one]);
-    const text = env[variable] ?? "";
-    const url = URL.canParse(text) ? new URL(text) : undefined;
-    if (text !== "" && !["http:", "https:"].includes(url?.protocol ?? "")) {
-      const remedy = "use the form http://host:port";
-      throw new ConfigurationError("is not a URL", { field: [variable], remedy });
-    }
-    return text;
-  };
-  return {
-    httpProxy: address("HTTP_PROXY"),
-    httpsProxy: address("HTTPS_PROXY"),
-    noProxy: `localhost,127.0.0.1,::1,${env.no_proxy ?? env.NO_PROXY ?? ""}`,
-  };
-}
-
 /** Options of {@link sendToWebhook}. */
 export interface Sending {
-  readonly proxies: ReturnType<typeof proxiesOf>;
+  /** The HTTP proxy; undefined to connect directly. */
+  readonly proxy?: HttpProxy | undefined;
   /** Pause before the second attempt in milliseconds. @default 1,000 */
   readonly pause?: number;
   /** Time limit of all attempts in milliseconds. @default 60,000 */
@@ -101,9 +86,10 @@ export interface Sending {
 export async function sendToWebhook(
   url: URL,
   message: unknown,
-  { proxies, pause = PAUSE, deadline = DEADLINE }: Sending,
+  { proxy, pause = PAUSE, deadline = DEADLINE }: Sending,
 ): Promise<void> {
-  const connections = new RetryAgent(new EnvHttpProxyAgent({ ...proxies, connect: { timeout: CONNECT } }), {
+  const dispatcher = createDispatcher(url, { proxy, connectTimeout: CONNECT });
+  const connections = new RetryAgent(dispatcher, {
     methods: ["POST"],
     errorCodes: TRANSIENT,
     maxRetries: REPEATS,
@@ -111,7 +97,7 @@ export async function sendToWebhook(
     maxTimeout: deadline,
     throwOnError: false,
   });
-  const refuse = (why: string, options?: ErrorOptions) =>
+  const refuse = (why: string, options?: ConstructorParameters<typeof EngineError>[2]) =>
     new EngineError("notify", `Cannot send the drift notification to ${url.host}: ${why}`, options);
   try {
     const { statusCode, body } = await request(url, {
@@ -127,6 +113,7 @@ export async function sendToWebhook(
     if (statusCode < 200 || statusCode > 299) throw refuse(`status ${statusCode}`);
   } catch (error) {
     if (error instanceof EngineError) throw error;
+    if (error instanceof ProxyError) throw refuse(error.detail, { remedy: error.remedy, cause: error });
     const { code, name } = error as { readonly code?: unknown; readonly name: string };
     throw refuse(typeof code === "string" ? code : name, { cause: error });
   } finally {

@@ -6,6 +6,7 @@ import {
   createClient,
   credentialsFromEnvironment,
   GITHUB_OIDC_VARIABLES,
+  PROXY_VARIABLES,
   type RetryPolicy,
   type RetryWait,
   TransportError,
@@ -194,7 +195,7 @@ export function newConnection(
   frontEnd: FrontEnd = "pulumi",
 ): Connection {
   const given = settings(lookup, env);
-  const { url, ca, credential, retry } = credentialsFromEnvironment(given);
+  const { url, ca, credential, retry, proxyFor } = credentialsFromEnvironment(given);
   if (!url) {
     throw new ConfigurationError("is not set", {
       field: ["GATEHOUSE_URL"],
@@ -210,6 +211,7 @@ export function newConnection(
   const service: ClientOptions = {
     url,
     ...(ca !== undefined && { ca }),
+    ...(proxyFor && { proxyFor }),
     userAgent: USER_AGENT,
     retry: { ...retry, ...limits },
     onWait: waitReporter(tell),
@@ -284,7 +286,7 @@ export function defaultTenant(lookup: Lookup, env: NodeJS.ProcessEnv = process.e
  */
 export function settings(lookup: Lookup, env: NodeJS.ProcessEnv): Record<string, string> {
   const isRead = (name: string) =>
-    name.startsWith("GATEHOUSE_") || (GITHUB_OIDC_VARIABLES as readonly string[]).includes(name);
+    name.startsWith("GATEHOUSE_") || [...GITHUB_OIDC_VARIABLES, ...PROXY_VARIABLES].includes(name);
   const given = Object.entries(env).filter(
     (entry): entry is [string, string] => isRead(entry[0]) && Boolean(entry[1]),
   );

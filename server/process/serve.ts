@@ -131,9 +131,13 @@ export async function serve(config: Config): Promise<RunningService> {
       decisions: new DecisionTurns(tooManyDecisions),
       patterns: new NamespacePatterns(),
       fullRecordings: new FullRecordings(),
-      issuerKeys: new IssuerKeys(documentReader(settings.workloadIssuerNetworks), now, (issuer, error) => {
-        app.log.warn({ err: error, issuer }, "cannot read the keys of an issuer of workloads' tokens");
-      }),
+      issuerKeys: new IssuerKeys(
+        documentReader({ networks: settings.workloadIssuerNetworks, proxy: settings.workloadIssuerProxy }),
+        now,
+        (issuer, error) => {
+          app.log.warn({ err: error, issuer }, "cannot read the keys of an issuer of workloads' tokens");
+        },
+      ),
       positionOf: (address: string) => positions?.of(address) ?? UNKNOWN_POSITION,
     };
     const billing = openPaymentGateway({ ...base, settings });

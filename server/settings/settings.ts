@@ -6,6 +6,7 @@ import {
   addressRanges,
   domain,
   hostAndPort,
+  httpProxy,
   imageReference,
   isPostgresql,
   listenAddress,
@@ -14,6 +15,12 @@ import {
   path,
   smtpUrl,
 } from "./values.ts";
+
+/** Returns the reason why a URL with a password is rejected as a flag. */
+const passwordInUrl = (text: string) =>
+  URL.canParse(text) && new URL(text).password !== ""
+    ? "every user of the machine can read a password on the command line"
+    : undefined;
 
 /** All settings of the service, in the order of the help. */
 export const settings = named({
@@ -198,11 +205,7 @@ export const settings = named({
       "PostgreSQL database. Default: the file gatehouse.db in the data folder",
     allowed: "file:<path> of a SQLite file, or postgresql://[user[:password]@]host[:port]/name",
     secret: true,
-    refusedAsFlag: (text) => {
-      return URL.canParse(text) && new URL(text).password !== ""
-        ? "every user of the machine can read a password on the command line"
-        : undefined;
-    },
+    refusedAsFlag: passwordInUrl,
     schema: z
       .string()
       .refine((text) => /^file:[^?]+$/.test(text) || isPostgresql(text))
@@ -396,6 +399,17 @@ export const settings = named({
       "administrators of namespaces choose the providers",
     allowed: "IP addresses and ranges such as 10.0.0.0/8, separated by commas",
     schema: addressRanges.default([]),
+  }),
+  workloadIssuerProxy: row({
+    value: "url",
+    about:
+      "HTTP proxy for requests to OpenID Connect providers of trusted workloads. The proxy resolves the names of the " +
+      "providers, so the service cannot check that their addresses are public: let the proxy refuse private addresses. " +
+      "By default, the service uses no proxy, and ignores HTTPS_PROXY",
+    allowed: "http://[user:password@]host:port, or the same with https://",
+    secret: true,
+    refusedAsFlag: passwordInUrl,
+    schema: httpProxy.optional(),
   }),
   corsOrigins: row({
     value: "origins",

@@ -1,5 +1,6 @@
 import { isIP } from "node:net";
 import { resolve } from "node:path";
+import { HttpProxy } from "@gatehouse-access/sdk/proxies";
 import { z } from "zod";
 import { normalRange } from "../addresses.ts";
 
@@ -53,6 +54,16 @@ export const origins = z
   .string()
   .transform((text) => text.split(",").map((item) => item.trim()))
   .pipe(z.array(origin));
+
+/** The URL of an HTTP proxy, with an optional user name and password. */
+export const httpProxy = z.string().transform((text, context) => {
+  try {
+    return new HttpProxy(text);
+  } catch {
+    context.addIssue({ code: "custom" });
+    return z.NEVER;
+  }
+});
 
 /** `host:port` of a listener. */
 export const listenAddress = z

@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { setTimeout as wait } from "node:timers/promises";
-import type { Timing } from "@gatehouse-access/sdk";
+import type { ProxyFor, Timing } from "@gatehouse-access/sdk";
 import { Agent } from "../../agent/Agent.ts";
 import { type DeviceKey, deviceKey } from "../../agent/identity.ts";
 import { ServicePin } from "../../agent/servicePin.ts";
@@ -52,6 +52,8 @@ export interface OwnAgent {
   readonly timing: HeldTiming;
   /** Messages in the agent's log. */
   readonly messages: string[];
+  /** The facts of each message. */
+  readonly facts: Readonly<Record<string, unknown>>[];
   /** Resolves when the agent's log contains a message this number of times. */
   logged(message: string, count?: number): Promise<void>;
   stop(): Promise<void>;
@@ -64,6 +66,8 @@ interface OwnAgentOptions {
   readonly hostname: string;
   readonly mac: string;
   readonly timing?: HeldTiming;
+  /** Default: no proxy. */
+  readonly proxyFor?: ProxyFor;
   /** Default: a new key. */
   readonly key?: DeviceKey;
 }
@@ -72,6 +76,7 @@ interface OwnAgentOptions {
 export function startOwnAgent({ timing = new HeldTiming(), key, ...options }: OwnAgentOptions): OwnAgent {
   const folder = testFolder();
   const messages: string[] = [];
+  const facts: Readonly<Record<string, unknown>>[] = [];
   const logging = new EventTarget();
   const agent = new Agent({
     ...options,
@@ -84,8 +89,9 @@ export function startOwnAgent({ timing = new HeldTiming(), key, ...options }: Ow
     user: { name: "nobody", home: "/", shell: "/bin/sh" },
     allowForwarding: false,
     sftpServer: undefined,
-    log: (_level, message) => {
+    log: (_level, message, given = {}) => {
       messages.push(message);
+      facts.push({ ...given });
       logging.dispatchEvent(new Event("line"));
     },
   });
@@ -93,6 +99,7 @@ export function startOwnAgent({ timing = new HeldTiming(), key, ...options }: Ow
   return {
     timing,
     messages,
+    facts,
     async logged(message, count = 1) {
       while (messages.filter((text) => text === message).length < count) await once(logging, "line");
     },

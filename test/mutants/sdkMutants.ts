@@ -51,6 +51,15 @@ export const sdkMutants: readonly Mutant[] = mutantsOf({
         "[-Object.hasOwn(this.#claims, name) ? textsOf(this.#claims[name]) : []-]{+textsOf(this.#claims[name])+}",
     },
   },
+  "sdk/proxies.ts": {
+    "test/sdk/proxies.test.ts > is not used for the loopback address": {
+      "Requests to a loopback address use no proxy.":
+        "[-if (isLoopbackHost(withoutDot(target.hostname))) return undefined;-]",
+    },
+    "test/sdk/proxies.test.ts > shows no password": {
+      "A printed proxy shows no password.": "this.address = url.[-origin-]{+href+};",
+    },
+  },
   "sdk/mask.ts": {
     "test/sdk/mask.test.ts": {
       "Overlapping secrets are masked completely.": "spansOf(text, secret){+.slice(0, 1)+});\n  if (found",

@@ -115,6 +115,14 @@ export const serverMutants: readonly Mutant[] = mutantsOf({
       "Each address of an issuer's name is public.":
         "![-addresses.every-]{+addresses.some+}(({ address }) => isAllowed(address))",
     },
+    "test/server/features/workloadAttacks.test.ts > if only the environment has a proxy": {
+      "The service uses no proxy of the environment, which would bypass the check of addresses.":
+        'new [-Agent({ connect: { lookup, timeout: TIMEOUT } })-]{+(await import("undici")).EnvHttpProxyAgent()+};',
+    },
+    "test/server/features/workloadAttacks.test.ts > is not looked up and not checked": {
+      "With a proxy, the service refuses an issuer whose host is a private address.":
+        "if (isIP(host) !== 0[- && !isAllowed(host)-]{+ && !isAllowed(host) && !proxy+}) throw refusal();",
+    },
   },
   "server/features/users/login.ts": {
     "test/server/features/login.test.ts > answer 401 twice, then lock": {

@@ -144,7 +144,7 @@ describe.skipIf(!openssl)("with a self-signed certificate", () => {
     });
     expect(await connect(String(url), { ca: String(ca) }).getTags()).toEqual([]);
     const { getCACertificates, rootCertificates } = await import("node:tls");
-    const { trusted } = await import("../../sdk/transport.ts");
+    const { trusted } = await import("../../sdk/dispatcher.ts");
     const list = trusted(readFileSync(cert, "utf8"));
     expect(list).toEqual(expect.arrayContaining([...getCACertificates("default")]));
     expect(list.length).toBeGreaterThan(rootCertificates.length);

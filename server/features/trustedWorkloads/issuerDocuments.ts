@@ -1,9 +1,7 @@
 import type { LookupAddress } from "node:dns";
 import { Resolver } from "node:dns/promises";
-import { once } from "node:events";
-import type { IncomingMessage } from "node:http";
-import { request } from "node:https";
 import { isIP, type LookupFunction } from "node:net";
+import type { HttpProxy } from "@gatehouse-access/sdk/proxies";
 import { addressMatcher, isPublic } from "../../addresses.ts";
 
 /** Maximum time in milliseconds for one request to an issuer, from the look-up of its name to the end of the body. */
@@ -36,16 +34,22 @@ export class DocumentError extends Error {
 /** A function that reads a JSON document over HTTPS, until the signal is aborted. */
 export type ReadDocument = (address: string, maxBytes: number, signal: AbortSignal) => Promise<unknown>;
 
+/** Settings of a {@link documentReader}. */
+interface ReaderOptions {
+  /** Networks of private addresses that issuers may have. */
+  readonly networks: readonly string[];
+  /** The proxy for all requests; undefined to connect directly. */
+  readonly proxy: HttpProxy | undefined;
+  readonly lookupAll?: LookupAll | undefined;
+}
+
 /**
  * Returns a function that reads JSON documents of issuers. Tenants choose the addresses of issuers, so the function
- * checks each IP address when it connects: the address must be public or lie in one of the networks. It follows no
- * redirects, and it limits the time and the size.
- * @param networks networks of private addresses that issuers may have
+ * checks each IP address when it connects: the address must be public or lie in one of the networks. A proxy resolves
+ * names itself, so with a proxy the function checks only addresses that contain no name. It follows no redirects, and
+ * it limits the time and the size. It uses no proxy of the environment.
  */
-export function documentReader(
-  networks: readonly string[],
-  lookupAll: LookupAll = lookupInDns,
-): ReadDocument {
+export function documentReader({ networks, proxy, lookupAll = lookupInDns }: ReaderOptions): ReadDocument {
   const isInNetworks = addressMatcher(networks);
   const isAllowed = (address: string) => isPublic(address) || isInNetworks(address);
   const refusal = () =>
@@ -75,23 +79,25 @@ export function documentReader(
     const host = url.hostname.replace(/^\[|\]$/g, "");
     if (isIP(host) !== 0 && !isAllowed(host)) throw refusal();
     const ended = AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT)]);
-    const headers = { accept: "application/json" };
-    const sent = request(url, { headers, lookup, agent: false, signal: ended });
-    // After the response, an error also ends the body. Without a listener, it would end the process.
-    sent.on("error", () => {});
+    // Imported here, because most services read no document.
+    const [{ Agent, request }, { createDispatcher }] = await Promise.all([
+      import("undici"),
+      import("@gatehouse-access/sdk/dispatcher"),
+    ]);
+    const connections = proxy
+      ? createDispatcher(url, { proxy, connectTimeout: TIMEOUT })
+      : new Agent({ connect: { lookup, timeout: TIMEOUT } });
     try {
-      const responded = once(sent, "response");
-      sent.end();
-      const [response] = (await responded) as [IncomingMessage];
-      if (response.statusCode !== 200)
+      const headers = { accept: "application/json" };
+      const response = await request(url, { headers, dispatcher: connections, signal: ended });
+      if (response.statusCode !== 200) {
+        response.body.on("error", () => {}).destroy();
         throw new DocumentError(`the response has status ${response.statusCode}`);
-      return parseDocument(await readBody(response, maxBytes));
-    } catch (error) {
-      // The error of an aborted request does not contain the reason.
-      throw ended.aborted ? ended.reason : error;
+      }
+      return parseDocument(await readBody(response.body, maxBytes));
     } finally {
       // A request that ended early leaves an open connection.
-      sent.destroy();
+      await connections.destroy();
     }
   };
 }

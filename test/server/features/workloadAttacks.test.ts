@@ -1,10 +1,12 @@
 import { generateKeyPairSync, sign } from "node:crypto";
 import type { RequestListener } from "node:http";
+import { HttpProxy, PROXY_VARIABLES } from "@gatehouse-access/sdk/proxies";
 import { CompactSign, EncryptJWT } from "jose";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { TokenClaims } from "../../../sdk/policy/index.ts";
 import { matchingWorkloads } from "../../../server/features/trustedWorkloads/exchange.ts";
 import type { LookupAll } from "../../../server/features/trustedWorkloads/issuerDocuments.ts";
+import { proxied, startForwardProxy } from "../../support/forwardProxy.ts";
 import { type IssuerKey, type MintOptions, newIssuerKey, startIssuer } from "../../support/issuer.ts";
 import { expectError } from "../http/answers.ts";
 import { testApp, withAppAndUser } from "../http/appOfTest.ts";
@@ -382,7 +384,7 @@ describe("an issuer", () => {
     ["sends a list of keys that is no list", KEYS, json({ keys: { 0: {} } }), /not a list/],
     ["sends keys that are no objects", KEYS, json({ keys: [1, null] }), /malformed/],
     ["sends deeply nested keys", KEYS, nested, /malformed|nested|call stack/],
-    ["closes the connection", DISCOVERY, (request) => request.destroy(), /socket hang up|ECONNRESET/],
+    ["closes the connection", DISCOVERY, (request) => request.destroy(), /other side closed|ECONNRESET/],
     ["fails", KEYS, (_, response) => response.writeHead(500).end(), /status 500/],
   ])("%s", async (_, path, listener, cause) => {
     await trust(ana, shared.issuer.url);
@@ -531,14 +533,20 @@ describe("the address of an issuer", () => {
    * Starts a service whose look-ups of names return these addresses.
    * @param addressesOf receives the name, and the number of look-ups before
    */
-  async function labWith(networks: string[], addressesOf: (hostname: string, before: number) => string[]) {
+  async function labWith(
+    networks: string[],
+    addressesOf: (hostname: string, before: number) => string[],
+    settings: Parameters<typeof testApp>[0] = {},
+  ) {
     const names: string[] = [];
     const lookupAll: LookupAll = async (hostname) => {
       names.push(hostname);
       const addresses = addressesOf(hostname, names.length - 1);
       return addresses.map((address) => ({ address, family: address.includes(":") ? 6 : 4 }));
     };
-    const service = await testApp({ workloadIssuerNetworks: networks }, undefined, { lookupAll });
+    const service = await testApp({ workloadIssuerNetworks: networks, ...settings }, undefined, {
+      lookupAll,
+    });
     const user = await service.user("ana", "lab");
     const attempt = async (url: string) => {
       const [{ length: requested }, { length: looked }] = [shared.issuer.requests, names];
@@ -638,5 +646,48 @@ describe("the address of an issuer", () => {
   test("may be in a network of the setting", async () => {
     const attempt = await labWith(["127.0.0.0/8"], () => []);
     expect(await attempt(shared.issuer.url)).toMatchObject({ status: 200, names: [] });
+  });
+
+  describe("with an HTTP proxy", () => {
+    /** Starts a proxy, and lets the issuer answer under a name that only the proxy resolves. */
+    async function startProxy() {
+      const url = proxied(shared.issuer.url);
+      shared.issuer.answer(DISCOVERY, (_, response) =>
+        response.end(JSON.stringify({ issuer: url, jwks_uri: `${url}${KEYS}` })),
+      );
+      const proxy = await startForwardProxy();
+      onTestFinished(async () => {
+        shared.issuer.answer(DISCOVERY, undefined);
+        await proxy.stop();
+      });
+      return { url, proxy };
+    }
+
+    test("is not looked up and not checked, except an address without a name", async () => {
+      const { url, proxy } = await startProxy();
+      const options = { workloadIssuerProxy: new HttpProxy(proxy.url) };
+      const attempt = await labWith([], () => [], options);
+      expect(await attempt(url)).toMatchObject({ status: 200, names: [], requests: 2 });
+      expect(new Set(proxy.requests)).toEqual(new Set([`CONNECT ${new URL(url).host}`]));
+      expect(await attempt(shared.issuer.url)).toMatchObject({
+        status: 503,
+        requests: 0,
+        cause: expect.stringMatching(REFUSED),
+      });
+      proxy.refuse(403);
+      const other = await labWith([], () => [], options);
+      expect((await other(url)).cause).toContain(`the proxy ${proxy.url} refused the connection to ${url}`);
+    });
+
+    test("is looked up and checked if only the environment has a proxy", async () => {
+      const { url, proxy } = await startProxy();
+      for (const name of PROXY_VARIABLES) vi.stubEnv(name, /^no_/i.test(name) ? "" : proxy.url);
+      onTestFinished(() => {
+        vi.unstubAllEnvs();
+      });
+      const attempt = await labWith(LOCAL_NETWORKS, () => ["127.0.0.1"]);
+      expect(await attempt(url)).toMatchObject({ status: 200, requests: 2 });
+      expect(proxy.requests).toEqual([]);
+    });
   });
 });

@@ -198,7 +198,11 @@ export async function startApp(
     patterns: new NamespacePatterns(),
     fullRecordings: new FullRecordings(),
     issuerKeys: new IssuerKeys(
-      documentReader(base.settings.workloadIssuerNetworks, lookupAll),
+      documentReader({
+        networks: base.settings.workloadIssuerNetworks,
+        proxy: base.settings.workloadIssuerProxy,
+        lookupAll,
+      }),
       now,
       (issuer, error) => issuerFailures.push({ issuer, error }),
     ),

@@ -51,6 +51,12 @@ const SETTINGS: readonly (readonly [string, unknown, string, unknown])[] = [
   ["drain", 0, "90", 90],
   ["apiEndpoint", undefined, "[::1]:443", "[::1]:443"],
   ["workloadIssuerNetworks", [], "10.2.0.0/16", ["10.2.0.0/16"]],
+  [
+    "workloadIssuerProxy",
+    undefined,
+    "http://proxy.example.org:3128",
+    expect.objectContaining({ address: "http://proxy.example.org:3128", authorization: undefined }),
+  ],
   ["trustedProxies", [], "10.0.0.1, FD00:0::1,10.1.0.0/16", ["10.0.0.1", "fd00::1", "10.1.0.0/16"]],
   [
     "corsOrigins",
@@ -143,6 +149,7 @@ test("reads every setting from the environment", () => {
         "GATEHOUSE_TLS_CERT_FILE",
         "GATEHOUSE_TLS_KEY_FILE",
         "GATEHOUSE_SMTP_URL",
+        "GATEHOUSE_WORKLOAD_ISSUER_PROXY",
         "GATEHOUSE_SAML_CERTIFICATE_FILE",
         "GATEHOUSE_GEOIP_FILE",
         "GATEHOUSE_METRICS_TOKEN_FILE",

@@ -1,0 +1,40 @@
+import type { Agent, ClientRequest } from "node:http";
+import type { Socket } from "node:net";
+import { type HttpProxy, ProxyError } from "@gatehouse-access/sdk";
+import { HttpsProxyAgent } from "https-proxy-agent";
+
+type ConnectOptions = Parameters<HttpsProxyAgent<string>["connect"]>[1];
+
+/** The connections of WebSockets through a proxy: the proxy opens a tunnel to the service. */
+class ProxyAgent extends HttpsProxyAgent<string> {
+  readonly #proxy: HttpProxy;
+  readonly #target: string;
+
+  constructor(proxy: HttpProxy, target: string) {
+    // The address has no password. The library would print a password in its debug output.
+    super(proxy.address, { headers: proxy.headers });
+    this.#proxy = proxy;
+    this.#target = target;
+  }
+
+  override async connect(request: ClientRequest, options: ConnectOptions): Promise<Socket> {
+    let status = 200;
+    request.once("proxyConnect", ({ statusCode }: { readonly statusCode: number }) => {
+      status = statusCode;
+    });
+    const socket = await super.connect(request, options).catch((error: Error) => {
+      throw new ProxyError(this.#proxy, this.#target, error);
+    });
+    if (status === 200) return socket;
+    // The library would return the proxy's response as the response of the service, which can end the token.
+    socket.destroy();
+    throw new ProxyError(this.#proxy, this.#target, status);
+  }
+}
+
+/**
+ * Returns the connections of WebSockets through a proxy. If the proxy opens no tunnel, a WebSocket fails with a
+ * {@link ProxyError}.
+ * @param target the URL of the service
+ */
+export const proxyAgent = (proxy: HttpProxy, target: string): Agent => new ProxyAgent(proxy, target);
