@@ -33,9 +33,7 @@ export {
   apiKeyCredential,
   type Credential,
   credentialsFromEnvironment,
-  type Environment,
   type EnvironmentSettings,
-  environmentValue,
   GITHUB_OIDC_VARIABLES,
   type OidcSource,
   type PasswordCredential,
@@ -57,6 +55,7 @@ export {
   sshAccessModeOf,
 } from "./dialect.ts";
 export { createDispatcher, type DispatcherOptions } from "./dispatcher.ts";
+export { type Environment, environmentValue } from "./environment.ts";
 export * from "./errors.ts";
 export { and, type Comparisons, Filter, type FilterField, or, where } from "./filter.ts";
 export { isLoopbackHost } from "./loopback.ts";

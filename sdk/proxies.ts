@@ -1,5 +1,5 @@
 import { BlockList, isIP } from "node:net";
-import type { Environment } from "./credentials.ts";
+import type { Environment } from "./environment.ts";
 import { ConfigurationError } from "./errors.ts";
 import { isLoopbackHost } from "./loopback.ts";
 import { Secret } from "./secret.ts";

@@ -10,13 +10,8 @@ import {
 } from "./authorizer.ts";
 import type { Identity, ResponseOf, WorkloadIdentity } from "./clientTypes.ts";
 import { defineOperation } from "./contract/index.ts";
-import {
-  contentOf,
-  type OidcSource,
-  readClaims,
-  readPayload,
-  type WorkloadCredential,
-} from "./credentials.ts";
+import { type OidcSource, readClaims, readPayload, type WorkloadCredential } from "./credentials.ts";
+import { contentOf } from "./environment.ts";
 import {
   AuthenticationError,
   ConfigurationError,

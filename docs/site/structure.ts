@@ -45,6 +45,7 @@ export const SECTIONS: readonly (readonly [title: string, files: readonly string
       "docs/guides/workload-identity.md",
       "docs/guides/identity-mode.md",
       "docs/guides/configuration.md",
+      "docs/guides/proxies.md",
       "docs/guides/repeated-runs.md",
       "docs/guides/other-servers.md",
       "docs/guides/plugin.md",
