@@ -59,6 +59,6 @@ it("logs a proxy that it cannot reach", async () => {
   const { agent } = await start({ url: `http://127.0.0.1:${await freePort()}` });
   await agent.timing.pause();
   expect(agent.facts.at(-1)?.reason).toMatch(
-    /cannot connect to the proxy http:\/\/127\.0\.0\.1:\d+: connection refused/,
+    /^Cannot connect to the proxy http:\/\/127\.0\.0\.1:\d+: connection refused/,
   );
 });

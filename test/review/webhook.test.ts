@@ -31,7 +31,7 @@ describe("a message to a webhook", () => {
   it("fails after five attempts, and the error contains the host but not the address", async () => {
     hook.answer(...Array.from({ length: 9 }, () => ({ status: 502 })));
     const { host } = new URL(hook.url);
-    const error = `Cannot send the drift notification to ${host}: status 502`;
+    const error = `Cannot send the drift notification to ${host}: status 502.`;
     expect(await sent(send())).toEqual({ error, attempts: 5 });
     hook.answer();
   });
@@ -47,7 +47,7 @@ describe("a message to a webhook", () => {
     const stopped = await startWebhook();
     await stopped.stop();
     const { host } = new URL(stopped.url);
-    const error = `Cannot send the drift notification to ${host}: ECONNREFUSED`;
+    const error = `Cannot send the drift notification to ${host}: ECONNREFUSED.`;
     expect(await sent(send(stopped.url))).toEqual({ error, attempts: 0 });
   });
 
@@ -95,7 +95,7 @@ describe("the address of a webhook", () => {
   ])("rejects %s", (text, why) => {
     const read = () => webhookAddress(text === undefined ? {} : { GATEHOUSE_NOTIFY_URL: text });
     expect(read).toThrow(why);
-    expect(read).toThrow(/^GATEHOUSE_NOTIFY_URL: (?!.*very-secret)/);
+    expect(read).toThrow(/^GATEHOUSE_NOTIFY_URL:? (?!.*very-secret)/);
   });
 
   it("is not printed if GATEHOUSE_NOTIFY_URL_FILE contains the address instead of a path", () => {

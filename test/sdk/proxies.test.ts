@@ -147,7 +147,7 @@ describe("a client with a proxy", () => {
     expect(proxy.requests.length).toBeLessThan(4);
     const error = await failure(connect(tls, { ...env(), ...ONCE }).getTags(), TransportError);
     expect(error).toMatchObject({ reason: "untrusted", outcome: "none" });
-    expect(error.message).toContain(
+    expect(error.detail).toContain(
       `the certificate of ${tls} through the proxy ${proxy.url} is not trusted (DEPTH_ZERO_SELF_SIGNED_CERT)`,
     );
   });
@@ -160,7 +160,7 @@ describe("a client with a proxy", () => {
     expect(proxy.requests).toEqual([`CONNECT ${new URL(plain).host}`]);
     const error = await failure(connect(plain, { ...env(), ...ONCE }).getTags(), TransportError);
     expect(error).toMatchObject({ reason: "untrusted", outcome: "none" });
-    expect(error.message).toContain(`the certificate of the proxy ${proxy.url} is not trusted`);
+    expect(error.detail).toContain(`the certificate of the proxy ${proxy.url} is not trusted`);
   });
 
   test("limits the size of a response", async () => {
@@ -175,7 +175,7 @@ describe("a client with a proxy", () => {
     const client = connect(tls, { ...env(), ...ONCE, ca, connectTimeout: 20 });
     const error = await failure(client.getTags(), TransportError);
     expect(error).toMatchObject({ reason: "unreachable", outcome: "none" });
-    expect(error.message).toContain(`cannot connect to the proxy ${proxy.url}: no response`);
+    expect(error.detail).toContain(`cannot connect to the proxy ${proxy.url}: no response`);
   });
 
   test("requests a token of GitHub through the proxy", async () => {
@@ -254,6 +254,6 @@ describe("the error of a proxy", () => {
       detail: `the proxy ${proxy.url} cannot connect to ${tls} (503)`,
     });
     const error = await failure(connect(plain, { ...env(), ...ONCE }).getTags(), ServerError);
-    expect(error.message).toContain(`the server, or the proxy ${proxy.url}, failed (503)`);
+    expect(error.detail).toContain(`the server, or the proxy ${proxy.url}, failed (503)`);
   });
 });
