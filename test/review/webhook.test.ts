@@ -87,7 +87,7 @@ describe("a message to a webhook", () => {
 
 describe("the address of a webhook", () => {
   it.each([
-    [undefined, "is missing"],
+    [undefined, "is not set"],
     ["hooks", "is not a URL"],
     ["http://hooks.example.org/very-secret", "must begin with https://"],
     ["ftp://127.0.0.1/very-secret", "must begin with https://"],
