@@ -548,9 +548,11 @@ describe("the address of an issuer", () => {
       lookupAll,
     });
     const user = await service.user("ana", "lab");
+    let attempts = 0;
     const attempt = async (url: string) => {
       const [{ length: requested }, { length: looked }] = [shared.issuer.requests, names];
-      await trust(user, url, { name: `w${service.issuerFailures.length}` });
+      attempts += 1;
+      await trust(user, url, { name: `w${attempts}` });
       const { status } = await exchange(
         service,
         user,
