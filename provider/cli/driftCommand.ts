@@ -328,13 +328,22 @@ async function writeReports(
   if (html !== undefined) {
     const [home] = found.meanings;
     if (!home) throw new EngineError("usage", "--html needs a service. Set GATEHOUSE_URL.");
-    const { project, stack, service = "", notEvaluated, notes } = report;
+    const { project, stack, service = "", notEvaluated, notes, drifted, unmanaged } = report;
+    const { changeSentences } = await import("../drift/report/reports.ts");
+    const { actorText } = await import("../service/auditTrail.ts");
+    const { tenant } = home.namespace;
+    const changed = new Map(
+      [...drifted, ...unmanaged.map((object) => ({ ...object, id: `${object.tenant}/${object.id}` }))].map(
+        ({ id, by }) => [id, by && actorText(by)],
+      ),
+    );
     await writeAccessMap(stderr, html, home, {
       title: `Access drift in the namespace ${home.namespace.name}: declared and live access`,
       project,
       stack,
       service,
-      notes: [...notEvaluated, ...notes],
+      notes: [...changeSentences(report), ...notEvaluated, ...notes],
+      lastChangeOf: (id) => changed.get(`${tenant}/${id}`),
     });
   }
 }

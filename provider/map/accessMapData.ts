@@ -6,8 +6,9 @@ import { addressInWords, CONDITION_WORDS, edgesOf, loginInWords } from "./edges.
 
 export interface AccessMapMeta extends Omit<MapSubtitle, "evaluated"> {
   readonly title: string;
-  readonly owners?: ReadonlyMap<string, string>;
   readonly notes?: readonly string[];
+  /** For a map of drift: the last change of an object, by its fingerprint or id. Undefined if it is not known. */
+  readonly lastChangeOf?: (id: string) => string | undefined;
 }
 
 /**
@@ -18,16 +19,19 @@ export interface AccessMapMeta extends Omit<MapSubtitle, "evaluated"> {
  */
 export function accessMapData(before: Access, after: Access, meta: AccessMapMeta): AccessMapData {
   checkComparable(before, after);
-  const { title, owners = new Map<string, string>(), notes = [], ...subtitle } = meta;
+  const { title, notes = [], lastChangeOf, ...subtitle } = meta;
+  const owners = ownersOf([before, after]);
   const bothSubjects = both(before.subjects.map(subjectFacts), after.subjects.map(subjectFacts), "id");
   const keys = groupKeys(
     bothSubjects.map(({ id, name, kind, state }): MapKey => {
       const owner = owners.get(id);
+      const changedBy = lastChangeOf?.(id);
       return {
         fingerprint: id,
         name,
         ...(kind !== "key" && { kind }),
         ...(owner !== undefined && { owner }),
+        ...(changedBy !== undefined && { changedBy }),
         ...(state && { state }),
       };
     }),
@@ -42,6 +46,7 @@ export function accessMapData(before: Access, after: Access, meta: AccessMapMeta
   return {
     title,
     subtitle: { ...subtitle, evaluated: evaluatedInWords(after.evaluated) },
+    isDrift: lastChangeOf !== undefined,
     // If the access mode changes, the map shows keys and users together.
     subject: [before, after].some(({ decider }) => decider.mode === "identity") ? "user" : "key",
     conditions: CONDITION_WORDS,
@@ -58,6 +63,21 @@ export function accessMapData(before: Access, after: Access, meta: AccessMapMeta
         ? [...notes, `Ends of access after ${shownTimes.at(-1)} are not evaluated.`]
         : notes,
   };
+}
+
+/** Returns the e-mail addresses of the members who own keys, by fingerprint. */
+function ownersOf(accesses: readonly Access[]): ReadonlyMap<string, string> {
+  const members = new Map(
+    accesses.flatMap(({ policy }) => policy.members ?? []).map(({ id, email }) => [id, email]),
+  );
+  return new Map(
+    accesses
+      .flatMap(({ policy }) => policy.keys)
+      .flatMap(({ fingerprint, owner = "" }): [string, string][] => {
+        const email = members.get(owner);
+        return email === undefined ? [] : [[fingerprint, email]];
+      }),
+  );
 }
 
 /** Maximum number of times for which a map shows the access. */

@@ -165,9 +165,10 @@ const SUBJECTS = {
 };
 
 /** Returns the body of the page without data. The page's script inserts the data. */
-function pageBody({ subject, times }: AccessMapData): string {
+function pageBody({ subject, times, isDrift }: AccessMapData): string {
   const { noun, searched, column: subjects, ofKeys, ofUsers } = SUBJECTS[subject];
-  return `<body>
+  const [gained, lost] = isDrift ? ["gained, not declared", "lost, but declared"] : ["gained", "lost"];
+  return `<body${isDrift ? ' class="drift"' : ""}>
 <a class="skip" href="#map">Skip to the map</a>
 <svg hidden>${icons()}</svg>
 <header>
@@ -194,8 +195,8 @@ ${chosen("change", "Access", changes())}
 </form>
 <div class="bar"><p class="quiet" id="status" role="status"></p>
 <ul class="legend" aria-label="Legend">
-${legendLine("gained", mark("gained", "M-3.5,0H3.5M0,-3.5V3.5"), "gained")}
-${legendLine("lost", mark("lost", "M-3.5,0H3.5"), "lost")}
+${legendLine("gained", mark("gained", "M-3.5,0H3.5M0,-3.5V3.5"), gained)}
+${legendLine("lost", mark("lost", "M-3.5,0H3.5"), lost)}
 ${legendLine("kept", "", "kept")}
 ${legendLine("kept conditional", "", "with a condition", ofUsers)}
 </ul></div>

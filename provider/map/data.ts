@@ -11,8 +11,10 @@ export interface MapKey {
   readonly name: string;
   /** Omitted for a public key. */
   readonly kind?: "user" | "service account";
-  /** The person who holds the key. Omitted if unknown. */
+  /** The e-mail address of the member who owns the key. Omitted without an owner, and if the owner is not known. */
   readonly owner?: string;
+  /** The last change of the object as a text, such as `last changed by user ana`. Only in a map of drift. */
+  readonly changedBy?: string;
   /**
    * `new`: only after the change. `removed`: only before the change. Omitted if the key exists before and after the
    * change.
@@ -84,6 +86,8 @@ export interface MapSubtitle {
 export interface AccessMapData {
   readonly title: string;
   readonly subtitle: MapSubtitle;
+  /** True if the map compares the declared with the live access. Gained access is then unauthorized. */
+  readonly isDrift: boolean;
   /** The word for an item of `keys`. */
   readonly subject: "key" | "user";
   /** Words for each condition. */

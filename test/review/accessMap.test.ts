@@ -60,6 +60,37 @@ describe("the page", { tags: ["long"] }, () => {
     expect(new Set(signs)).toEqual(new Set(["+ gained", "− lost", "= kept"]));
   });
 
+  it("shows gained access of a drift as a danger, with the last change of the key", async () => {
+    const oncall = example.after.policy.keys.find(({ name }) => name === "oncall-phone")?.fingerprint;
+    const drift = accessMapData(example.before, example.after, {
+      ...meta,
+      lastChangeOf: (id) => (id === oncall ? "last changed by user carla" : undefined),
+    });
+    const colorOf = (page: Page, change: string) =>
+      page.locator(`.card .change.${change}`).evaluate((sign) => getComputedStyle(sign).color);
+    const [review, drifted] = [await shown(data), await shown(drift)];
+    expect(await colorOf(drifted, "gained")).toBe(await colorOf(review, "lost"));
+    expect(await drifted.locator(".legend").innerText()).toContain("gained, not declared");
+    await chooseLine(drifted, "oncall-phone");
+    expect(await details(drifted)).toContain("last changed by user carla");
+    const lines = await drifted.locator("#list-body tbody", { hasText: "oncall-phone" }).allInnerTexts();
+    expect(lines.length).toBeGreaterThan(0);
+    expect(lines.filter((line) => !line.includes("last changed by user carla"))).toEqual([]);
+  });
+
+  it("summarizes access to all devices, and shows the whole name of a key", async () => {
+    const everywhere = accessKey("contractor, edge only, until June", {
+      username: "^root$",
+      filter: { hostname: ".*" },
+    });
+    const policy = { ...example.after.policy, keys: [everywhere], rules: [] };
+    const { before, after } = accessesOf({ ...policy, keys: [] }, policy);
+    const page = await shown(accessMapData(before, after, meta), { viewport: { width: 1360, height: 800 } });
+    expect(await page.locator("#list-body tbody").first().innerText()).toContain("all 29 devices");
+    const name = page.locator("#keys .line .name").first();
+    expect(await name.evaluate((one) => one.scrollWidth <= one.clientWidth)).toBe(true);
+  });
+
   it("contains a table with the same content as the picture", async () => {
     const page = await shown(data);
     const rows = await page.locator("#list-body tbody").allInnerTexts();

@@ -36,7 +36,7 @@ const { before, after } = accessesOf(
     ],
   ),
 );
-const data = accessMapData(before, after, { ...meta, owners: new Map() });
+const data = accessMapData(before, after, meta);
 
 /** Returns one line for each edge of a map. */
 const linesOf = ({ keys, edges, texts }: AccessMapData) =>

@@ -44,8 +44,10 @@ function longNames(): AccessMapData {
     name: long(name),
     tags: [long("tag")],
   }));
-  const keys = ["old", "new", "kept"].map((name) =>
+  const member = { id: "owner", email: long("owner"), isAccepted: true };
+  const keys = ["old", "new", "kept"].map((name, index) =>
     accessKey(long(name), {
+      ...(index > 0 && { owner: member.id }),
       fingerprint: `SHA256:${long(name)}`,
       username: `^(${long("login")}|${long("user")})$`,
     }),
@@ -57,8 +59,8 @@ function longNames(): AccessMapData {
     filter: { hostname: `^${long("a")}|${long("[a-z]")}` },
   });
   const { before, after } = accessesOf(
-    { devices, keys: keys.slice(1), rules: [] },
-    { devices, keys: keys.slice(0, 2), rules: [rule] },
+    { devices, members: [member], keys: keys.slice(1), rules: [] },
+    { devices, members: [member], keys: keys.slice(0, 2), rules: [rule] },
   );
   return accessMapData(before, after, {
     title: long("title"),
@@ -66,7 +68,6 @@ function longNames(): AccessMapData {
     stack: long("stack"),
     service: `https://${long("host.")}`,
     when: meta.when,
-    owners: new Map(keys.slice(1).map(({ fingerprint }) => [fingerprint, long("owner")])),
     notes: [long("note")],
   });
 }

@@ -117,6 +117,12 @@ const FIELDS_MAX = 4;
 /** The report style for plain sentences: without the signs that mark changes, and without policy tests. */
 export const SENTENCES: ReportStyle = { ...PLAIN, change: (_change, sentence) => sentence, test: () => [] };
 
+/** Returns the changed, deleted and unmanaged objects as sentences, with the users who changed them. */
+export const changeSentences = (report: DriftReport): string[] => [
+  ...report.drifted.map((resource) => driftedSentence(resource, SENTENCES)),
+  ...openObjects(report).map((object) => unmanagedSentence(object, SENTENCES)),
+];
+
 function driftSections(report: DriftReport, style: ReportStyle): Section[] {
   const { drifted, unmanaged, notApplied, namespaces, expiring, expired, notEvaluated, notes } = report;
   const changed = drifted.filter(({ op }) => op === "update");

@@ -43,8 +43,9 @@ function newLine(enter: d3Enter): d3Line {
   icon.append("use").attr("href", ({ kind, side }) => `#icon-${kind === "item" ? side : `${side}-group`}`);
   const text = line.append("span").attr("class", "text");
   text.append("bdi").attr("class", "name");
-  text.append("bdi").attr("class", "detail");
-  line.append("span").attr("class", "state");
+  const below = text.append("span").attr("class", "below");
+  below.append("bdi").attr("class", "detail");
+  below.append("span").attr("class", "state");
   for (const change of ["gained", "lost"])
     line.append("span").attr("class", `badge ${change}`).attr("aria-hidden", "true");
   line.append("span").attr("class", "summary");

@@ -27,6 +27,7 @@ const COLUMNS = {
     const owner = data.keys[edge.key]?.owner;
     return { text: owner === undefined ? "unknown" : shown(owner) };
   },
+  "Changed by": ({ edge }) => changeOf(edge) ?? { text: "" },
   Key: ({ edge }) => ({ text: keyTitle(edge.key) }),
   Name: ({ edge }) => ({ text: keyName(edge.key) }),
   Condition: ({ edge }) => ({ text: edge.condition ? conditionOf(edge) : "none" }),
@@ -42,20 +43,24 @@ type Column = keyof typeof COLUMNS;
 /** The columns that only maps with users have, and the columns that only maps with public keys have. */
 const COLUMNS_OF_USERS: readonly Column[] = ["Condition"];
 const COLUMNS_OF_KEYS: readonly Column[] = ["Person"];
-const hasEnds = data.edges.some(({ until }) => until !== undefined);
+/** The columns that a map has only if it has a value for them. */
+const OPTIONAL_COLUMNS: Readonly<Partial<Record<Column, boolean>>> = {
+  Until: data.edges.some(({ until }) => until !== undefined),
+  "Changed by": data.keys.some(({ changedBy }) => changedBy !== undefined),
+};
 
 /**
  * Creates a table of edges in a box that scrolls and that the keyboard can focus.
- * @param reasons true to add a row with the reason below the row of each edge, over the width of the table
+ * @param below returns the text of a row below the row of an edge, over the width of the table; undefined for no row
  */
 function tableOf(
   caption: string,
   every: readonly Column[],
   edges: readonly VisibleEdge[],
-  reasons: boolean,
+  below: (edge: MapEdge) => Cell | undefined,
 ): HTMLElement {
   const others = data.subject === "user" ? COLUMNS_OF_KEYS : COLUMNS_OF_USERS;
-  const columns = every.filter((column) => !others.includes(column) && (hasEnds || column !== "Until"));
+  const columns = every.filter((column) => !others.includes(column) && OPTIONAL_COLUMNS[column] !== false);
   const table = newElement("table", {}, newElement("caption", { text: caption }));
   const head = table.createTHead().insertRow();
   const headers = columns.map((column) => (column === "Name" || column === "Key" ? Subject : column));
@@ -71,8 +76,9 @@ function tableOf(
       // On a phone, each cell is a line of its own, which begins with the header.
       addCell(line, COLUMNS[column](edge)).dataset.header = headers[index];
     }
-    if (reasons) {
-      const wide = addCell(part.insertRow(), reasonOf(edge.edge));
+    const more = below(edge.edge);
+    if (more) {
+      const wide = addCell(part.insertRow(), more);
       wide.colSpan = columns.length;
       wide.className = "below";
     }
@@ -102,6 +108,7 @@ const NAMES_MAX = 4;
 /** Lists devices by name, or by group if there are more than {@link NAMES_MAX} devices. */
 function devicesInWords(devices: readonly number[]): string {
   if (devices.length <= NAMES_MAX) return devices.map(deviceName).join(", ");
+  if (devices.length === data.devices.length) return `all ${plural(devices.length, "device")}`;
   const set = new Set(devices);
   const parts = data.groups.flatMap(({ name, from, count }) => {
     let found = 0;
@@ -121,6 +128,12 @@ function reasonOf({ change, rule, cause }: MapEdge): Cell {
   const allowed = shown(by?.text ?? "");
   if (!because) return { text: allowed, patterns };
   return { text: `${shown(because.text)}; ${change === "lost" ? "before" : "now"} ${allowed}`, patterns };
+}
+
+/** Returns the last change of the key of an edge, in a map of drift. */
+function changeOf({ key }: MapEdge): Cell | undefined {
+  const changedBy = data.keys[key]?.changedBy;
+  return changedBy === undefined ? undefined : { text: shown(changedBy) };
 }
 
 const listed = (texts: readonly string[]) => texts.map(shown).join(", ");
@@ -169,7 +182,7 @@ function drawOverview({ view }: Shown): void {
       "Changes of access",
       ["Change", "Key", "Login", "Devices", "Condition", "Until"],
       changed,
-      false,
+      changeOf,
     ),
   );
 }
@@ -190,10 +203,11 @@ function factsOfKeys({ members, counts }: Row): Fact[] {
   const reach: Fact = ["Reach", countsInWords(counts, "device")];
   if (members.length > 1) return [[`${Subject}s`, members.map(keyName).join(", ")], reach];
   const [index = 0] = members;
-  const { fingerprint = "", owner, kind } = data.keys[index] ?? {};
-  if (kind) return [["Name", keyName(index)], ["Kind", kind], ["Id", shown(fingerprint)], reach];
+  const { fingerprint = "", owner, kind, changedBy } = data.keys[index] ?? {};
+  const change: Fact[] = changedBy === undefined ? [] : [["Change", shown(changedBy)]];
+  if (kind) return [["Name", keyName(index)], ["Kind", kind], ["Id", shown(fingerprint)], reach, ...change];
   const person = owner === undefined ? "unknown" : shown(owner);
-  return [["Key", keyName(index)], ["Fingerprint", shown(fingerprint)], ["Person", person], reach];
+  return [["Key", keyName(index)], ["Fingerprint", shown(fingerprint)], ["Person", person], reach, ...change];
 }
 
 function factsOfDevices({ members, counts }: Row): Fact[] {
@@ -221,7 +235,7 @@ function tableOfKeys({ edges }: View, members: ReadonlySet<number>): HTMLElement
     "Reachable devices, with reasons",
     ["Change", ...key, "Login", "Devices", "From", "Condition", "Until"],
     own,
-    true,
+    reasonOf,
   );
 }
 
@@ -234,7 +248,7 @@ function tableOfDevices({ edges }: View, members: ReadonlySet<number>): HTMLElem
     `${Subject}s with access, with reasons`,
     ["Change", "Key", "Login", ...some, "From", "Condition", "Until"],
     inOrder(own),
-    true,
+    reasonOf,
   );
 }
 
@@ -242,10 +256,10 @@ function limited(
   caption: string,
   columns: readonly Column[],
   edges: readonly VisibleEdge[],
-  reasons: boolean,
+  below: (edge: MapEdge) => Cell | undefined,
 ): HTMLElement[] {
   if (edges.length === 0) return [newElement("p", { text: "No access in this view." })];
-  const table = tableOf(caption, columns, edges.slice(0, DETAILS_MAX), reasons);
+  const table = tableOf(caption, columns, edges.slice(0, DETAILS_MAX), below);
   if (edges.length <= DETAILS_MAX) return [table];
   const text = `Hidden: ${plural(edges.length - DETAILS_MAX, "more line")}. Use a filter to see hidden lines.`;
   return [table, newElement("p", { className: "quiet", text })];
@@ -264,6 +278,7 @@ const LISTED = [
   "From",
   "Condition",
   "Until",
+  "Changed by",
   "Rule and reason",
 ] as const;
 
@@ -277,7 +292,7 @@ function drawList({ view }: Shown, lines = PAGE): void {
   const caption = `${Math.min(lines, edges.length).toLocaleString("en")} of ${plural(edges.length, "line")}`;
   byId("list-body").replaceChildren(
     edges.length > 0
-      ? tableOf(caption, LISTED, edges.slice(0, lines), false)
+      ? tableOf(caption, LISTED, edges.slice(0, lines), () => undefined)
       : newElement("p", { text: "No access matches the filters." }),
   );
   byId("list-more").hidden = edges.length <= lines;

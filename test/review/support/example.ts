@@ -43,21 +43,23 @@ export const meta: AccessMapMeta = {
   stack: "prod",
   service: "https://access.example.org",
   when: "2026-11-21 16:40 UTC",
-  owners: new Map([
-    ["SHA256:3q0bWm8n6hY1aQ", "Ana Silva"],
-    ["SHA256:Kf92LxTtqV0eRs", "Ana Silva"],
-    ["SHA256:pZ71uGc4yWd8Jm", "Bo Chen"],
-    ["SHA256:Xv5sNqR2bTz6Ha", "Carla Romano"],
-    ["SHA256:m8DyE1kPo3LwUc", "Dev Patel"],
-    ["SHA256:t6FhJ0sIr9MgBv", "Northwind (contractor)"],
-  ]),
   notes: [
     "Members with the role owner can change the policy itself; the map shows who can log in to devices.",
   ],
 };
 
-const key = (fingerprint: string, name: string, username: string, tags: readonly string[]): AccessKey =>
-  accessKey(name, { fingerprint, username, filter: { tags } });
+const PEOPLE = ["Ana Silva", "Bo Chen", "Carla Romano", "Dev Patel", "Northwind (contractor)"];
+
+/** The members of the example. The texts of the map contain the name instead of an e-mail address. */
+const members = PEOPLE.map((email) => ({ id: email, email, isAccepted: true }));
+
+const key = (
+  fingerprint: string,
+  name: string,
+  username: string,
+  tags: readonly string[],
+  owner?: string,
+): AccessKey => accessKey(name, { fingerprint, username, filter: { tags }, ...(owner && { owner }) });
 
 function fleet(): AccessDevice[] {
   const named = (prefix: string, count: number, tags: readonly string[]) =>
@@ -78,13 +80,20 @@ function fleet(): AccessDevice[] {
 
 const BEFORE: NamespacePolicy = {
   devices: fleet(),
+  members,
   keys: [
-    key("SHA256:3q0bWm8n6hY1aQ", "ana-laptop", "^(root|deploy)$", ["prod", "web", "core"]),
-    key("SHA256:Kf92LxTtqV0eRs", "ana-yubikey", "^root$", ["prod", "core"]),
-    key("SHA256:pZ71uGc4yWd8Jm", "bo-laptop", "^deploy$", ["web", "edge", "ci"]),
-    key("SHA256:Xv5sNqR2bTz6Ha", "carla-laptop", "^deploy$", ["edge", "lab"]),
-    key("SHA256:m8DyE1kPo3LwUc", "dev-laptop", "^deploy$", ["edge"]),
-    key("SHA256:t6FhJ0sIr9MgBv", "northwind-2024", "^(root|deploy)$", ["core", "db", "pilot"]),
+    key("SHA256:3q0bWm8n6hY1aQ", "ana-laptop", "^(root|deploy)$", ["prod", "web", "core"], "Ana Silva"),
+    key("SHA256:Kf92LxTtqV0eRs", "ana-yubikey", "^root$", ["prod", "core"], "Ana Silva"),
+    key("SHA256:pZ71uGc4yWd8Jm", "bo-laptop", "^deploy$", ["web", "edge", "ci"], "Bo Chen"),
+    key("SHA256:Xv5sNqR2bTz6Ha", "carla-laptop", "^deploy$", ["edge", "lab"], "Carla Romano"),
+    key("SHA256:m8DyE1kPo3LwUc", "dev-laptop", "^deploy$", ["edge"], "Dev Patel"),
+    key(
+      "SHA256:t6FhJ0sIr9MgBv",
+      "northwind-2024",
+      "^(root|deploy)$",
+      ["core", "db", "pilot"],
+      "Northwind (contractor)",
+    ),
     key("SHA256:c4NzA7vYq5SxOe", "ci-runner", "^deploy$", ["web", "ci"]),
   ],
   rules: [accessRule("12", { priority: 10, username: "^root$", filter: { tags: ["lab"] } })],
@@ -92,10 +101,11 @@ const BEFORE: NamespacePolicy = {
 
 const AFTER: NamespacePolicy = {
   devices: fleet(),
+  members,
   keys: [
     ...BEFORE.keys.filter(({ name }) => !["northwind-2024", "dev-laptop"].includes(name)),
-    key("SHA256:m8DyE1kPo3LwUc", "dev-laptop", "^deploy$", ["edge", "lab"]),
-    key("SHA256:t6FhJ0sIr9MgBv", "northwind-2024", "^(root|deploy)$", ["pilot"]),
+    key("SHA256:m8DyE1kPo3LwUc", "dev-laptop", "^deploy$", ["edge", "lab"], "Dev Patel"),
+    key("SHA256:t6FhJ0sIr9MgBv", "northwind-2024", "^(root|deploy)$", ["pilot"], "Northwind (contractor)"),
     key("SHA256:w2RjC9bUf8QkZi", "oncall-phone", "^root$", ["lab", "core"]),
   ],
   rules: [
