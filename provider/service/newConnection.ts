@@ -129,6 +129,14 @@ export const PROJECT_SETTING: Setting = {
   isPlain: true,
 };
 
+/** The setting that only Terraform has, because previews of Pulumi need no service. */
+export const SKIP_PREFLIGHT_SETTING: Setting = {
+  variable: "GATEHOUSE_SKIP_PREFLIGHT",
+  description:
+    "Set to `true` to plan without the service. By default, the provider connects with its address and credential before each plan and apply, and fails if it cannot. Set it if the same apply creates the service.",
+  isPlain: true,
+};
+
 /** Returns the description of a setting, with its environment variables. */
 export function settingText({ description, variable, isSwitch, isPlain }: Setting): string {
   const inFile =

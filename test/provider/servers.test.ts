@@ -452,8 +452,10 @@ describe.each(SERVERS)("$name", SLOW, ({ name, isRecorded, start }) => {
 
   it.each(refused)("refuses $title at preview, and changes nothing", async ({ type, args, text }) => {
     const { version } = started.server.facts;
-    const edition = isRecorded ? "community" : "enterprise or cloud";
-    const expected = `This server (ShellHub ${version}, ${edition}) ${text}`;
+    const server = isRecorded
+      ? `ShellHub ${version}, community`
+      : `gatehouse-server, API of ShellHub ${version}`;
+    const expected = `This server (${server}) ${text}`;
     await expect(harness.preview({ it: { type, args } })).rejects.toThrow(expected);
     await expect(harness.up({ it: { type, args } })).rejects.toThrow(expected);
     const writes = started.server.requests.filter((request) => !/^GET /.test(request));

@@ -5,7 +5,13 @@ import { printedError } from "@gatehouse-access/sdk/errors";
 import type { Notice } from "../../lifecycle/lifecycle.ts";
 import { hasUnknown } from "../../model/values.ts";
 import type { Connection } from "../../service/connection.ts";
-import { PROJECT_SETTING, SETTINGS, type Setting, settingText } from "../../service/newConnection.ts";
+import {
+  PROJECT_SETTING,
+  SETTINGS,
+  type Setting,
+  SKIP_PREFLIGHT_SETTING,
+  settingText,
+} from "../../service/newConnection.ts";
 import { lookupSchema } from "../../terraform/attributes.ts";
 import { type Member, memberOf, type Row, STRING, terraformName, valuesOf } from "../../terraform/types.ts";
 import { namedProject, type Workspace, workspaceIn } from "../../terraform/workspace.ts";
@@ -23,6 +29,12 @@ const MEMBERS: readonly (Member & { readonly sensitive: boolean })[] = Object.en
 /** The argument of a provider block that names the project. */
 const PROJECT = { ...memberOf("project", settingText(PROJECT_SETTING), STRING), sensitive: false };
 
+/** The argument of a provider block that turns off the check of the connection. */
+const SKIP_PREFLIGHT = {
+  ...memberOf("skipPreflight", settingText(SKIP_PREFLIGHT_SETTING), STRING),
+  sensitive: false,
+};
+
 /** The settings that are not secret. */
 const PUBLIC_SETTINGS = Object.fromEntries(
   Object.entries(SETTINGS as Readonly<Record<string, Setting>>).filter(([, { secret }]) => !secret),
@@ -32,7 +44,7 @@ const PUBLIC_SETTINGS = Object.fromEntries(
 export const configurationSchema = (): object =>
   lookupSchema(
     "Configures the service, a credential and a namespace. Omitted arguments default to environment variables. The credential in the environment is used only if `GATEHOUSE_URL` is the address of the same service.",
-    [...MEMBERS, PROJECT],
+    [...MEMBERS, PROJECT, SKIP_PREFLIGHT],
     [],
   );
 
@@ -51,6 +63,8 @@ export class Configuration {
   readonly #instance: Instance | undefined;
   /** The argument `project` of the block. */
   readonly #project: unknown;
+  /** The argument `skip_preflight` of the block, or its environment variable. */
+  readonly #skipsPreflight: unknown;
   #connection: Connection | undefined;
   #reading: Connection | undefined;
   #workspace: Workspace | undefined;
@@ -71,8 +85,12 @@ export class Configuration {
     const instance = row && { isDefault: false, inputs: valuesOf(MEMBERS, row) };
     this.#instance = instance;
     this.#project = row && valuesOf([PROJECT], row).project;
+    this.#skipsPreflight =
+      (row && valuesOf([SKIP_PREFLIGHT], row).skipPreflight) || env[SKIP_PREFLIGHT_SETTING.variable];
     this.isUnknown = hasUnknown(instance?.inputs);
-    this.errors = instance ? [...errorsOf(instance, env), ...this.#projectErrors()] : [];
+    this.errors = instance
+      ? [...errorsOf(instance, env), ...this.#projectErrors(), ...this.#preflightErrors()]
+      : [];
     const isSettled = instance && this.errors.length === 0;
     this.tenant = isSettled ? tenantOf(instance, env) : undefined;
   }
@@ -96,6 +114,27 @@ export class Configuration {
     return isValid && Buffer.byteLength(project) <= 255
       ? []
       : [errorAt(["project"], "Invalid provider configuration", detail)];
+  }
+
+  #preflightErrors(): Diagnostic[] {
+    const value = this.#skipsPreflight;
+    if (value === undefined || hasUnknown(value) || ["", "true", "false"].includes(String(value))) return [];
+    const detail = `skip_preflight must be true or false, not ${JSON.stringify(value)}.`;
+    return [errorAt(["skip_preflight"], "Invalid provider configuration", detail)];
+  }
+
+  /**
+   * Connects to the service with the credential, so that a wrong configuration fails before the plan of new objects, which
+   * needs no other request. Does nothing with unknown values, and with `skip_preflight`.
+   * @throws ConfigurationError if a setting is missing
+   * @throws RequestError if the service cannot be reached, or rejects the credential
+   */
+  async preflight(): Promise<void> {
+    if (this.isUnknown || this.#skipsPreflight === "true" || hasUnknown(this.#skipsPreflight)) return;
+    const { client } = this.service();
+    const { kind } = await client.identity();
+    // The identity of a token is read from the token itself.
+    if (kind === "token") await client.getNamespaces({ query: { perPage: 1 } });
   }
 
   /**

@@ -78,7 +78,7 @@ export class TerraformProvider {
       ValidateProviderConfig: ({ config }: WithConfig) => ({
         diagnostics: new Configuration(this.#env, rowIn(config)).errors,
       }),
-      ConfigureProvider: ({ config }: WithConfig) => ({ diagnostics: this.#configure(rowIn(config)) }),
+      ConfigureProvider: ({ config }: WithConfig) => this.#configure(rowIn(config)),
       ValidateResourceConfig: ofResource("validate"),
       ValidateDataResourceConfig: () => ({}),
       ValidateEphemeralResourceConfig: () => ({}),
@@ -103,13 +103,16 @@ export class TerraformProvider {
   /**
    * Configures the provider. If Terraform attaches to a running provider, every command configures the provider again.
    */
-  #configure(row: Row): readonly Diagnostic[] {
+  async #configure(row: Row): Promise<object> {
     const configuration = new Configuration(this.#env, row);
-    if (configuration.errors.length > 0) return configuration.errors;
+    if (configuration.errors.length > 0) return { diagnostics: configuration.errors };
     void this.#configuration.close();
     this.#configuration = configuration;
     this.#calls = new ResourceCalls(configuration, this.#replacements);
-    return [];
+    return withDiagnostics("The provider cannot connect", async () => {
+      await configuration.preflight();
+      return {};
+    });
   }
 
   #readData({ typeName, config }: WithConfig): Promise<object> {
