@@ -322,6 +322,13 @@ export const providerMutants: readonly Mutant[] = mutantsOf({
         '[-Object.values((after ?? before)?.provider ?? {}).some((value) => holds(value, "[secret]"))-]{+before === after+};',
     },
   },
+  "provider/providers/terraform/configuration.ts": {
+    "test/terraform/preflight.test.ts > the check of the connection": {
+      "A token is checked by the service before a plan (preflight).": 'if (kind === "token"{+ && false+})',
+      "Without skip_preflight, the connection is checked.":
+        'if (this.isUnknown || this.#skipsPreflight [-===-]{+!==+} "true" ||',
+    },
+  },
   "provider/plan/terraform/configurationFacts.ts": {
     "test/terraform/providerUrls.test.ts": {
       "An expression with more than a variable has an unknown value.":

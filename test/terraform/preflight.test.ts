@@ -1,6 +1,8 @@
-import { describe, expect, it } from "vitest";
+import { createServer } from "node:http";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { Configuration } from "../../provider/providers/terraform/configuration.ts";
 import { startFleet } from "../support/fleet.ts";
-import { freePort } from "../support/listening.ts";
+import { freePort, listening } from "../support/listening.ts";
 import {
   hasTerraform,
   installedProvider,
@@ -60,5 +62,30 @@ describe.runIf(hasTerraform)(`the plan of new objects with a wrong configuration
     const url = ref("terraform_data.url.output");
     const root = moduleWith({ ...given(), url }, { terraform_data: { url: { input: fleet.service.url } } });
     expect(await root.changes()).toContain("gatehouse_public_key.one: create");
+  });
+});
+
+describe("the check of the connection", () => {
+  const configuration = (env: Readonly<Record<string, string>>) =>
+    new Configuration({ GATEHOUSE_RETRY_TIMEOUT: "0", ...env }, {});
+
+  it("rejects a token that the service rejects, although the token is valid by itself", async () => {
+    const refused = await listening(
+      createServer((_, response) => {
+        response.writeHead(401, { "content-type": "application/json" }).end("{}");
+      }),
+    );
+    onTestFinished(() => refused.stop());
+    const claims = Buffer.from(JSON.stringify({ exp: 4_000_000_000, tenant: "", id: "1" })).toString(
+      "base64url",
+    );
+    const token = `e30.${claims}.c2ln`;
+    const env = { GATEHOUSE_URL: refused.url, GATEHOUSE_TOKEN: token };
+    await expect(configuration(env).preflight()).rejects.toThrow("401");
+    await configuration({ ...env, GATEHOUSE_SKIP_PREFLIGHT: "true" }).preflight();
+  });
+
+  it("rejects a missing credential", async () => {
+    await expect(configuration({ GATEHOUSE_URL: "http://127.0.0.1:9" }).preflight()).rejects.toThrow();
   });
 });
