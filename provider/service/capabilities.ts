@@ -76,8 +76,8 @@ const HAS = {
   },
   "access expiry": {
     has: isOwnOrUnknown,
-    about: "ends of keys, rules and memberships (`expiresAt`)",
-    without: "[a run after the end removes the object](../guides/other-servers.md#ends-of-access)",
+    about: "expiry of keys, rules and memberships (`expiresAt`)",
+    without: "[a run after the expiry removes the object](../guides/other-servers.md#access-expiry)",
   },
   "key owners": {
     has: isOwnOrUnknown,
