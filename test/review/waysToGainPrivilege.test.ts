@@ -152,7 +152,7 @@ const ways: readonly Way[] = [
     ...ACCESS,
   },
   {
-    way: "a key gets a later end",
+    way: "a key gets a later expiry",
     change: update("PublicKey", managing("PublicKey", "bb"), { ...anaKey, name: "bea", filter: everywhere }),
     declared: { ...anaKey, name: "bea", filter: everywhere, expiresAt: "2030-01-01T00:00:00Z" },
     ...ACCESS,
@@ -170,7 +170,7 @@ const ways: readonly Way[] = [
     ...ACCESS,
   },
   {
-    way: "a rule that denies gets an end",
+    way: "a rule that denies gets an expiry",
     change: update("FirewallRule", ruleState, { ...declaredDenial, expiresAt: "2029-01-01T00:00:00Z" }),
     declared: declaredDenial,
     ...ACCESS,
@@ -182,7 +182,7 @@ const ways: readonly Way[] = [
     ...ACCESS,
   },
   {
-    way: "a device gets another name",
+    way: "a device is renamed",
     change: update("Device", managing("Device", uidOf("web-01")), { device: "web-01", name: "free-01" }),
     declared: { device: uidOf("web-01"), name: "web-01" },
     ...ACCESS,
@@ -209,7 +209,7 @@ const ways: readonly Way[] = [
     title: "role administrator: member bob&#64;example.com",
   },
   {
-    way: "the membership of an administrator gets a later end",
+    way: "the membership of an administrator gets a later expiry",
     live: administrator,
     change: update("Member", bob, { ...bobDeclared, role: "administrator", expiresAt: LATER }),
     declared: { ...bobDeclared, role: "administrator" },
@@ -224,7 +224,7 @@ const ways: readonly Way[] = [
     title: "role operator: API key x",
   },
   {
-    way: "an API key of an administrator has no end",
+    way: "an API key with the role administrator has no expiry",
     change: creation("ApiKey", "x", { name: "x", role: "administrator", validDays: -1 }),
     created: "x",
     ...API_KEYS,
