@@ -1,6 +1,6 @@
 /** Test files that start processes of the build or read built files. The build runs before these tests. */
 export const ofBuilt = [
-  "test/{agent,deploy,endToEnd,engine,gateway,packaging,pipelines,plugin,provider,review,terraform}/**/*.test.ts",
+  "test/{agent,deploy,endToEnd,engine,gateway,packaging,pages,pipelines,plugin,provider,review,terraform}/**/*.test.ts",
   "test/server/{pages,process}/**/*.test.ts",
   "test/server/sqlite/{backup,restore,fullDisk,listFlood,secondProcess,memory}.test.ts",
   "test/sdk/{service,workloadService}.test.ts",

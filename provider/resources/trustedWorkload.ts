@@ -126,7 +126,7 @@ const definition = defineResource({
     remove: (client, id) => client.deleteTrustedWorkload({ params: { id } }),
   }),
   description:
-    "A job of a pipeline, or another program, that exchanges a token of an OpenID Connect provider for a session in a namespace. The program needs no stored secret. Requires `gatehouse-server`.",
+    "A job of a pipeline, or another program, that exchanges a token of an OpenID Connect provider for a session in a namespace. The program needs no stored credential of the service. Requires `gatehouse-server`.",
   idNote: "an import also accepts `tenant/name`",
   layers: [guarded],
   object: { kind: "trustedWorkload" },

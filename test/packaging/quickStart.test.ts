@@ -1,7 +1,7 @@
 import { spawnSync } from "node:child_process";
 import { copyFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { basename, delimiter, dirname, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { type Child, startChild } from "../../examples/demo/startChild.ts";
 import { type Client, createClient, passwordCredential } from "../../sdk/index.ts";
@@ -9,74 +9,34 @@ import { MINUTE } from "../../sdk/times.ts";
 import { type CommandResult, environmentWithout } from "../support/command.ts";
 import { pulumiOnPath } from "../support/gatehouse.ts";
 import { isRoot } from "../support/nobody.ts";
+import { blocksIn, commandsIn, pageText } from "../support/pageCommands.ts";
+import { quoted, Shell } from "../support/Shell.ts";
 import { withoutSsh } from "../support/sshFleet.ts";
-import { copiesOf, INSTALL_FLAGS, npm, OFFLINE, packAll, ROOT, reachesRegistry, run } from "./packages.ts";
+import { saveTranscript } from "../support/transcript.ts";
+import { copiesOf, INSTALL_FLAGS, npm, OFFLINE, packAll, ROOT, reachesRegistry } from "./packages.ts";
 
-const page = (path: string) => readFileSync(join(ROOT, path), "utf8");
-const readme = page("README.md");
-const quickStart = page("docs/get-started/quick-start.md");
-
-/** Returns the code blocks of a text in one language. */
-const blocksIn = (text: string, language: string): string[] =>
-  [...text.matchAll(/^```(\w+)\n(.*?)^```$/gms)]
-    .filter(([, name]) => name === language)
-    .map(([, , code = ""]) => code);
-
-const linesIn = (text: string): string[] =>
-  blocksIn(text, "sh").flatMap((block) => block.split("\n").filter((line) => line !== ""));
-
-/** The lines of the quick start, without its section about Terraform, and of the page about the first pull request. */
-const lines = [
-  quickStart.split("## Terraform and OpenTofu")[0] ?? "",
-  page("docs/get-started/first-pull-request.md"),
-].flatMap(linesIn);
+const readme = pageText("README.md");
+const quickStart = pageText("docs/get-started/quick-start.md");
+const firstPullRequest = pageText("docs/get-started/first-pull-request.md");
 
 /**
- * A terminal in which the test types the commands of the pages. Like a new user's machine, it has only Node.js, npm and
- * ssh-keygen.
+ * The shell of a new user, in which the test types the lines of the quick start, without its section about Terraform,
+ * and of the page about the first pull request. It has only Node.js, npm, git and ssh-keygen.
  */
-class Terminal {
-  readonly #folder: string;
-  readonly #substitutes: [RegExp, string][] = [];
-  readonly #left = [...lines];
-  /** The typed lines, each with its output, exit code and duration. */
-  transcript = "";
+class Terminal extends Shell {
+  readonly #left = [quickStart.split("## Terraform and OpenTofu")[0] ?? "", firstPullRequest].flatMap(
+    (text) => commandsIn(text).map(({ line }) => line),
+  );
 
   constructor(folder: string) {
-    this.#folder = folder;
-    const path = [dirname(process.execPath), process.env.PATH, join(folder, "global", "bin")].join(delimiter);
-    const env = {
-      ...environmentWithout("GATEHOUSE_", "PULUMI_", "npm_"),
-      HOME: folder,
-      PATH: path,
-      npm_config_prefix: join(folder, "global"),
-      ...Object.fromEntries(
-        ["AUTHOR", "COMMITTER"].flatMap((who) => [
-          [`GIT_${who}_NAME`, "Ana"],
-          [`GIT_${who}_EMAIL`, "ana@example.org"],
-        ]),
-      ),
-    };
-    this.#write(
-      "env",
-      Object.entries(env)
-        .map(([name, value]) => `export ${name}=${quoted(value)}`)
-        .join("\n"),
-    );
-    this.#write("cwd", folder);
-  }
-
-  /** Sets a text replacement for all further lines of the pages, applied before a line is typed. */
-  substitute(text: RegExp, by: string): void {
-    this.#substitutes.push([text, by]);
+    super(folder, [join(folder, "global", "bin")], { npm_config_prefix: join(folder, "global") });
   }
 
   /** Types the first line that begins with `beginning` and was not typed yet. */
-  async page(beginning: string): Promise<CommandResult> {
-    const line = this.next(beginning);
-    const typed = this.#substitutes.reduce((text, [pattern, by]) => text.replace(pattern, by), line);
+  page(beginning: string): Promise<CommandResult> {
     // Adds `--yes`, since no user can answer the prompt.
-    return this.type(typed.replace(/^gatehouse (up(?!.*--plan)|drift.*--repair)[^#]*(?<! )/, "$& --yes"));
+    const line = this.substituted(this.next(beginning));
+    return this.type(line.replace(/^gatehouse (up(?!.*--plan)|drift.*--repair)[^#]*(?<! )/, "$& --yes"));
   }
 
   /** Returns the first line that begins with `beginning` and was not typed yet, and marks it as typed. */
@@ -90,33 +50,7 @@ class Terminal {
   remaining(): readonly string[] {
     return this.#left;
   }
-
-  /** Types a line and waits until its command ends, with any exit code. */
-  async type(line: string): Promise<CommandResult> {
-    const started = Date.now();
-    const script = `. ./env; cd "$(cat cwd)"; eval ${quoted(line)}; code=$?; export -p > ${this.#path("env")}; pwd > ${this.#path("cwd")}; exit $code`;
-    const { code, stdout, stderr } = await run("/bin/sh", ["-c", script], {
-      cwd: this.#folder,
-      env: {},
-    }).then(
-      (output) => ({ code: 0, ...output }),
-      (error: CommandResult) => error,
-    );
-    const seconds = ((Date.now() - started) / 1000).toFixed(1);
-    this.transcript += `$ ${line}\n${stdout}${stderr}[exit code ${code}, ${seconds} s]\n\n`;
-    return { code, stdout, stderr };
-  }
-
-  #path(name: string): string {
-    return join(this.#folder, name);
-  }
-
-  #write(name: string, text: string): void {
-    writeFileSync(this.#path(name), `${text}\n`);
-  }
 }
-
-const quoted = (text: string) => `'${text.replaceAll("'", "'\\''")}'`;
 
 const ready = ["ssh-keygen", "git"].every((name) => !spawnSync(name, ["--version"]).error);
 
@@ -156,8 +90,7 @@ describe.skipIf(!ready)("the quick start and the first pull request", { tags: ["
     await agent?.stop();
     await service?.stop();
     rmSync(folder, { recursive: true, force: true });
-    const { GATEHOUSE_TRANSCRIPT: file } = process.env;
-    if (file !== undefined) writeFileSync(file, terminal.transcript);
+    saveTranscript("docs/get-started/quick-start.md", terminal.transcript);
   });
 
   /** Types a line of the pages and checks its exit code. */
@@ -303,18 +236,21 @@ describe.skipIf(!ready)("the quick start and the first pull request", { tags: ["
     await types("gatehouse up --stack prod");
     await types("git init");
     await types("git switch");
-    const [change = ""] = blocksIn(page("docs/get-started/first-pull-request.md"), "ts");
+    const [change = ""] = blocksIn(firstPullRequest, "ts");
     const changed = readFileSync(inFleet("policy", "index.ts"), "utf8").replace(
       /username: login.*/,
       change.trim(),
     );
     writeFileSync(inFleet("policy", "index.ts"), changed);
     const review = await types("gatehouse review --stack prod --base main");
-    const shown =
-      /^```console\n(Changes .*?)^```$/ms.exec(page("docs/get-started/first-pull-request.md"))?.[1] ?? "";
+    const shown = /^```console\n(Changes .*?)^```$/ms.exec(firstPullRequest)?.[1] ?? "";
     const withoutIds = (text: string) => text.trim().replace(/\([0-9a-f]+\)/, "(…)");
     expect(withoutIds(review)).toBe(withoutIds(shown));
     await types("git commit");
+    await terminal.type(
+      'git init --quiet --bare "$HOME/origin.git" && git remote add origin "$HOME/origin.git"',
+    );
+    await types("git push");
     await types("gatehouse review --stack prod --save prod.plan");
     expect(await types("gatehouse up --stack prod --plan prod.plan")).toMatch(/^1 updated/m);
   });

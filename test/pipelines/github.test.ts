@@ -1,13 +1,13 @@
-import { cpSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { parse } from "yaml";
 import { createKey, type Fleet } from "../support/fleet.ts";
 import { gitLabel, gitOnPath, TestRepository } from "../support/git.ts";
 import type { TrustingFleet } from "../support/trustingFleet.ts";
-import { expectEnd, type JobRun, PIPELINES, runAction } from "./support/action.ts";
-import { BOT, GITHUB_TOKEN, REPOSITORY, startGithub, type TestGithub } from "./support/github.ts";
+import { expectEnd, type JobRun, PIPELINES } from "./support/action.ts";
+import { BOT, REPOSITORY, startGithub, type TestGithub } from "./support/github.ts";
+import { type GithubEvent, GithubProject, type JobName } from "./support/githubJob.ts";
 import {
   applyManually,
   type Credentials,
@@ -16,20 +16,6 @@ import {
   startTrustingPolicyFleet,
   statesIn,
 } from "./support/policyRepository.ts";
-
-type JobName = "review" | "apply" | "drift";
-
-interface WorkflowJob {
-  readonly environment?: string;
-  readonly permissions: Readonly<Record<string, string>>;
-  readonly steps: readonly { readonly with?: { readonly command?: string } }[];
-}
-
-const workflow = parse(readFileSync(join(PIPELINES, "github/workflows/access.yml"), "utf8")) as {
-  readonly env: Readonly<Record<string, string>>;
-  readonly jobs: Readonly<Record<JobName, WorkflowJob>>;
-};
-const { jobs } = workflow;
 
 const MARKER = "<!-- gatehouse review access/prod -->";
 
@@ -44,7 +30,7 @@ describe.runIf(gitOnPath)(
     let repository: TestRepository;
     let credentials: Credentials;
     let trusting: TrustingFleet;
-    let runs = 1000;
+    let project: GithubProject;
 
     beforeAll(async () => {
       ({ fleet, credentials, trusting } = await startTrustingPolicyFleet());
@@ -69,6 +55,18 @@ describe.runIf(gitOnPath)(
       repository.write(policyFile("policy", { ana: "^root$" }));
       await applyManually(root, fleet);
       repository.commit("the first policy, applied manually");
+      project = new GithubProject({
+        repository,
+        github,
+        issuer: trusting.issuer,
+        workflow: "access.yml",
+        secrets: { PULUMI_CONFIG_PASSPHRASE: statesIn(root).PULUMI_CONFIG_PASSPHRASE },
+        env: {
+          GATEHOUSE_URL: fleet.service.url,
+          GATEHOUSE_TENANT: fleet.tenant,
+          PULUMI_BACKEND_URL: statesIn(root).PULUMI_BACKEND_URL,
+        },
+      });
     });
     afterAll(async () => {
       await github?.stop();
@@ -77,86 +75,27 @@ describe.runIf(gitOnPath)(
     });
     afterEach(() => expect(github.faults).toEqual([]));
 
-    /**
-     * Returns the variables of a job without a stored credential: the settings of the workflow, and the variables that
-     * GitHub sets for the permission `id-token: write`. The tokens have the claims of the job.
-     */
-    function workloadOf(name: JobName, event: string, claims: Readonly<Record<string, string>>) {
-      const { environment, permissions } = jobs[name];
-      const ref = event === "pull_request" ? "refs/pull/7/merge" : "refs/heads/main";
-      const job = { repository: REPOSITORY, event_name: event, ref, environment, ...claims };
-      return {
-        GATEHOUSE_OIDC: workflow.env.GATEHOUSE_OIDC ?? "",
-        GATEHOUSE_TENANT: fleet.tenant,
-        ...(permissions["id-token"] === "write" && trusting.issuer.githubJob(job)),
-      };
-    }
+    /** Returns the variables of a job with a stored credential. */
+    const stored = (credential?: Readonly<Record<string, string>>) =>
+      credential && { GATEHOUSE_OIDC: "", ...credential };
 
-    /**
-     * Runs a job of the workflow with the permissions that the workflow declares.
-     * @param credential a stored credential; undefined for a job without one
-     */
-    async function job(
+    /** Runs a job of the workflow. @param credential a stored credential; undefined for a job without one */
+    const job = (
       name: JobName,
       credential: Readonly<Record<string, string>> | undefined,
-      more: { event: string; payload?: object; sha?: string; claims?: Readonly<Record<string, string>> },
-    ): Promise<JobRun & { id: number }> {
-      const settings = credential ?? workloadOf(name, more.event, more.claims ?? {});
-      const id = runs++;
-      const command = jobs[name].steps.find((step) => step.with?.command)?.with?.command ?? "";
-      github.permissions = jobs[name].permissions;
-      const run = await runAction(
-        {
-          inputs: { command, folder: "policy", engine: "embedded" },
-          env: {
-            GITHUB_API_URL: github.url,
-            GITHUB_REPOSITORY: REPOSITORY,
-            GATEHOUSE_AGAIN_S: "0 0",
-            GITHUB_WORKFLOW_REF: `${REPOSITORY}/.github/workflows/access.yml@refs/heads/main`,
-            NODE_EXTRA_CA_CERTS: trusting.issuer.caFile,
-            GATEHOUSE_URL: fleet.service.url,
-            ...statesIn(root),
-            ...settings,
-          },
-          workspace: root,
-          runId: id,
-          token: GITHUB_TOKEN,
-          sha: more.sha ?? repository.git("rev-parse", "HEAD"),
-          ...more,
-        },
-        join(root, "artifacts"),
+      event: GithubEvent,
+    ): Promise<JobRun & { readonly id: number }> =>
+      withoutSecrets(
+        project.job(name, { ...event, env: { ...stored(credential), ...event.env } }),
+        credential,
       );
-      for (const secret of [GITHUB_TOKEN, ...secretsOf(settings), statesIn(root).PULUMI_CONFIG_PASSPHRASE]) {
-        expect(run.log + run.summary).not.toContain(secret);
-      }
-      return { ...run, id };
-    }
 
-    /** Pushes the head of a pull request and runs the review job on it. */
-    async function pushed(number: number, credential?: Readonly<Record<string, string>>) {
-      const head = repository.git("rev-parse", "HEAD");
-      const pull = github.pulls.find((one) => one.number === number);
-      if (pull) pull.head = head;
-      else github.pulls.push({ number, head });
-      const run = await job("review", credential, {
-        event: "pull_request",
-        payload: { pull_request: { number, head: { sha: head } } },
-      });
-      github.runs.push({ id: run.id, head, conclusion: run.code === 0 ? "success" : "failure" });
-      return run;
-    }
+    const pushed = (number: number, credential?: Readonly<Record<string, string>>) =>
+      withoutSecrets(project.pushed(number, stored(credential)), credential);
 
-    /** Merges a pull request as one commit and runs the apply job. */
-    async function merged(
-      number: number,
-      credential?: Readonly<Record<string, string>>,
-      claims: Readonly<Record<string, string>> = {},
-    ) {
-      const sha = repository.commit(`merge of #${number}`);
-      const pull = github.pulls.find((one) => one.number === number);
-      if (pull) pull.merged = sha;
-      return job("apply", credential, { event: "push", sha, claims });
-    }
+    const merged = (number: number, credential?: Readonly<Record<string, string>>) =>
+      withoutSecrets(project.merged(number, stored(credential)), credential);
+
     const change = (number: number, policy: Record<string, string>) => {
       repository.write(policyFile("policy", policy));
       repository.commit(`a change of #${number}`);
@@ -218,11 +157,8 @@ describe.runIf(gitOnPath)(
     });
 
     it("fails without the permission id-token: write", async () => {
-      const { ACTIONS_ID_TOKEN_REQUEST_URL: _, ...settings } = workloadOf("review", "push", {}) as Record<
-        string,
-        string
-      >;
-      const run = await job("review", settings, { event: "workflow_dispatch" });
+      const env = { ACTIONS_ID_TOKEN_REQUEST_URL: "" };
+      const run = await job("review", undefined, { event: "workflow_dispatch", env });
       expectEnd(run, 1, "ACTIONS_ID_TOKEN_REQUEST_URL: GATEHOUSE_OIDC is github");
     });
 
@@ -251,7 +187,7 @@ describe.runIf(gitOnPath)(
       const again = await job("review", undefined, { event: "workflow_dispatch" });
       expectEnd(again, 0);
       expect(again.steps).not.toContain("Comment");
-      runs = again.id;
+      project.nextRun = again.id;
       const done = await job("apply", credentials.administrator, { event: "workflow_dispatch" });
       expectEnd(done, 0);
       expect(await usernames()).toEqual({ ana: "^(root|deploy)$" });
@@ -316,16 +252,15 @@ describe.runIf(gitOnPath)(
   },
 );
 
-/** The secrets of a credential: all values except the settings and the user name. */
-const secretsOf = (settings: Readonly<Record<string, string>>) =>
-  Object.entries(settings).flatMap(([name, value]) => (NOT_SECRET.includes(name) ? [] : [value]));
-
-const NOT_SECRET = [
-  "GATEHOUSE_USERNAME",
-  "GATEHOUSE_OIDC",
-  "GATEHOUSE_TENANT",
-  "ACTIONS_ID_TOKEN_REQUEST_URL",
-];
+/** Checks that a job prints no secret of a stored credential. */
+async function withoutSecrets<Run extends JobRun>(
+  running: Promise<Run>,
+  { GATEHOUSE_USERNAME: _, ...secrets }: Readonly<Record<string, string>> = {},
+): Promise<Run> {
+  const run = await running;
+  for (const secret of Object.values(secrets)) expect(run.log + run.summary).not.toContain(secret);
+  return run;
+}
 
 const FROZEN = {
   action: "deny" as const,

@@ -1,0 +1,8 @@
+/**
+ * Slow: each line of a page starts a process. commands.test.ts quickly checks that the lists are complete.
+ *
+ * @module-tag long
+ */
+import { readmes } from "./readmes.ts";
+
+for (const { declare } of readmes) declare?.();
