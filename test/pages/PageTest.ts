@@ -42,7 +42,7 @@ type OtherLine = { readonly beginning: string } & (
   | { readonly omitted: string }
 );
 
-/** How the tests treat a line of a page. */
+/** A line of a page, with the work of the tests for it. */
 export type PageLine<C = never> = TypedLine<C> | OtherLine;
 
 /** A line that the test of its page types. @param beginning the beginning of the line */

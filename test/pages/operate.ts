@@ -2,8 +2,19 @@ import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "no
 import { join } from "node:path";
 import { expect } from "vitest";
 import { makeCertificate } from "../support/certificate.ts";
+import { agentCall, startFleet } from "../support/fleet.ts";
+import { quoted } from "../support/Shell.ts";
+import {
+  newKey,
+  publicHalf,
+  ssh,
+  sshPortOf,
+  startAgent,
+  UNLIMITED,
+  withoutSsh,
+} from "../support/sshFleet.ts";
 import { type Host, runsService, serve, startHost, stopServices } from "./Host.ts";
-import { type PageFleet, startPageFleet } from "./PageFleet.ts";
+import { type PageFleet, setSettings, startPageFleet } from "./PageFleet.ts";
 import { listedPage, omitted, typed, typedPage, withoutComment } from "./PageTest.ts";
 
 /** Types an assignment of a settings file, as an exported variable. */
@@ -149,6 +160,7 @@ export const upgrade = typedPage<Move>({
         writeFileSync(file, program.replace('{ name: "prod" }', '{ name: "prod", adopt: "overwrite" }'));
       },
     }),
+    typed("gatehouse up tags", { adds: "--yes" }),
     typed("gatehouse up policy", {
       adds: "--yes",
       async after({ target }) {
@@ -157,9 +169,6 @@ export const upgrade = typedPage<Move>({
       },
     }),
   ],
-  async after({ shell }) {
-    expect(await shell.type("gatehouse up tags --stack prod --yes")).toMatchObject({ code: 0 });
-  },
 });
 
 export const workloadIdentity = typedPage<Host>({
@@ -191,13 +200,85 @@ export const billing = typedPage<Host>({
   ],
 });
 
+export const rollout = typedPage<PageFleet>({
+  path: "docs/operate/rollout.md",
+  async start(folder) {
+    const context = await startPageFleet(folder);
+    await setSettings(context);
+    const { uid } = await agentCall(context.client, "new-1", "02:00:00:00:00:99", context.tenant);
+    context.shell.substitute(/<uid>/, uid);
+    return context;
+  },
+  lines: [
+    typed("gatehouse device list", { prints: '"new-1"' }),
+    typed("gatehouse device accept", { prints: "Accepted new-1" }),
+  ],
+});
+
+export const recordings = typedPage<PageFleet>({
+  path: "docs/operate/recordings.md",
+  skip: withoutSsh,
+  async start(folder) {
+    const fleet = await startFleet([], { flags: ["--ssh-port", "0", ...UNLIMITED] });
+    const context = await startPageFleet(folder, { fleet, empty: true });
+    const { client, tenant, shell } = context;
+    const agent = await startAgent({ url: fleet.service.url, tenant, hostname: "edge-01", folder });
+    await client.acceptDevice({ params: { uid: agent.uid } });
+    const key = newKey(folder, "key");
+    const everything = { username: ".*", filter: { hostname: ".*" } };
+    await client.createPublicKey({ body: { name: "key", data: publicHalf(key), ...everything } });
+    const port = sshPortOf(fleet.service);
+    const login = await ssh({ to: "root@fleet.edge-01", port, key, command: "echo recorded" });
+    expect(login).toMatchObject({ code: 0 });
+    const [session] = await client.getSessions({ query: {} });
+    shell.substitute(/https:\/\/gate\.example\.org/, fleet.service.url);
+    shell.substitute(/<uid>/, session?.uid ?? "");
+    const stop = async () => {
+      await agent.stop();
+      await context.stop();
+      await fleet.stop();
+    };
+    return { ...context, stop };
+  },
+  lines: [
+    typed("umask"),
+    typed("read -rs API_KEY", {
+      // Without a terminal, the key comes through a pipe. Not every /bin/sh has the flag -s, but bash and zsh have.
+      async by({ client, shell }, line) {
+        const body = { name: "recordings", expiresAt: 30 as const, role: "administrator" as const };
+        const { id } = await client.createApiKey({ body });
+        const { code } = await shell.type(`echo ${id} | bash -c ${quoted(line)}`);
+        expect(code).toBe(0);
+      },
+    }),
+    typed("curl -fsS -H @header 'https://gate.example.org/api/sessions", { prints: "edge-01" }),
+    typed("curl -fsS -H @header -H 'Accept: application/x-asciicast'", {
+      after({ path }) {
+        expect(readFileSync(path("session.cast"), "utf8")).toContain("recorded");
+      },
+    }),
+    omitted("asciinema", "needs asciinema"),
+  ],
+});
+
 export const operate = [
+  rollout,
+  recordings,
   install,
   backup,
   accounts,
   upgrade,
   workloadIdentity,
   billing,
+  listedPage(
+    "docs/operate/air-gapped.md",
+    omitted("npm install", "the test of the quick start installs the same archives"),
+    omitted("tar", "copies the installed packages"),
+  ),
+  listedPage(
+    "docs/operate/uninstall.md",
+    omitted("npm uninstall", "removes the packages from the machine of the test"),
+  ),
   listedPage(
     "docs/operate/gateway.md",
     omitted("gatehouse-server serve", "the command of the quick start, whose test types it"),

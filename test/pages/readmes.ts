@@ -5,7 +5,7 @@ import { blocksIn, pageText, ROOT } from "../support/pageCommands.ts";
 import { keyData } from "../support/policy.ts";
 import { hasTerraform } from "../terraform/support/terraform.ts";
 import { type Host, runsService, startHost } from "./Host.ts";
-import { type PageFleet, setSettings, startPageFleet } from "./PageFleet.ts";
+import { enroll, type PageFleet, setSettings, startPageFleet } from "./PageFleet.ts";
 import { listedPage, omitted, pageTypedIn, typed, typedIn, typedPage } from "./PageTest.ts";
 
 export const providerReadme = typedPage<PageFleet>({
@@ -14,6 +14,7 @@ export const providerReadme = typedPage<PageFleet>({
     const context = await startPageFleet(folder, { namespace: "prod", empty: true });
     await setSettings(context);
     const { shell, path } = context;
+    await enroll(context.client, context.tenant, "app-1", "prod");
     shell.substitute(/USERNAME=pipeline/, "USERNAME=ana");
     shell.substitute(/secrets\/pipeline/, "secrets/ana");
     const [program = ""] = blocksIn(pageText("provider/README.md"), "ts");
@@ -21,6 +22,9 @@ export const providerReadme = typedPage<PageFleet>({
     writeFileSync(path("program", "Pulumi.yaml"), "{ name: policy, runtime: nodejs }\n");
     writeFileSync(path("program", "package.json"), '{ "name": "policy", "main": "index.ts" }\n');
     writeFileSync(path("program", "index.ts"), program);
+    // The tag of the device is unmanaged, and the page declares no tags.
+    const ignored = "DeviceTagAttachment * until 2999-12-31: set by an operator\n";
+    writeFileSync(path("program", "access.ignore"), ignored);
     writeFileSync(path("program", "keys", "ana.pub"), keyData("ana"));
     await shell.type("cd program");
     return context;
@@ -156,6 +160,11 @@ export const readmes = [
     omitted("npm install --global @gatehouse-access/provider", RELEASED),
     omitted("gatehouse terraform install", RELEASED),
     omitted("gatehouse pulumi install", RELEASED),
+    omitted("npm install --global @gatehouse-access/server", RELEASED),
+  ),
+  listedPage(
+    "docs/site/start.md",
+    omitted("npm install --global @gatehouse-access/provider", RELEASED),
     omitted("npm install --global @gatehouse-access/server", RELEASED),
   ),
   listedPage(
