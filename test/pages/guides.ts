@@ -287,7 +287,30 @@ export const troubleshooting = typedPage<PageFleet>({
   ],
 });
 
+export const proxies = typedPage<PageFleet>({
+  path: "docs/guides/proxies.md",
+  start: startWithSettings,
+  lines: [
+    typed("export HTTPS_PROXY"),
+    typed("export NO_PROXY", {
+      async after({ shell }) {
+        // The proxy does not exist, and the service has a loopback address.
+        expect(await shell.type("gatehouse access")).toMatchObject({ code: 0 });
+      },
+    }),
+    typed("GATEHOUSE_WORKLOAD_ISSUER_PROXY", {
+      async by({ shell }, line) {
+        const { code, stdout } = await shell.type(
+          `${line} gatehouse-server serve --check --data-dir checked`,
+        );
+        expect([code, stdout]).toEqual([0, expect.stringContaining("settings OK")]);
+      },
+    }),
+  ],
+});
+
 export const guides = [
+  proxies,
   access,
   apiKeyRotation,
   configuration,
