@@ -63,6 +63,8 @@ let service: number | undefined;
 try {
   const demo = ["examples/demo.ts", "--engine", "embedded", "--keep", join(folder, "fleet")];
   const output = await run(process.execPath, demo, ROOT);
+  // The demo writes the map of its drift to the working folder.
+  await take(browser, "drift-map", { url: pathToFileURL(join(ROOT, "access-map.html")).href });
   const { url, pid } = /still running at (?<url>\S+)\..*kill (?<pid>\d+)/s.exec(output)?.groups ?? {};
   if (url === undefined) throw new Error(`the demo printed no address of its service\n${output}`);
   service = Number(pid);
