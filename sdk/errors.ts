@@ -7,7 +7,7 @@ export { type ErrorKind, type SdkErrorCode, sdkErrors } from "./errorCodes.ts";
 export { type FileFailure, fileFailure, fileFailureText } from "./fileErrors.ts";
 export { printableIssuer } from "./issuer.ts";
 export { maskSecrets, withoutControls } from "./mask.ts";
-export { capitalized, sentence } from "./sentence.ts";
+export { capitalized, sentence, withPeriod } from "./sentence.ts";
 
 /** The path of a value in nested data: names of properties and indexes of array items, outermost first. */
 export type FieldPath = readonly (string | number)[];

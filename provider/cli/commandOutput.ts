@@ -2,11 +2,11 @@ import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import type { CommandUnknownOpts } from "@commander-js/extra-typings";
 import { GatehouseError, printedError } from "@gatehouse-access/sdk/errors";
-import { EngineError, type Result, RunError, withoutValues } from "../engine/index.ts";
+import { EngineError, ProgramError, type Result, RunError, withoutValues } from "../engine/index.ts";
 import { OutdatedPlanError } from "../plan/saved/planDifferences.ts";
 import type { TestedNamespace } from "../review/testedNamespace.ts";
 import { printable, printableLines } from "../words.ts";
-import { colors, resultText } from "./render.ts";
+import { colors, diagnosticLine, isPrintedAtEnd, resultText } from "./render.ts";
 
 /** The streams and the environment of a command: the values of `process`, or replacements in tests. */
 export interface Io {
@@ -87,15 +87,28 @@ async function printParts(stdout: Output, parts: Iterable<string>): Promise<void
   }
 }
 
+interface PrintErrorOptions {
+  /** True to print the error as JSON too. @default false */
+  readonly json?: boolean;
+  /** True to print the call stacks of errors of the program. @default false */
+  readonly verbose?: boolean;
+}
+
 /**
- * Prints the error that ends a command: its message and its code. With `--json`, also prints the error as an object,
- * with the result of the run if there is one.
+ * Prints the error that ends a command: its message and its code. For a run whose resources or program failed, prints
+ * each of their errors instead. A plan is not printed if such an error makes it incomplete. With `--json`, also prints
+ * the error as an object, with the result of the run if there is one.
  * @returns the exit code
  * @throws an error that is a bug, so that the stack trace is printed
  */
-export function printError(io: Io, error: unknown, json: boolean): number {
+export function printError(
+  io: Io,
+  error: unknown,
+  { json = false, verbose = false }: PrintErrorOptions = {},
+): number {
   if (!(error instanceof GatehouseError)) throw error;
-  const result = error instanceof RunError ? error.result : undefined;
+  const { result, isExplained = false } = error instanceof RunError ? error : {};
+  const isIncomplete = isExplained || error instanceof ProgramError;
   if (json) {
     const facts = error instanceof OutdatedPlanError ? { differences: error.differences } : {};
     const shown = {
@@ -103,11 +116,19 @@ export function printError(io: Io, error: unknown, json: boolean): number {
       error: { ...error.toJSON(), ...facts },
     };
     io.stdout.write(`${JSON.stringify(shown, null, 2)}\n`);
-  } else if (result && result.steps.length > 0) io.stdout.write(`${runText(io, result)}\n`);
+  } else if (result && result.steps.length > 0 && !(result.planned && isIncomplete)) {
+    io.stdout.write(`${runText(io, result)}\n`);
+  }
+  const c = colors(io.stderr, io.env);
+  const print = (text: string) => io.stderr.write(`${text}\n`);
+  for (const diagnostic of result?.diagnostics.filter(isPrintedAtEnd) ?? [])
+    print(diagnosticLine(c, diagnostic));
   // The message of a failed request contains untrusted text from the service. This message is printed on one line, so
   // that the text cannot imitate other lines of output.
   const message = (error instanceof EngineError ? printableLines : printable)(printedError(error));
-  io.stderr.write(`${colors(io.stderr, io.env).red(`error: ${message}`)}\n`);
+  if (!isExplained) print(c.red(`error: ${message}`));
+  if (verbose && error instanceof ProgramError)
+    for (const stack of error.stacks) print(printableLines(stack));
   return error instanceof OutdatedPlanError ? BLOCKED : 1;
 }
 

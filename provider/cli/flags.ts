@@ -50,7 +50,8 @@ export function addRunFlags<Words extends unknown[], Flags extends OptionValues>
   return command
     .option("-s, --stack <name>", "Stack name (default: PULUMI_STACK, or the only stack)")
     .addOption(engineOption("Engine that runs the program (default: GATEHOUSE_ENGINE, or cli)"))
-    .option("--parallel <n>", "Maximum number of concurrent operations", positive("--parallel"), 16);
+    .option("--parallel <n>", "Maximum number of concurrent operations", positive("--parallel"), 16)
+    .option("--verbose", "Print the call stacks of errors in the program");
 }
 
 export const createOption = () =>

@@ -96,7 +96,8 @@ export async function main(args: readonly string[], process: Io): Promise<number
   let code = 0;
   const action: ActionOf = (command) =>
     async function (...words) {
-      const json = this.opts().json === true;
+      const { json: isJson, verbose: isVerbose } = this.opts();
+      const [json, verbose] = [isJson === true, isVerbose === true];
       let output: CommandOutput | undefined;
       try {
         output = await command(io, ...words);
@@ -104,7 +105,7 @@ export async function main(args: readonly string[], process: Io): Promise<number
       } catch (error) {
         // Prints the error as JSON only if standard output has no result yet, so that the output is a single JSON
         // document.
-        code = printError(io, error, json && !(output?.result ?? output?.parts));
+        code = printError(io, error, { json: json && !(output?.result ?? output?.parts), verbose });
       }
     };
   // For `help` and an unknown command, commander would print the help of the program. The word `help` is therefore
@@ -122,7 +123,7 @@ export async function main(args: readonly string[], process: Io): Promise<number
   } catch (error) {
     // Commander throws this error after it has printed the help or the version.
     if (error instanceof CommanderError) return error.exitCode;
-    return printError(io, error, args.includes("--json"));
+    return printError(io, error, { json: args.includes("--json") });
   }
 }
 

@@ -7,8 +7,10 @@ import {
   type Result,
   retainedObjects,
   type Shown,
+  STACK_TYPE,
   type Step,
   type StepOp,
+  summarize,
   typeName,
   urnName,
   urnType,
@@ -59,11 +61,11 @@ function fieldLine(c: Colors, step: Step, field: FieldChange): string {
 }
 
 /**
- * Returns the lines for one resource and its changed fields. A deletion has no field lines. A failed step has its error
- * instead of field lines.
+ * Returns the lines for one resource and its changed fields. A deletion and a failed step have no field lines. The
+ * error of a failed step is printed separately.
  */
 function stepLines(c: Colors, step: Step): string[] {
-  const failed = step.error === undefined ? "" : c.red(`  failed: ${printableLines(step.error)}`);
+  const failed = step.error === undefined ? "" : c.red("  failed");
   const which = step.op === "replace" ? "the old object" : "the object";
   const stays = step.retained ? `  ${c.yellow(`${which} stays, unmanaged`)}` : "";
   const head = ` ${signedTitle(c, step)}${stays}${failed}`;
@@ -77,16 +79,26 @@ function stepLines(c: Colors, step: Step): string[] {
 }
 
 /**
- * Returns a message of the engine as a line. An error begins with the title of the resource. Other messages begin with
- * the URN of the resource.
+ * True for an error that the command prints at its end, when the error ends the run: the error of a resource or of the
+ * program.
  */
-function diagnosticLine(c: Colors, { severity, message, urn }: Diagnostic): string {
-  const of = !urn
-    ? ""
-    : severity === "error"
-      ? `${title({ type: urnType(urn), name: urnName(urn) })}: `
-      : `${urn}: `;
-  const text = printableLines(of + message);
+export const isPrintedAtEnd = ({ severity, urn }: Diagnostic): boolean =>
+  severity === "error" && urn !== undefined;
+
+/**
+ * Returns a message of the engine. An error of a resource begins with the title of the resource, and an error of the
+ * program with its place. Other messages begin with the URN of the resource.
+ */
+export function diagnosticText({ severity, message, urn = "" }: Diagnostic): string {
+  const isOfProgram = severity === "error" && urn !== "" && urnType(urn) === STACK_TYPE;
+  if (urn === "" || isOfProgram) return printableLines(message);
+  const of = severity === "error" ? title({ type: urnType(urn), name: urnName(urn) }) : urn;
+  return printableLines(`${of}: ${message}`);
+}
+
+export function diagnosticLine(c: Colors, diagnostic: Diagnostic): string {
+  const { severity } = diagnostic;
+  const text = diagnosticText(diagnostic);
   if (severity === "error") return c.red(`error: ${text}`);
   if (severity === "warning") return c.yellow(`warning: ${text}`);
   return text;
@@ -101,9 +113,10 @@ export function progressLine(c: Colors, event: EngineEvent): string | undefined 
       ],
     );
   if (event.kind === "diagnostic") {
-    return event.diagnostic.severity === "debug" ? undefined : diagnosticLine(c, event.diagnostic);
+    const isPrinted = event.diagnostic.severity !== "debug" && !isPrintedAtEnd(event.diagnostic);
+    return isPrinted ? diagnosticLine(c, event.diagnostic) : undefined;
   }
-  if (event.kind === "started" || event.op === "same") return undefined;
+  if (event.kind === "started" || event.op === "same" || event.type === STACK_TYPE) return undefined;
   // The caller prints the number of objects that were read. One line for each of these objects would hide the
   // differences.
   if (event.op === "refresh" && event.error === undefined) return undefined;
@@ -114,7 +127,9 @@ export function progressLine(c: Colors, event: EngineEvent): string | undefined 
 export function resultText(c: Colors, result: Result): string {
   const isDrift = result.command === "drift";
   const lines: string[] = [];
-  const changed = result.steps.filter((step) => worthShowing(step, result.planned));
+  // The stack's root resource is no object that the program declares.
+  const steps = result.steps.filter(({ type }) => type !== STACK_TYPE);
+  const changed = steps.filter((step) => worthShowing(step, result.planned));
   if (changed.length > 0) lines.push(c.bold(isDrift ? "Differences from the state" : "Resources"));
   for (const step of changed) lines.push(...stepLines(c, step));
   const outputs = Object.entries(result.outputs);
@@ -123,13 +138,16 @@ export function resultText(c: Colors, result: Result): string {
   }
   const retained = retainedObjects(result.steps);
   const claimed = result.left?.length ?? 0;
-  const summary = { ...result.summary, delete: result.summary.delete - retained - claimed };
+  const failed = steps.filter(({ error }) => error !== undefined).length;
+  const done = summarize(steps);
+  const summary = { ...done, delete: done.delete - retained - claimed };
   const tense = isDrift ? "drifted" : result.planned ? "planned" : "done";
   const counts = (Object.keys(OPERATIONS) as StepOp[])
     .filter((op) => summary[op] > 0)
     .map((op) => c[OPERATIONS[op].color](`${summary[op]} ${OPERATIONS[op][tense]}`));
   if (retained > 0) counts.push(c.yellow(`${retained} ${result.planned ? "to keep" : "kept"} unmanaged`));
   if (claimed > 0) counts.push(c.yellow(`${claimed} left to another stack`));
+  if (failed > 0) counts.push(c.red(`${failed} failed`));
   lines.push(`${counts.length > 0 ? counts.join(", ") : "No resources"}${summaryTail(c, result)}`);
   return lines.join("\n");
 }

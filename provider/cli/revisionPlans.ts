@@ -7,11 +7,14 @@ import {
   EngineError,
   openStack,
   type Plan,
+  type Result,
+  RunError,
   type Stack,
 } from "../engine/index.ts";
 import type { Baseline } from "../review/reviewPlan.ts";
 import type { Io } from "./commandOutput.ts";
 import type { StackFlags } from "./flags.ts";
+import { diagnosticText, isPrintedAtEnd } from "./render.ts";
 import { openForReview, readerOptions } from "./service.ts";
 
 interface RevisionFlags extends StackFlags {
@@ -109,13 +112,18 @@ async function previewOf({ stderr }: Io, { title, stack }: Side, { refresh }: Re
   return withTitle(title, () => stack.preview({ refresh, values: true, create: false }));
 }
 
+/** Returns the errors of the resources and of the program. */
+const textOf = ({ diagnostics }: Result): string =>
+  diagnostics.filter(isPrintedAtEnd).map(diagnosticText).join("\n");
+
 async function withTitle<T>(title: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
     if (!(error instanceof EngineError)) throw error;
-    const { code, detail, field, remedy } = error;
-    throw new EngineError(code, `In ${title}: ${detail}`, { field, remedy, cause: error });
+    const { code, field, remedy } = error;
+    const causes = error instanceof RunError && error.isExplained ? textOf(error.result) : error.detail;
+    throw new EngineError(code, `In ${title}: ${causes}`, { field, remedy, cause: error });
   }
 }
 

@@ -102,7 +102,7 @@ export async function withStack(
     });
   } catch (error) {
     if (!abort.signal.aborted) throw error;
-    printError(io, error, flags.json === true);
+    printError(io, error, { json: flags.json === true, verbose: flags.verbose === true });
     return { exitCode: 130 };
   } finally {
     await service?.connection.client.close();

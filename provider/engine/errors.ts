@@ -202,9 +202,16 @@ export async function requireConfirmation({ confirm }: Confirmable, plan: Plan):
 export class RunError extends EngineError {
   /** The finished and failed steps. */
   readonly result: Result;
-  constructor(code: CommandErrorCode, message: string, result: Result) {
+  /**
+   * True if the diagnostics of the result contain the causes: one error with a URN for each failed resource, and for each
+   * error of the program. The message of this error then adds nothing to them.
+   */
+  readonly isExplained: boolean;
+
+  constructor(code: CommandErrorCode, message: string, result: Result, isExplained = false) {
     super(code, message);
     this.result = result;
+    this.isExplained = isExplained;
   }
 }
 
@@ -213,9 +220,18 @@ export class RunError extends EngineError {
  * continues, the error is an UpdateFailedError.
  */
 export class ProgramError extends RunError {
-  constructor(message: string, result: Result) {
-    super("program", message, result);
+  /** The call stacks of the errors that the program threw. */
+  readonly stacks: readonly string[];
+
+  constructor(message: string, result: Result, { isExplained = false, stacks = [] }: ProgramErrorMore = {}) {
+    super("program", message, result, isExplained);
+    this.stacks = stacks;
   }
+}
+
+interface ProgramErrorMore {
+  readonly isExplained?: boolean;
+  readonly stacks?: readonly string[];
 }
 
 /**
@@ -223,8 +239,8 @@ export class ProgramError extends RunError {
  * interrupted, the error is a CancelledError.
  */
 export class UpdateFailedError extends RunError {
-  constructor(message: string, result: Result) {
-    super("failed", message, result);
+  constructor(message: string, result: Result, isExplained = false) {
+    super("failed", message, result, isExplained);
   }
 }
 

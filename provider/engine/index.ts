@@ -4,7 +4,7 @@ import { ENGINES, type EngineName, type Stack, type StackOptions } from "./model
 import { findOnPath } from "./processes.ts";
 import { readProject } from "./project.ts";
 
-export { makeUrn, OWN_DYNAMIC, OWN_PLUGIN, typeName, urnName, urnType } from "../urn.ts";
+export { makeUrn, OWN_DYNAMIC, OWN_PLUGIN, STACK_TYPE, typeName, urnName, urnType } from "../urn.ts";
 export * from "./errors.ts";
 export { ifThere, writeDurably } from "./files.ts";
 export * from "./model.ts";

@@ -307,7 +307,7 @@ export async function requireBackendFolder(choice: BackendChoice, project: Proje
   const found = await ifThere(stat(folder)).catch(fileError("backend", "read", `${folder} (${source})`));
   if (found?.isDirectory()) return;
   throw new BackendError(
-    `${field ? "the" : "The"} folder ${folder} ${found ? "is a file" : "does not exist"}${
+    `The folder ${folder} ${found ? "is a file" : "does not exist"}${
       source === "PULUMI_BACKEND_URL" ? "" : ` (${source})`
     }.`,
     { field, remedy: "Create the folder, or correct the URL of the state backend. Nothing was changed." },

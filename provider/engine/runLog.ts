@@ -1,3 +1,4 @@
+import { stripVTControlCharacters } from "node:util";
 import { maskSecrets } from "@gatehouse-access/sdk/errors";
 import { type Adopted, readAdoptionNotice } from "../engineMarks.ts";
 import { STATE_IDENTITY_TYPE, typeName } from "../urn.ts";
@@ -55,7 +56,8 @@ export class RunLog {
   }
 
   diagnostic(diagnostic: Diagnostic): void {
-    const masked = { ...diagnostic, message: this.mask(diagnostic.message) };
+    // Programs and the SDK color texts for a terminal.
+    const masked = { ...diagnostic, message: this.mask(stripVTControlCharacters(diagnostic.message)) };
     this.diagnostics.push(masked);
     const adopted = readAdoptionNotice(masked.message);
     if (adopted) this.#adopt(objectKey(adopted));
@@ -100,9 +102,11 @@ export class RunLog {
     if (at >= 0) this.steps.splice(at, 1);
   }
 
+  /** Reports the error of a step. An AggregateError is reported as its errors. */
   fail(step: Writable<Step>, error: Error): void {
     step.error = this.mask(error.message);
-    this.diagnostic({ severity: "error", message: error.message, urn: step.urn });
+    const causes: readonly Error[] = error instanceof AggregateError ? error.errors : [error];
+    for (const { message } of causes) this.diagnostic({ severity: "error", message, urn: step.urn });
   }
 }
 

@@ -29,17 +29,19 @@ function readText(path: string): string {
 export function sshKeyFile(path: string): string {
   const text = readText(path);
   if (text.length > MAX_SIZE)
-    throw new Error(`${path}: not a public key file: it has ${text.length} characters`);
+    throw new Error(`The file ${path} is not a public key: it has ${text.length} characters.`);
   const lines = text
     .split("\n")
     .map((line) => line.trim())
     .filter((line) => line !== "" && !line.startsWith("#"));
   const [line] = lines;
   if (line?.includes("PRIVATE KEY")) {
-    throw new Error(`${path}: contains a private key; use the file of the public key, which ends in .pub`);
+    throw new Error(
+      `The file ${path} contains a private key. Use the file of the public key, which ends in .pub.`,
+    );
   }
   if (line === undefined || lines.length > 1) {
-    throw new Error(`${path}: must contain exactly one public key, but has ${lines.length} lines`);
+    throw new Error(`The file ${path} must contain exactly one public key, but has ${lines.length} lines.`);
   }
   // The schema of the service's API is imported only here, because a top-level import would slow the start of every
   // program.
@@ -47,7 +49,10 @@ export function sshKeyFile(path: string): string {
   try {
     parseSshPublicKey(line);
   } catch (error) {
-    throw new Error(`${path}: ${error instanceof Error ? error.message : error}`, { cause: error });
+    throw new Error(
+      `The file ${path} is not a public key: ${error instanceof Error ? error.message : error}.`,
+      { cause: error },
+    );
   }
   return line;
 }

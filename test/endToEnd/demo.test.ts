@@ -67,8 +67,8 @@ it(
     const folder = temporaryFolder();
     const { code, output } = await demo(folder, "--destroy");
     expect(code, output).toBe(0);
-    expect(output).toContain("37 to create");
-    expect(output).toContain("37 unchanged");
+    expect(output).toContain("36 to create");
+    expect(output).toContain("36 unchanged");
     expect(output).toMatch(
       /PublicKey contractor: .*username is "\.\*" \(declared "\^support\$"\).*; last changed by user ana from/,
     );
@@ -101,7 +101,7 @@ it(
       );
     }
     expect(output).toMatch(/firewall rule \S+ \(deny, priority 100\) denies the login/);
-    expect(output).toContain("37 deleted");
+    expect(output).toContain("36 deleted");
     // The demo prints no colors if its output is not a terminal.
     expect(output).not.toContain("\u001b[");
     expect(readdirSync(folder)).toEqual([]);

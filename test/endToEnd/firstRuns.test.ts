@@ -254,7 +254,7 @@ describeEngines("a stack's first runs", {}, (engine) => {
         `Namespace: Fleet on ${fleet.service.url}, which this run creates after the confirmation`,
       );
       expect(declined.shown()).toContain("+  Namespace Fleet");
-      expect(declined.shown()).toContain("4 to create");
+      expect(declined.shown()).toContain("3 to create");
       declined.type("n");
       expect(await declined.code).toBe(1);
       expect(declined.shown()).toContain("Nothing was changed. [declined]");
@@ -264,7 +264,7 @@ describeEngines("a stack's first runs", {}, (engine) => {
 
       const accepted = await asking(policy);
       accepted.type("y");
-      expect([await accepted.code, accepted.shown()]).toEqual([0, expect.stringContaining("4 created")]);
+      expect([await accepted.code, accepted.shown()]).toEqual([0, expect.stringContaining("3 created")]);
       const ids = await namespaces("newcomer");
       expect([...ids.keys()].sort()).toEqual(["fleet", "staging"]);
       expect(accepted.shown()).toContain(`Created the namespace Fleet (${ids.get("fleet")})`);
@@ -377,7 +377,7 @@ describeEngines("a stack's first runs", {}, (engine) => {
         key: publicKey("k", "^r$", { tags: ["edge", "nowhere"] }),
       });
       expect(code).toBe(1);
-      expect(stdout).toContain("4 to create");
+      expect(stdout).toContain("3 to create");
       expect(stderr).toMatch(/FirewallRule "rule": .*namespace 00000000-0000-4000-8000-000000000000/);
       expect(stderr).toMatch(/DeviceTags "tags": .*no device "no-such"/);
       expect(stderr).toMatch(/PublicKey "key": .*has no tag "nowhere"/);

@@ -113,7 +113,7 @@ describe("the examples of identity mode", { timeout: 180_000, tags: ["long"] }, 
   });
 
   it("preview and review show all access, and change nothing", async () => {
-    expect(await run(["preview", "--create"])).toContain("16 to create");
+    expect(await run(["preview", "--create"])).toContain("15 to create");
     const review = await run(["review"]);
     for (const line of GRANTED) expect(review).toContain(line);
     expect(review).toContain("No blocking findings");
@@ -123,11 +123,11 @@ describe("the examples of identity mode", { timeout: 180_000, tags: ["long"] }, 
 
   it("up creates the objects, and the next plan is empty", async () => {
     expect(await run(["up", "--yes", "--skip-preview", "--parallel", "1"])).toContain(
-      "14 created, 2 adopted",
+      "13 created, 2 adopted",
     );
     expect(await policies()).toHaveLength(5);
-    expect(await run(["preview"])).toContain("16 unchanged");
-    expect(await run(["refresh", "--yes"])).toContain("16 unchanged");
+    expect(await run(["preview"])).toContain("15 unchanged");
+    expect(await run(["refresh", "--yes"])).toContain("15 unchanged");
     expect(await run(["drift"])).toContain("No drift: 16 resources as declared");
     expect(await run(["coverage", "--fail-on-unmanaged"])).toMatch(/AccessPolicy +5 of +5 +100 %/);
     expect(await run(["test"])).toContain("6 passed");

@@ -161,7 +161,7 @@ it("typescript: the program creates the policies, and then changes the mode", {
   ]);
   expect(writes().at(-1)).toBe("PUT /api/namespaces/ssh-access-mode/<id>");
   const preview = await run(["preview", ...stack]);
-  expect(preview.stdout).toMatch(/^15 unchanged/m);
+  expect(preview.stdout).toMatch(/^14 unchanged/m);
 });
 
 it("rejects a namespace in identity mode", async () => {

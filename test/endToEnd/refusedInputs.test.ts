@@ -35,7 +35,7 @@ describeEngines("a program with invalid inputs", {}, (engine) => {
         .stack({ engine, env })
         .run(["preview", "--create", "--offline"], policyEnv(policy));
       expect(code).toBe(1);
-      const lines = stdout.split("\n");
+      const lines = (stdout + stderr).split("\n");
       const reports = Object.entries(messages).map(([field, message]) => ({
         field,
         of: lines.filter((line) => line.includes(message)),

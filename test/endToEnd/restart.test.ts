@@ -88,7 +88,7 @@ it.runIf(process.platform === "linux")(
     onTestFinished(async () => void (await again.stop()));
     url = again.url;
     await front.open();
-    expect([await run, output]).toEqual([0, expect.stringMatching(/4 created/)]);
+    expect([await run, output]).toEqual([0, expect.stringMatching(/3 created/)]);
     expect(output).toMatch(/^Waiting for the service \(no connection\), 2\d\d s left$/m);
   },
 );

@@ -53,7 +53,7 @@ test("drift exits with 0 without a difference, 2 with a difference, and 1 on an 
   const args = [ws.folder, "--engine", "embedded"];
   const up = await ws.command("up", ...args, "--yes", "--skip-preview", "--stack", "test");
   expect(up.output).toContain("Created the stack test.");
-  expect(up.output).toContain("2 created");
+  expect(up.output).toContain("1 created");
   expect(up.output).toContain("by the embedded engine");
   expect(up.output).not.toContain("\u001b[");
   // A command without --stack selects the only stack.
@@ -118,7 +118,7 @@ describeEngines("a state folder that does not exist", {}, (engine) => {
     const { code, output } = await ws.command(name, ws.folder, "--engine", engine, ...flags);
     expect([code, output]).toEqual([
       1,
-      `error: PULUMI_BACKEND_URL: the folder ${missing} does not exist. Create the folder, or correct the URL of the state backend. Nothing was changed. [backend]\n`,
+      `error: PULUMI_BACKEND_URL: The folder ${missing} does not exist. Create the folder, or correct the URL of the state backend. Nothing was changed. [backend]\n`,
     ]);
     expect([existsSync(dirname(missing)), readdirSync(ws.folder)]).toEqual([false, before]);
   });
@@ -133,7 +133,7 @@ describeEngines("a state folder that does not exist", {}, (engine) => {
     await expect(open()).rejects.toMatchObject({
       code: "backend",
       field: ["backend", "url"],
-      detail: `the folder ${join(ws.folder, "no/states")} does not exist (${join(ws.folder, "Pulumi.yaml")}).`,
+      detail: `The folder ${join(ws.folder, "no/states")} does not exist (${join(ws.folder, "Pulumi.yaml")}).`,
     });
     mkdirSync(join(ws.folder, "no"));
     writeFileSync(join(ws.folder, "no/states"), "");
@@ -154,18 +154,15 @@ describeEngines("the output of a failure", {}, (engine) => {
   const up = async () =>
     (await ws.command("up", ws.folder, "--yes", "--stack", "test", "--engine", engine)).output;
 
-  test("contains the reason at the time of the failure and in the summary", async () => {
+  test("contains the reason once, with the resource", async () => {
     ws.plan({ things: [{ name: "a", args: { fail: "create" } }] });
     const output = await up();
-    expect(output.split("\n").filter((line) => /refuses|failed/.test(line))).toEqual(
-      expect.arrayContaining([
-        expect.stringMatching(/^ \+ {2}Thing a \([\d.]+s\) failed$/),
-        "error: Thing a: the cloud refuses to create a",
-        " +  Thing a  failed: the cloud refuses to create a",
-        "error: 1 resource failed. [failed]",
-      ]),
-    );
-    expect(output.match(/refuses|failed/g)).toHaveLength(6);
+    expect(output.split("\n").filter((line) => /refuses|failed/.test(line))).toEqual([
+      expect.stringMatching(/^ \+ {2}Thing a \([\d.]+s\) failed$/),
+      " +  Thing a  failed",
+      expect.stringMatching(/^1 failed \(cloud\/test, by /),
+      "error: Thing a: the cloud refuses to create a",
+    ]);
   });
 
   test("contains the invalid field", async () => {
@@ -293,7 +290,7 @@ test("reports the path of a state file that is nested too deeply", { tags: ["lon
   const { code, output } = await ws.command(...args);
   expect([code, output]).toEqual([
     1,
-    expect.stringMatching(/^error: .*test\.json .*nested deeper than 500 levels \[backend\]\n$/),
+    expect.stringMatching(/^error: .*test\.json .*nested deeper than 500 levels\. \[backend\]\n$/),
   ]);
 });
 

@@ -37,14 +37,14 @@ test.each<[string, Step, Step, string]>([
     "another value",
     step("update", login("^root$")),
     step("update", login("^.*$")),
-    "username differs from the plan",
+    "Username differs from the plan",
   ],
-  ["an additional field", step("update"), step("update", login("^.*$")), "username differs from the plan"],
+  ["an additional field", step("update"), step("update", login("^.*$")), "Username differs from the plan"],
   [
     "a missing field",
     step("update", login("^root$"), filter({})),
     step("update", filter({})),
-    "username differs",
+    "Username differs",
   ],
   [
     "a change of an unchanged resource",
@@ -57,7 +57,7 @@ test.each<[string, Step, Step, string]>([
     "another value next to an unknown value",
     step("update", filter(UNKNOWN), login("^root$")),
     step("update", filter({}), login("^.*$")),
-    "username differs from the plan",
+    "Username differs from the plan",
   ],
 ])("rejects %s", (_, planned, done, message) => {
   expect(() => held(planned).require(done)).toThrow(message);
@@ -65,7 +65,7 @@ test.each<[string, Step, Step, string]>([
 
 test("accepts only the creations and deletions of the plan", () => {
   const plan = held(step("same"), { ...step("delete"), urn: "urn:deleted" });
-  expect(() => plan.require({ ...step("create"), urn: "urn:new" })).toThrow("create is not in the plan");
+  expect(() => plan.require({ ...step("create"), urn: "urn:new" })).toThrow("Create is not in the plan");
   expect(() => plan.requireDeletion("urn:a")).toThrow("The plan has same, but the run requires delete");
   plan.requireDeletion("urn:deleted");
 });

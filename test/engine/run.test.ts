@@ -365,7 +365,7 @@ describe("programs", () => {
     ws.plan({ throw: "out of luck" });
     const error = (await ws.up().catch((e: unknown) => e)) as ProgramError;
     expect(error.code).toBe("program");
-    expect(JSON.stringify(error.result?.diagnostics)).toMatch(/out of luck.*index\.js:\d+:\d+/s);
+    expect(JSON.stringify(error.result?.diagnostics)).toMatch(/index\.js:\d+:\d+: out of luck \[program\]/);
     expect(ws.objects()).toEqual(["a"]);
   });
 

@@ -156,7 +156,7 @@ describe("sshKeyFile()", () => {
     [`${sshKeyLine()}\n${sshKeyLine()}\n`, /must contain exactly one public key, but has 2 lines/],
     ["-----BEGIN OPENSSH PRIVATE KEY-----\nx\n", /contains a private key/],
     ["ssh-ed25519 AAAA", /must contain a complete ssh-ed25519 key/],
-    ["x".repeat(70_000), /not a public key file/],
+    ["x".repeat(70_000), /is not a public key/],
   ])("rejects a file with other contents and reports its path", (text, message) => {
     const file = fileOf(text);
     expect(() => sshKeyFile(file)).toThrow(message);

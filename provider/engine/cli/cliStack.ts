@@ -363,7 +363,8 @@ function runFailure(failure: unknown, result: Result, log: RunLog, isAborted: bo
   if (!isReported && !hasChanges(result))
     return new EngineError("pulumi_cli", log.mask(String((failure as Error).message)));
   const verb = command === "drift" ? "refresh" : command;
-  return new UpdateFailedError(failedSteps(steps) ?? `pulumi ${verb} failed.`, result);
+  const isExplained = diagnostics.some(({ severity, urn }) => severity === "error" && urn !== undefined);
+  return new UpdateFailedError(failedSteps(steps) ?? `pulumi ${verb} failed.`, result, isExplained);
 }
 
 /**

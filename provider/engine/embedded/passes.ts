@@ -1,4 +1,14 @@
-import { DYNAMIC_PROVIDER_TYPE, isDefaultInstance, isDynamicType, STACK_TYPE, urnName } from "../../urn.ts";
+import { realpathSync } from "node:fs";
+import { isAbsolute, relative, resolve } from "node:path";
+import { withCode, withPeriod } from "@gatehouse-access/sdk/errors";
+import {
+  DYNAMIC_PROVIDER_TYPE,
+  isDefaultInstance,
+  isDynamicType,
+  makeUrn,
+  STACK_TYPE,
+  urnName,
+} from "../../urn.ts";
 import { unsupportedUse } from "../engineDifferences.ts";
 import {
   CancelledError,
@@ -48,6 +58,7 @@ import { Participants } from "./deploy/participants.ts";
 import { Limiter, StopSwitch } from "./deploy/runControl.ts";
 import { deleteAll, objectStep, reportUntouched } from "./deploy/steps.ts";
 import { type MonitorServer, startMonitorServer } from "./program/monitorServer.ts";
+import type { Position, ProgramFailure } from "./program/programFailure.ts";
 import { ProviderProcess } from "./program/providerProcess.ts";
 import { type ProcessSettings, REPORTED, startProgram } from "./program/sdkProcess.ts";
 import type { OpenedStack } from "./stackFiles.ts";
@@ -76,10 +87,18 @@ export interface Pass {
   readonly base: string;
 }
 
+/** The failure of the program in a pass. */
+interface ProgramFailed {
+  readonly message: string;
+  /** True if the diagnostics of the pass contain the errors that the program threw. */
+  readonly isExplained: boolean;
+  readonly stacks: readonly string[];
+}
+
 export interface PassResult {
   readonly steps: readonly Step[];
   readonly outputs: Props;
-  readonly programFailed?: string;
+  readonly programFailed?: ProgramFailed;
   /** The error that ended the pass; undefined if a step or the program failed, since these report their own errors. */
   readonly failed?: string;
 }
@@ -156,8 +175,11 @@ export function conclude(settings: RunSettings, pass: Pass, passResult: PassResu
     durationMs: Date.now() - started,
   };
   if (stop.reason === "cancelled") throw new CancelledError(result);
-  if (programFailed !== undefined) throw new ProgramError(programFailed, result);
-  if (!result.ok) throw new UpdateFailedError(failed ?? "The run was stopped.", result);
+  if (programFailed !== undefined) throw new ProgramError(programFailed.message, result, programFailed);
+  if (!result.ok) {
+    const isExplained = passResult.failed === undefined && failed !== undefined;
+    throw new UpdateFailedError(failed ?? "The run was stopped.", result, isExplained);
+  }
   return result;
 }
 
@@ -184,14 +206,14 @@ export async function deployPass(
     server.monitor = deployment;
     const ready = provider.start();
     const program = startProgram({ ...settings, dryRun }, server.address, log);
-    let programFailed: string | undefined;
+    let programFailed: ProgramFailed | undefined;
     try {
       // The program cannot register resources before the provider's process is ready.
       await ready;
       const code = await Promise.race([program.exited, stop.stopped.then(() => undefined)]);
       await stop.settled();
       if (code === 0) await deployment.finished();
-      else if (code !== undefined) programFailed = failure(code, log);
+      else if (code !== undefined) programFailed = failure(code, settings, log, server.failures);
     } finally {
       await program.stop();
       await stop.settled();
@@ -204,10 +226,48 @@ export async function deployPass(
   });
 }
 
-function failure(code: number, log: RunLog): string {
-  if (code !== REPORTED) return `The program ended with the exit code ${code}.`;
-  const last = log.diagnostics.findLast((diagnostic) => diagnostic.severity === "error");
-  return last?.message.split("\n").slice(0, 2).join(" ") ?? "The program failed.";
+/** Reports the errors that the program threw as diagnostics of the stack's root resource. */
+function failure(
+  code: number,
+  { project, stack }: RunSettings,
+  log: RunLog,
+  failures: readonly ProgramFailure[],
+): ProgramFailed {
+  if (code !== REPORTED || failures.length === 0) {
+    const message =
+      code === REPORTED ? "The program failed." : `The program ended with the exit code ${code}.`;
+    return { message, isExplained: false, stacks: [] };
+  }
+  const urn = makeUrn(stack, project.name, "", STACK_TYPE, `${project.name}-${stack}`);
+  const texts = failures.map((one) => failureText(one, project.root));
+  for (const message of texts) log.diagnostic({ severity: "error", message, urn });
+  return {
+    message: log.mask(texts.join("\n")),
+    isExplained: true,
+    stacks: failures.flatMap((one) => (one.stack === undefined ? [] : [log.mask(one.stack)])),
+  };
+}
+
+/** Returns an error of the program as text: the place in the project, the cause, the remedy and the code. */
+function failureText({ cause, remedy, code = "program", positions }: ProgramFailure, root: string): string {
+  const place = placeIn(root, positions);
+  // The cause is a text of the user, so it stays as it is.
+  const text = remedy === undefined ? cause : `${withPeriod(cause)} ${remedy}`;
+  return withCode(place === undefined ? text : `${place}: ${text}`, { code });
+}
+
+/**
+ * Returns the innermost position in the project, outside of installed packages, as `file:line:column`, relative to the
+ * project directory. Undefined if there is none.
+ */
+function placeIn(root: string, positions: readonly Position[]): string | undefined {
+  const folder = realpathSync(root);
+  const found = positions
+    .map((position) => ({ ...position, file: relative(folder, resolve(folder, position.file)) }))
+    .find(({ file }) => !isAbsolute(file) && !/^\.\.|node_modules/.test(file));
+  if (!found) return undefined;
+  const { file, line, column } = found;
+  return [file, line, ...(column === undefined ? [] : [column])].join(":");
 }
 
 const unique = (uses: readonly UnsupportedUse[]): UnsupportedUse[] => [

@@ -14,6 +14,7 @@ import type { Writable } from "../../model.ts";
 import type { RunLog } from "../../runLog.ts";
 import type { CustomTimeouts } from "../../state/resourceState.ts";
 import { containsAsset, type Props } from "../../value.ts";
+import { type ProgramFailure, readFailures } from "./programFailure.ts";
 import { fromStruct, MESSAGE_LIMITS, toStruct } from "./providerProcess.ts";
 
 /** The desired state of one resource, as the program declares it. */
@@ -184,6 +185,8 @@ export interface MonitorServer {
   readonly address: string;
   /** The handler for the registrations of resources. If undefined, the server accepts only log messages. */
   monitor: Monitor | undefined;
+  /** The errors that the program threw. */
+  readonly failures: readonly ProgramFailure[];
   close(): void;
 }
 
@@ -226,7 +229,8 @@ export async function startMonitorServer(log: RunLog, parallel: number): Promise
     ...MESSAGE_LIMITS,
     "grpc.max_concurrent_streams": parallel + REQUESTS_WAITING,
   });
-  const started = { monitor: undefined as Monitor | undefined };
+  const failures: ProgramFailure[] = [];
+  const started = { monitor: undefined as Monitor | undefined, failures };
   addService(
     server,
     monitorRpc.ResourceMonitorService,
@@ -235,7 +239,7 @@ export async function startMonitorServer(log: RunLog, parallel: number): Promise
       throw new Error("no program is running");
     }),
   );
-  addService(server, engineRpc.EngineService, engineService(log));
+  addService(server, engineRpc.EngineService, engineService(log, failures));
   const port = await new Promise<number>((resolve, reject) => {
     server.bindAsync("127.0.0.1:0", grpc.ServerCredentials.createInsecure(), (error, bound) => {
       if (error) reject(error);
@@ -303,13 +307,15 @@ function monitorService(monitor: () => Monitor): object {
   };
 }
 
-function engineService(log: RunLog): object {
+function engineService(log: RunLog, failures: ProgramFailure[]): object {
   let root = "";
   return {
     log({ request }: Call<LogRequest>, done: Done<unknown>) {
       const severity = (["debug", "info", "warning", "error"] as const)[request.getSeverity()] ?? "info";
       // The engine does not log debug messages of the SDK, since these messages contain complete resources.
-      if (!request.getEphemeral() && severity !== "debug") {
+      const thrown = severity === "error" ? readFailures(request.getMessage()) : undefined;
+      if (thrown) failures.push(...thrown);
+      else if (!request.getEphemeral() && severity !== "debug") {
         log.diagnostic({ severity, message: request.getMessage(), urn: request.getUrn() || undefined });
       }
       done(null, empty());

@@ -110,7 +110,11 @@ export class ProviderProcess {
       const property = failure.getProperty();
       return property ? `${property}: ${failure.getReason()}` : failure.getReason();
     });
-    if (failures.length > 0) throw new Error(failures.join("; "));
+    if (failures.length > 0)
+      throw new AggregateError(
+        failures.map((text) => new Error(text)),
+        failures.join("\n"),
+      );
     return markSecrets(fromStruct(answer.getInputs()), news);
   }
 
