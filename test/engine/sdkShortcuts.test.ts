@@ -2,6 +2,7 @@ import { createRequire } from "node:module";
 import { expect, it } from "vitest";
 import {
   CHANGED,
+  ERROR_TEXT,
   lateTracing,
   RARELY_USED,
   standIn,
@@ -15,7 +16,11 @@ import {
 const sdk = createRequire(createRequire(import.meta.url).resolve("@pulumi/pulumi/cmd/run/index.js"));
 
 it("the SDK has the patched functions", () => {
-  expect(sdk(CHANGED.messages)).toHaveProperty("debug", expect.any(Function));
+  expect(sdk(CHANGED.messages)).toMatchObject({
+    debug: expect.any(Function),
+    error: expect.any(Function),
+  });
+  expect(Object.keys(sdk(ERROR_TEXT))).toEqual(["defaultErrorMessage"]);
   expect(sdk(CHANGED.promises)).toHaveProperty("debuggablePromise", expect.any(Function));
   expect(sdk(CHANGED.resources)).toHaveProperty("Resource.stackTrace", expect.any(Function));
 });

@@ -213,6 +213,7 @@ export class ProviderProcess {
       programFolder: project.programFolder,
       script: "cmd/dynamic-provider/index.js",
       args: [this.#address],
+      loadedFirst: ["ownPackage"],
       env: { ...env, PULUMI_NODEJS_PROJECT: project.name },
       onStdout(line) {
         if (isListening) return log.diagnostic({ severity: "info", message: line });

@@ -40,23 +40,30 @@ interface SdkProcessOptions {
   readonly args: readonly string[];
   readonly env: NodeJS.ProcessEnv;
   readonly nodeArgs?: readonly string[];
+  /** Further modules of this folder that the process loads before the script. */
+  readonly loadedFirst?: readonly "ownPackage"[];
   readonly onStdout: (line: string) => void;
   readonly onStderr: (line: string) => void;
 }
 
-// Options that load two modules before the script. The modules are always the compiled files. With the TypeScript
-// files, each process would have to strip the types first.
-const LOADED_FIRST = ["watchdog", "sdkShortcuts"].map(
-  (name) => `--import=${pathToFileURL(packageFile(`dist/engine/embedded/program/${name}.js`)).href}`,
-);
+/** Modules that every process loads before the script. */
+const LOADED_FIRST = ["watchdog", "sdkShortcuts"] as const;
+
+/**
+ * Returns the option that loads a module before the script. The module is always the compiled file. With the TypeScript
+ * file, each process would have to strip the types first.
+ */
+const loading = (name: string): string =>
+  `--import=${pathToFileURL(packageFile(`dist/engine/embedded/program/${name}.js`)).href}`;
 
 /**
  * Starts a script of the SDK in a separate process group. The script exits when this process exits, even after SIGKILL.
  * @throws ProjectError if no SDK is installed in the program's directory
  */
 export function startSdkProcess(options: SdkProcessOptions): SdkProcess {
-  const { programFolder, script, args, env, nodeArgs = [], onStdout, onStderr } = options;
-  const command = [...nodeArgs, ...LOADED_FIRST, sdkPath(programFolder, script), ...args];
+  const { programFolder, script, args, env, nodeArgs = [], loadedFirst = [], onStdout, onStderr } = options;
+  const preloads = [...LOADED_FIRST, ...loadedFirst].map(loading);
+  const command = [...nodeArgs, ...preloads, sdkPath(programFolder, script), ...args];
   const stdio = ["ignore", "pipe", "pipe", "pipe"] as const;
   const settings = { cwd: programFolder, env, stdio: [...stdio] };
   const child = startInGroup(process.execPath, command, settings, "SIGKILL");

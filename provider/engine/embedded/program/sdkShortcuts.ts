@@ -199,6 +199,16 @@ export function withoutDebugMessages<M extends object>(messages: M): M {
   return Object.assign(messages, { debug: async () => {} });
 }
 
+/** The SDK's module that writes an error as text, as a path relative to the SDK's directory of entry points. */
+export const ERROR_TEXT = "../run/error.js";
+
+// The SDK formats an error with all its properties, also for a trace that is not exported. An error that refers to a
+// resource takes a minute. The engine prints the data of `withFailures` instead.
+replaceModule(ERROR_TEXT, () => ({
+  __esModule: true,
+  defaultErrorMessage: (thrown: unknown) => (thrown instanceof Error ? thrown.message : String(thrown)),
+}));
+
 /** Returns the value that the program threw and that the SDK is reporting; undefined if it is reporting none. */
 type ReportedThrow = () => { readonly thrown: unknown } | undefined;
 
@@ -226,7 +236,7 @@ function reportedThrow(): ReportedThrow {
  * Patches the SDK's log module, so that the SDK logs an error of the program as data instead of text with terminal
  * colors and a call stack.
  */
-export function withFailures<M extends object>(messages: M, reported: ReportedThrow): M {
+function withFailures<M extends object>(messages: M, reported: ReportedThrow): M {
   const { error } = messages as { error?(message: string, ...rest: unknown[]): unknown };
   if (!error) return messages;
   return Object.assign(messages, {
