@@ -129,7 +129,7 @@ export const commandErrors = {
   pulumi_cli: { cause: "The Pulumi CLI failed.", remedy: "See the output of the CLI in the error message." },
   program: {
     cause: "The Pulumi program failed.",
-    remedy: "See the output of the program in the error message.",
+    remedy: "Correct the program at the place in the error message. `--verbose` prints the call stack.",
   },
   failed: {
     cause: "A step failed, or the service's preflight check failed.",

@@ -249,6 +249,12 @@ or \`…_FILE\`). You can switch a stack between the CLI and the embedded engine
   the engine cannot write the state either, the next command continues from the content of the journal.
 - Ctrl-C finishes the running steps, writes the state and ends with exit code 130.
 - \`up\` plans everything before it changes anything, except with \`--skip-preview\`.
+- An error of the program is one block: the file with line and column, relative to the project directory, the cause and
+  the remedy. \`--verbose\` also prints the call stack. The Pulumi CLI prints its own text with the call stack.
+- In a workspace, a component library can depend on \`@gatehouse-access/provider\` although the program does not. The
+  engine then loads its own copy of the package for the dynamic providers. The Pulumi CLI cannot do this: it fails with
+  \`Cannot find module '@gatehouse-access/provider/dynamic'\`. For the CLI, add \`@gatehouse-access/provider\` to the
+  dependencies of the package that contains \`Pulumi.yaml\`.
 
 ## Resource options
 
