@@ -4,6 +4,7 @@ import { release } from "node:os";
 import {
   type Client,
   createClient,
+  NotFoundError,
   type ProxyFor,
   RequestError,
   RetryAfterError,
@@ -88,6 +89,8 @@ export class Agent {
   readonly #timing: Timing;
   readonly #stop = new AbortController();
   #enrolled: Enrolled | undefined;
+  /** True after the first enrollment of this process. */
+  #wasEnrolled = false;
 
   constructor(options: AgentOptions) {
     this.#options = options;
@@ -111,6 +114,7 @@ export class Agent {
   /**
    * Runs the agent until it is stopped, and reconnects after every failure. Open logins continue if the tunnel is lost.
    * The agent enrolls at its start, and again only if the service refuses the token.
+   * @throws Error if the service refuses the first enrollment of the device, and a repetition is useless
    */
   async run(): Promise<void> {
     const { signal } = this.#stop;
@@ -126,6 +130,11 @@ export class Agent {
         log("info", "tunnel closed");
         if (now() - started > LASTING) pauses.reset();
       } catch (error) {
+        if (this.#isFinal(error)) {
+          const { url, tenant } = this.#options;
+          const text = `The service ${url} has no namespace ${tenant}. Set --tenant (GATEHOUSE_AGENT_TENANT) to the id of a namespace: \`gatehouse namespace list\` prints the ids.`;
+          throw new Error(text, { cause: error });
+        }
         if (error instanceof RefusedError && TOKEN_REFUSALS.has(error.status)) {
           this.#enrolled = undefined;
           if (!isTokenNew) pauses.reset();
@@ -139,6 +148,21 @@ export class Agent {
         if (!signal.aborted) throw error;
       });
     }
+  }
+
+  /**
+   * Returns true for a refusal that a repetition cannot change: the service has no such namespace. Only a code in the
+   * response proves that the service sent it, and not a proxy. The agent of a device that was enrolled before repeats
+   * every request, because the namespace may return when the operator restores a backup.
+   */
+  #isFinal(error: unknown): boolean {
+    const wasEnrolled = this.#wasEnrolled || this.#options.pin.key !== undefined;
+    return (
+      error instanceof NotFoundError &&
+      error.operation === "authDevice" &&
+      error.isFromService &&
+      !wasEnrolled
+    );
   }
 
   async #enroll(): Promise<Enrolled> {
@@ -168,6 +192,7 @@ export class Agent {
       if (agentKey !== undefined) pin.learn(agentKey, log);
       log("info", "enrolled", { device: name, namespace, uid, proven: proof !== undefined });
       this.#enrolled = { name, token };
+      this.#wasEnrolled = true;
       return this.#enrolled;
     } finally {
       await client.close();

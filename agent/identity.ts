@@ -39,7 +39,9 @@ function idsOf(user: string): Ids {
       }).trim();
     return { uid: Number(id("-u")), gid: Number(id("-g")), groups: id("-G").split(" ").map(Number) };
   } catch {
-    throw new UsageError(`--user: the user ${user} does not exist on this machine`);
+    throw new UsageError(
+      `--user: The user ${user} does not exist on this machine. Create the user, or set another one.`,
+    );
   }
 }
 
@@ -62,9 +64,17 @@ function ownUser(): Pick<UserInfo<string>, "username" | "homedir" | "shell"> {
  * @throws UsageError no user is given, or the user is root
  */
 function unprivileged(user: string | undefined): Ids {
-  if (user === undefined) throw new UsageError("--user: required when root starts the agent");
+  if (user === undefined) {
+    throw new UsageError(
+      "--user is not set, and root starts the agent. Add --user <name> (GATEHOUSE_AGENT_USER) with another user of this " +
+        "machine. Logins run as this user.",
+    );
+  }
   const ids = idsOf(user);
-  if (ids.uid === 0) throw new UsageError("--user: must not be root");
+  if (ids.uid === 0)
+    throw new UsageError(
+      "--user must not be root. Set it to another user of this machine. Logins run as this user.",
+    );
   return ids;
 }
 
@@ -92,7 +102,9 @@ export function becomeUser(user: string | undefined): {
     process.setgid?.(gid);
     process.setuid?.(uid);
   } else if (user !== undefined && user !== ownUser().username) {
-    throw new UsageError(`--user: only root can switch to ${user}`);
+    throw new UsageError(
+      `--user: Only root can switch to ${user}. Start the agent as root or as ${user}, or omit --user.`,
+    );
   }
   const { username, homedir, shell } = ownUser();
   const usable = shell && existsSync(shell) && !/\/(nologin|false)$/.test(shell);

@@ -6,8 +6,8 @@ import { hostname } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { createClient, isLoopbackHost, proxiesFromEnvironment } from "@gatehouse-access/sdk";
-import { devices, tenantId } from "@gatehouse-access/sdk/contract";
-import { addHelpEnd, reportUsage } from "@gatehouse-access/sdk/errors";
+import { devices, issueText, tenantId } from "@gatehouse-access/sdk/contract";
+import { addHelpEnd, misspelledVariables, reportUsage } from "@gatehouse-access/sdk/errors";
 import { Command, CommanderError, Option } from "commander";
 import { z } from "zod";
 import { Agent } from "./Agent.ts";
@@ -66,7 +66,7 @@ const INTERNAL = "internal";
 const settings = z.object({
   url: z.url({
     protocol: /^https?$/,
-    error: "must be the http:// or https:// address of the service",
+    error: "must be the address of the service, and begin with https:// or http://",
   }),
   tenant: tenantId,
   hostname: devices.deviceName,
@@ -198,6 +198,8 @@ function configure(command: Command): void {
  * @returns the exit code: 0 after SIGINT or SIGTERM, 1 for a failure, 2 for wrong usage
  */
 export async function main(args: readonly string[]): Promise<number> {
+  for (const text of misspelledVariables(Object.keys(process.env), () => new Command()))
+    console.error(`gatehouse-agent: Warning: ${text}`);
   const program = newProgram();
   reportUsage(program, OTHER_NAMES, (message) => new UsageError(message));
   // Without these handlers, a failed write of Commander would end the process with a stack trace.
@@ -235,13 +237,15 @@ export function newProgram(): Command {
 
 /** @throws UsageError with a line for each wrong setting */
 function readSettings(flags: object): z.output<typeof settings> {
-  const read = settings.safeParse(flags);
+  const read = settings.safeParse(flags, { error: issueText });
   if (read.success) return read.data;
-  const flagOf = (name: PropertyKey | undefined) =>
-    `--${String(name).replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
-  throw new UsageError(
-    read.error.issues.map(({ path, message }) => `${flagOf(path[0])} ${message}`).join("\n"),
-  );
+  const lines = read.error.issues.map(({ path: [name = ""], message }) => {
+    const words = String(name).replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+    const variable = `GATEHOUSE_${name === "url" ? "" : "AGENT_"}${words.replaceAll("-", "_").toUpperCase()}`;
+    const remedy = name === "tenant" ? " Run `gatehouse namespace list`, which prints the ids." : "";
+    return `--${words} (${variable}) ${message}.${remedy}`;
+  });
+  throw new UsageError([...new Set(lines)].join("\n"));
 }
 
 /**

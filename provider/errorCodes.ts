@@ -7,6 +7,11 @@ export const resourceErrors = {
     remedy: "Remove the input, or correct its name.",
   },
   missing_input: { cause: "A required input is missing.", remedy: "Set the input." },
+  private_key: {
+    cause: "An input for a public key contains a private key. The error and the state do not contain it.",
+    remedy:
+      "Set the input to the public key, the content of the file `.pub`. If the private key was committed or sent to another machine, replace the key pair.",
+  },
   invalid_input: { cause: "The value of an input is invalid.", remedy: "Correct the value." },
   duplicate_declaration: {
     cause: "Two resources of one program declare the same object.",

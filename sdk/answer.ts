@@ -3,6 +3,7 @@ import {
   codeOf,
   connectionFailureOf,
   type Failure,
+  foreignGreeting,
   NO_TLS,
   placeOf,
   unreachable,
@@ -16,7 +17,7 @@ import {
   type Operation,
   SERVICE_CODES,
 } from "./contract/index.ts";
-import { expiredAt } from "./credentials.ts";
+import { type Caller, expiredAt } from "./credentials.ts";
 import { isForwarded } from "./dispatcher.ts";
 import {
   type AnswerLimit,
@@ -71,6 +72,9 @@ export interface AnswerContext {
   readonly unclear: boolean;
   readonly now: number;
   readonly token?: string;
+  readonly caller: Caller;
+  /** True after the first contact with a server at the address. */
+  readonly isReached: boolean;
   /** True if the service has accepted the client's API key. */
   readonly isKeyAccepted: boolean;
   readonly maxResponseSize: number;
@@ -153,6 +157,17 @@ const RIGHT_URL = "check the URL of the service";
 /** Matches the message that servers with TLS send to a client that connects without TLS. */
 const PLAIN_HTTP = /HTTP request (was sent )?to (an )?HTTPS (port|server)/i;
 
+/** The operations that create or renew a session, and change no object. */
+const SESSION_OPERATIONS: ReadonlySet<string> = new Set([
+  ...LOGIN_OPERATIONS,
+  "challengeDevice",
+  "exchangeWorkloadToken",
+  "renewWorkloadSession",
+]);
+
+/** Returns true for an operation that can change an object. */
+const changes = ({ id, method }: Operation): boolean => method !== "GET" && !SESSION_OPERATIONS.has(id);
+
 const requestOf = ({ operation: { id, method }, path, attempts }: AnswerContext) =>
   ({ operation: id, method, path, attempts }) as const;
 
@@ -173,15 +188,15 @@ export function errorOf(context: AnswerContext, answer: RawAnswer): RequestError
   const { operation } = context;
   const { status, headers } = answer;
   const body = readErrorBody(answer);
-  const reads = operation.method === "GET";
-  const unsure = !reads && (context.unclear || status >= 500);
+  const isChange = changes(operation);
+  const unsure = isChange && (context.unclear || status >= 500);
   const message = body.message === undefined ? "" : clean(body.message, context.secrets);
   const details: RequestErrorDetails = {
     ...detailsOf(context, answer, unsure ? "unknown" : "none"),
     ...(message !== "" && { serverMessage: message }),
   };
   // An intermediary may have replaced the response of a service that performed the request.
-  const foreign = { outcome: reads ? "none" : "unknown", remedy: RIGHT_URL } as const;
+  const foreign = { outcome: isChange ? "unknown" : "none", remedy: RIGHT_URL } as const;
   const fields = body.fields.map((field) => clean(field, context.secrets));
   const retryAfter = parseRetryAfter(headers["retry-after"], context.now);
   // A proxy that forwards requests can answer in place of the service.
@@ -216,7 +231,7 @@ export function errorOf(context: AnswerContext, answer: RawAnswer): RequestError
     case 404:
       // A NotFoundError makes callers treat the object as deleted. A proxy's error page must not have that effect.
       return answer.text.trim() === "" || body.message !== undefined
-        ? new NotFoundError("not found (404)", details)
+        ? notFoundError(context, details)
         : new ProtocolError("a 404 response that does not come from the service", { ...details, ...foreign });
     case 409:
       if (headers[LOCKOUT_GUARD.toLowerCase()] !== undefined) return guardError(headers, details);
@@ -249,6 +264,17 @@ export function errorOf(context: AnswerContext, answer: RawAnswer): RequestError
   }
 }
 
+function notFoundError({ operation, path, address }: AnswerContext, details: RequestErrorDetails) {
+  if (operation.id === "login") {
+    const remedy = "check the URL of the service, which has no path of the API such as /api";
+    return new NotFoundError(`${address} has no path for logins (404)`, { ...details, remedy });
+  }
+  if (operation.id !== "getNamespaceToken") return new NotFoundError("not found (404)", details);
+  const remedy = "check the id of the namespace; `gatehouse namespace list` prints the ids";
+  const tenant = path.split("/").at(-1) ?? "";
+  return new NotFoundError(`no access to the namespace ${tenant} (404)`, { ...details, remedy });
+}
+
 const SECRETS_OF_LOGINS: Readonly<Record<string, string>> = {
   authMfa: "MFA token or code",
   recoverMfa: "user or recovery code",
@@ -262,9 +288,13 @@ function authenticationError(context: AnswerContext, answer: RawAnswer, details:
       mfaToken,
     });
   }
+  const { username, settings } = context.caller;
+  const remedy = settings && `check ${settings.join(" and ")}`;
+  const user = username === undefined ? "" : ` for the user ${JSON.stringify(username)}`;
   if (LOGIN_OPERATIONS.has(context.operation.id)) {
     const what = SECRETS_OF_LOGINS[context.operation.id] ?? "user name or password";
-    return new AuthenticationError(`wrong ${what} (401)`, details);
+    const cause = `wrong ${what} at ${context.address}${user} (401)`;
+    return new AuthenticationError(cause, { ...details, remedy });
   }
   if (context.operation.scope === "public") {
     return new AuthenticationError("the token, code or signature in the request is not valid (401)", details);
@@ -273,7 +303,10 @@ function authenticationError(context: AnswerContext, answer: RawAnswer, details:
   if (end) {
     return new AuthenticationError(
       `the token expired at ${end.toISOString()} (401)`,
-      { ...details, remedy: "log in again or set GATEHOUSE_TOKEN to a new one" },
+      {
+        ...details,
+        remedy: `log in again or set ${settings?.join(" and ") ?? "GATEHOUSE_TOKEN"} to a new token`,
+      },
       { expiredAt: end },
     );
   }
@@ -282,7 +315,8 @@ function authenticationError(context: AnswerContext, answer: RawAnswer, details:
     return new AuthenticationError(detail, { ...details, remedy: USE_USER });
   }
   const kind = context.token === undefined ? "API key" : "token";
-  return new AuthenticationError(`the ${kind} is not valid or no longer valid (401)`, details);
+  const detail = `the ${kind} is not valid or no longer valid at ${context.address}${user} (401)`;
+  return new AuthenticationError(detail, { ...details, remedy });
 }
 
 const USE_USER = "use a user's credential, not an API key";
@@ -328,9 +362,8 @@ export function bodyOf(context: AnswerContext, answer: RawAnswer): unknown {
   const schema = operation.success.body;
   if (!schema || (answer.text === "" && operation.success.mayBeEmpty)) return undefined;
   if (operation.success.mediaType !== JSON_TYPE) return answer.text;
-  const reads = operation.method === "GET";
   const fail = (detail: string, limit?: AnswerLimit) => {
-    const outcome = reads ? "none" : limit ? "done" : "unknown";
+    const outcome = !changes(operation) ? "none" : limit ? "done" : "unknown";
     const details = { ...detailsOf(context, answer, outcome), remedy: RIGHT_URL } as const;
     return new ProtocolError(detail, details, limit && { limit });
   };
@@ -382,7 +415,7 @@ function failed(
       if (NO_TLS.test(code))
         return {
           detail: `${place} does not use TLS${named}`,
-          remedy: `set the URL to ${otherScheme(address)}`,
+          remedy: `set the URL to ${otherScheme(address)}, or check the port`,
         };
       const { detail, ...more } = untrusted(code);
       return { detail: `the certificate of ${place} ${detail}`, ...more };
@@ -417,12 +450,21 @@ export function failureOf(
   const proxyError = !how.aborted && error instanceof ProxyError ? error : undefined;
   const reason = how.aborted ? "aborted" : connectionFailureOf(error);
   const arrived = how.sent && !proxyError && reason !== "unreachable" && reason !== "untrusted";
-  const changes = operation.method !== "GET";
   const details: RequestErrorDetails = {
     ...requestOf(context),
-    outcome: changes && (arrived || context.unclear) ? "unknown" : "none",
+    outcome: changes(operation) && (arrived || context.unclear) ? "unknown" : "none",
   };
   if (proxyError) return ofProxy(proxyError, details);
+  const greeting = foreignGreeting(error);
+  const isSsh = greeting?.startsWith("SSH-") ?? false;
+  // After an HTTP response, other bytes can be the rest of an invalid response of the service.
+  if (greeting !== undefined && (isSsh || !context.isReached)) {
+    const outcome = context.unclear ? details.outcome : "none";
+    return new ProtocolError(
+      `${placeOf(context.address)} is ${isSsh ? "an SSH port" : "the port of another service"}, which does not support HTTP`,
+      { ...details, outcome, remedy: "set the URL to the HTTP or HTTPS address of the service" },
+    );
+  }
   if (UNREADABLE.has(code)) {
     const isBody = code === "UND_ERR_RES_EXCEEDED_MAX_SIZE";
     const most = context.maxResponseSize;

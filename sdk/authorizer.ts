@@ -5,6 +5,7 @@ import type { Camelized } from "./case.ts";
 import type { AnyOperation, Identity, OperationId, RequestOf, ResponseOf } from "./clientTypes.ts";
 import {
   type ApiKeyCredential,
+  type Caller,
   expiredAt,
   type PasswordCredential,
   readClaims,
@@ -53,6 +54,7 @@ export interface AuthorizerHost {
 
 /** Turns a credential into the {@link Authorization} of requests. */
 export interface Authorizer {
+  readonly caller: Caller;
   /** The namespace of calls that do not set a namespace; undefined until the client has determined it. */
   readonly knownTenant: string | undefined;
   /**
@@ -72,6 +74,7 @@ export interface Authorizer {
 
 /** Authorizes requests with an API key, after a check that the key belongs to the namespace of the call. */
 export class ApiKeyAuthorizer implements Authorizer {
+  readonly caller: Caller;
   readonly #key: string;
   readonly #authorization: Authorization;
   /** The namespace of the API key. The cache has only this entry, and its key is not the secret. */
@@ -82,6 +85,7 @@ export class ApiKeyAuthorizer implements Authorizer {
   readonly #checked = new PromiseCache<string, boolean>();
 
   constructor(credential: ApiKeyCredential) {
+    this.caller = { settings: credential.settings };
     this.#key = credential.key.reveal();
     this.#authorization = { headers: { "x-api-key": this.#key } };
   }
@@ -204,6 +208,13 @@ export class UserSession implements Authorizer {
 
   constructor(credential: PasswordCredential | TokenCredential) {
     this.#credential = credential;
+  }
+
+  get caller(): Caller {
+    const { settings } = this.#credential;
+    return this.#credential.kind === "token"
+      ? { settings }
+      : { username: this.#credential.username, settings };
   }
 
   get knownTenant(): string | undefined {

@@ -107,7 +107,12 @@ class Core implements ClientCore {
         const request = { path: pathname, target: `${pathname}${search}`, secrets: [] };
         const secrets = token === undefined ? [] : [token];
         try {
-          const answer = await transport.send(operation, request, { headers, retry: shared.retry, secrets });
+          const answer = await transport.send(operation, request, {
+            headers,
+            retry: shared.retry,
+            caller: {},
+            secrets,
+          });
           return resultOf(operation, answer).body as never;
         } finally {
           await transport.close();
@@ -306,6 +311,7 @@ class Core implements ClientCore {
         ...authorization?.headers,
       },
       retry: { ...retry, ...options.retry },
+      caller: authorizer.caller,
       secrets: [...authorizer.secrets(), ...(token === undefined ? [] : [token])],
       ...(signal && { signal }),
       ...(operation.method !== "GET" && operation.scope !== "public" && { onAnswer: witness }),
@@ -339,6 +345,7 @@ async function abortable<T>(start: () => Promise<T>, signal: AbortSignal | undef
 }
 
 const anonymous: Authorizer = {
+  caller: {},
   knownTenant: undefined,
   authorize: async () => undefined,
   identity: async () => ({ kind: "anonymous" }),

@@ -13,6 +13,8 @@ interface ReportingCommand {
   readonly path: string;
   /** The names of the command's subcommands and flags. */
   readonly names: readonly string[];
+  /** The names of the variables that replace flags, by the name of the flag. */
+  readonly variables: ReadonlyMap<string | undefined, string>;
   /**
    * Maps command names of other programs to the equivalent command names of this program, such as `plan` to `preview`.
    */
@@ -30,7 +32,7 @@ const flagIn = (term: string): string => /--[\w-]+/.exec(term)?.[0] ?? term;
 function usageText({ code, message }: CommandLineProblem, command: ReportingCommand): string {
   const [problem = "", suggestion = ""] = message.replace(/^error: /, "").split("\n");
   const [first = "", second = ""] = Array.from(problem.matchAll(/'([^']*)'/g), ([, term = ""]) => term);
-  const similar = /Did you mean (?:one of )?(.+)\?/.exec(suggestion)?.[1];
+  const similar = suggestedIn(suggestion);
   const help = `Run ${command.path} --help for a list.`;
   switch (code.replace("commander.", "")) {
     case "unknownCommand":
@@ -42,7 +44,7 @@ function usageText({ code, message }: CommandLineProblem, command: ReportingComm
     case "optionMissingArgument":
       return `${flagIn(first)} needs a value: ${first.replace(/^-\w, /, "")}.`;
     case "missingMandatoryOptionValue":
-      return `The flag ${first} is missing. See ${command.path} --help.`;
+      return `The flag ${first} is missing. ${remedyForMissing(flagIn(first), command)}`;
     case "conflictingOption":
       return `${flagIn(first)} cannot be used with ${flagIn(second)}. Remove one of them.`;
     case "excessArguments":
@@ -54,6 +56,47 @@ function usageText({ code, message }: CommandLineProblem, command: ReportingComm
   }
 }
 
+function remedyForMissing(flag: string, { path, variables }: ReportingCommand): string {
+  const variable = variables.get(flag);
+  return variable === undefined ? `See ${path} --help.` : `Set it, or the variable ${variable}.`;
+}
+
+/** The members of an empty `commander` command that {@link similarNames} uses. */
+export interface SuggestingCommand {
+  option(flags: string): unknown;
+  exitOverride(): unknown;
+  configureOutput(output: { readonly outputError: () => void }): unknown;
+  parse(words: readonly string[], options: { readonly from: "user" }): unknown;
+}
+
+/**
+ * Returns the names that are equal or similar to a name, as text: `a`, or `a, b or c`. Undefined if there are none.
+ * The library `commander` finds similar names as it finds similar flags for an unknown flag.
+ * @param command an empty command
+ */
+export function similarNames(
+  name: string,
+  names: readonly string[],
+  command: SuggestingCommand,
+): string | undefined {
+  if (names.includes(name)) return name;
+  command.exitOverride();
+  command.configureOutput({ outputError: () => {} });
+  for (const each of names) command.option(`--${each}`);
+  try {
+    command.parse([`--${name}`], { from: "user" });
+  } catch (error) {
+    const { code, message } = error as CommandLineProblem;
+    if (code !== "commander.unknownOption") throw error;
+    return suggestedIn(message)?.replaceAll("--", "");
+  }
+  return undefined;
+}
+
+/** Returns the names that a message of `commander` suggests; undefined if there are none. */
+const suggestedIn = (message: string): string | undefined =>
+  /Did you mean (?:one of )?(.+)\?/.exec(message)?.[1]?.replace(/, (?=[^,]*$)/, " or ");
+
 /** The suggestion for an unknown name; undefined if there is none. */
 function remedyFor(
   name: string,
@@ -62,7 +105,7 @@ function remedyFor(
 ): string | undefined {
   const other = Object.hasOwn(otherNames, name) ? otherNames[name] : undefined;
   const meant = other !== undefined && names.includes(other.split(" ")[0] ?? "") ? other : similar;
-  return meant && `Did you mean ${meant.replace(/, (?=[^,]*$)/, " or ")}?`;
+  return meant && `Did you mean ${meant}?`;
 }
 
 /**
@@ -83,7 +126,7 @@ function invalidText(problem: string): string {
 /** The members of a `commander` command that {@link reportUsage} uses. */
 interface UsageCommand {
   readonly commands: readonly UsageCommand[];
-  readonly options: readonly { readonly long?: string | undefined }[];
+  readonly options: readonly { readonly long?: string | undefined; readonly envVar?: string | undefined }[];
   name(): string;
   exitOverride(
     callback: (problem: CommandLineProblem & Error & { readonly exitCode: number }) => void,
@@ -104,9 +147,12 @@ export function reportUsage(
 ): void {
   const { commands, options } = command;
   const names = [...commands.map((child) => child.name()), ...options.flatMap(({ long }) => long ?? [])];
+  const variables = new Map(
+    options.flatMap(({ long, envVar }) => (envVar === undefined ? [] : [[long, envVar] as const])),
+  );
   command.exitOverride((problem) => {
     if (problem.exitCode === 0 || problem.code === "commander.help") throw problem;
-    throw errorOf(usageText(problem, { path, names, otherNames }));
+    throw errorOf(usageText(problem, { path, names, variables, otherNames }));
   });
   for (const child of commands) reportUsage(child, otherNames, errorOf, `${path} ${child.name()}`);
 }

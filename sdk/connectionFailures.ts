@@ -36,6 +36,16 @@ export function connectionFailureOf(error: unknown): Exclude<TransportFailure, "
 
 const isTimeout = (error: unknown): boolean => error instanceof DOMException && error.name === "TimeoutError";
 
+/**
+ * Returns the first bytes of a response that is not HTTP. Undefined for any other error, and for a response that begins
+ * as HTTP.
+ */
+export function foreignGreeting(error: unknown): string | undefined {
+  if (!(error instanceof Error) || error.name !== "HTTPParserError") return undefined;
+  const { data } = error as { readonly data?: unknown };
+  return typeof data === "string" && !data.startsWith("HTTP/") ? data : undefined;
+}
+
 /** Cause and remedy of a failure, as parts of an error. */
 export interface Failure {
   readonly detail: string;

@@ -5,21 +5,28 @@ import { parseJson } from "./json.ts";
 import { PROXY_VARIABLES, type ProxyFor, proxiesFromEnvironment } from "./proxies.ts";
 import type { RetryPolicy } from "./retry.ts";
 import { Secret } from "./secret.ts";
+import { serviceAddress } from "./serviceAddress.ts";
+
+/** The origin of a credential, for errors. */
+interface WithSettings {
+  /** Names of the settings that contain the credential, such as `GATEHOUSE_API_KEY`. */
+  readonly settings?: readonly string[];
+}
 
 /** An API key. It is valid for one namespace, and cannot call operations that require a user. */
-export interface ApiKeyCredential {
+export interface ApiKeyCredential extends WithSettings {
   readonly kind: "apiKey";
   readonly key: Secret;
 }
 
 /** A user's token, which expires after several days. */
-export interface TokenCredential {
+export interface TokenCredential extends WithSettings {
   readonly kind: "token";
   readonly token: Secret;
 }
 
 /** A user's name and password. The client logs in when it first needs a token. */
-export interface PasswordCredential {
+export interface PasswordCredential extends WithSettings {
   readonly kind: "password";
   /** User name or e-mail. */
   readonly username: string;
@@ -52,7 +59,7 @@ export type OidcSource<Text = Secret> =
  * A workload, such as a job of a pipeline. The client exchanges a token of an OpenID Connect provider for a session of
  * a trusted workload.
  */
-export interface WorkloadCredential {
+export interface WorkloadCredential extends WithSettings {
   readonly kind: "workload";
   /** Id of the namespace of calls that do not set a namespace. */
   readonly tenant: string;
@@ -62,10 +69,19 @@ export interface WorkloadCredential {
 /** A credential of a caller (rules section 1). */
 export type Credential = ApiKeyCredential | TokenCredential | PasswordCredential | WorkloadCredential;
 
+/** The caller of a client, for errors. */
+export interface Caller {
+  /** The user name of a login; undefined for another credential. */
+  readonly username?: string;
+  /** Names of the settings that contain the credential. */
+  readonly settings?: readonly string[] | undefined;
+}
+
 function headerValue(text: string, what: string): Secret {
   if (!/^[\x21-\x7e]+$/.test(text)) {
     throw new ConfigurationError("is empty, or contains white space or characters outside ASCII", {
       field: [what],
+      remedy: "copy the value again, without spaces and line breaks",
     });
   }
   return new Secret(text);
@@ -73,18 +89,20 @@ function headerValue(text: string, what: string): Secret {
 
 /**
  * Creates the credential of an API key.
+ * @param setting the setting that contains the key, for errors
  * @throws ConfigurationError when the key cannot be sent in a header
  */
-export function apiKeyCredential(key: string): ApiKeyCredential {
-  return { kind: "apiKey", key: headerValue(key, "apiKey") };
+export function apiKeyCredential(key: string, setting = "apiKey"): ApiKeyCredential {
+  return { kind: "apiKey", key: headerValue(key, setting) };
 }
 
 /**
  * Creates the credential of a token. The prefix `Bearer` is optional.
+ * @param setting the setting that contains the token, for errors
  * @throws ConfigurationError when the token cannot be sent in a header
  */
-export function tokenCredential(token: string): TokenCredential {
-  return { kind: "token", token: headerValue(token.replace(/^Bearer\s+/i, ""), "token") };
+export function tokenCredential(token: string, setting = "token"): TokenCredential {
+  return { kind: "token", token: headerValue(token.replace(/^Bearer\s+/i, ""), setting) };
 }
 
 /**
@@ -127,10 +145,14 @@ export function workloadCredential(input: {
   return { kind, tenant, source: { ...source, requestToken } };
 }
 
-function totpSecret(text: string): Secret {
+function totpSecret(text: string, setting = "totpSecret"): Secret {
   const compact = text.replace(/[\s-]/g, "").replace(/=+$/, "").toUpperCase();
   if (!/^[A-Z2-7]+$/.test(compact) || OTPAuth.Secret.fromBase32(compact).bytes.length === 0) {
-    throw new ConfigurationError("is not base32", { field: ["totpSecret"] });
+    throw new ConfigurationError("is not base32", {
+      field: [setting],
+      remedy:
+        "set it to the secret of the authenticator app, which has the letters A to Z and the digits 2 to 7",
+    });
   }
   return new Secret(compact);
 }
@@ -163,11 +185,12 @@ export interface EnvironmentSettings {
  * Every variable except GATEHOUSE_CA_FILE also has a `_FILE` form, which contains the path of a file with the value.
  * The settings also contain the proxies of the environment: {@link proxiesFromEnvironment}.
  * @param env the environment variables; default: those of this process
- * @throws ConfigurationError when there is more than one credential, a credential is incomplete, a file cannot be read,
+ * @throws ConfigurationError when the URL is not the URL of a service, there is more than one credential, a credential is incomplete, a file cannot be read,
  * or GATEHOUSE_RETRY_TIMEOUT is not a number of seconds
  */
 export function credentialsFromEnvironment(env: Environment = process.env): EnvironmentSettings {
   const url = environmentValue(env, "GATEHOUSE_URL");
+  if (url !== undefined) serviceAddress(url, "GATEHOUSE_URL");
   const ca = env.GATEHOUSE_CA_FILE ? contentOf(env.GATEHOUSE_CA_FILE, "GATEHOUSE_CA_FILE") : undefined;
   const tenant = environmentValue(env, "GATEHOUSE_TENANT");
   const credential = credentialFrom(env, tenant);
@@ -188,6 +211,7 @@ function retryFrom(env: Environment): EnvironmentSettings["retry"] {
   if (!/^\d{1,5}$/.test(seconds)) {
     throw new ConfigurationError("must be a whole number of seconds, at most 99999", {
       field: ["GATEHOUSE_RETRY_TIMEOUT"],
+      remedy: "omit the unit",
     });
   }
   const budget = Number(seconds) * 1000;
@@ -216,9 +240,16 @@ function credentialFrom(env: Environment, tenant: string | undefined): Credentia
   if (username !== undefined || password !== undefined) {
     if (username === undefined || password === undefined) {
       const [has, lacks] = username === undefined ? ["PASSWORD", "USERNAME"] : ["USERNAME", "PASSWORD"];
-      throw new ConfigurationError(`is set without GATEHOUSE_${lacks}`, { field: [`GATEHOUSE_${has}`] });
+      throw new ConfigurationError(`is set without GATEHOUSE_${lacks}`, {
+        field: [`GATEHOUSE_${has}`],
+        remedy: `also set GATEHOUSE_${lacks}`,
+      });
     }
-    return passwordCredential({ username, password, ...(secret !== undefined && { totpSecret: secret }) });
+    if (secret !== undefined) totpSecret(secret, "GATEHOUSE_TOTP_SECRET");
+    return {
+      ...passwordCredential({ username, password, ...(secret !== undefined && { totpSecret: secret }) }),
+      settings: setIn(env, "GATEHOUSE_USERNAME", "GATEHOUSE_PASSWORD"),
+    };
   }
   if (secret !== undefined) {
     throw new ConfigurationError("is set without GATEHOUSE_USERNAME/GATEHOUSE_PASSWORD", {
@@ -233,9 +264,15 @@ function credentialFrom(env: Environment, tenant: string | undefined): Credentia
       remedy: `set GATEHOUSE_OIDC to ${OIDC_KINDS}, or remove ${part}`,
     });
   }
-  if (apiKey !== undefined) return apiKeyCredential(apiKey);
-  return token === undefined ? undefined : tokenCredential(token);
+  if (apiKey !== undefined)
+    return { ...apiKeyCredential(apiKey, "GATEHOUSE_API_KEY"), settings: setIn(env, "GATEHOUSE_API_KEY") };
+  if (token === undefined) return undefined;
+  return { ...tokenCredential(token, "GATEHOUSE_TOKEN"), settings: setIn(env, "GATEHOUSE_TOKEN") };
 }
+
+/** Returns the variables that contain these values: the variable itself, or its form for files. */
+const setIn = (env: Environment, ...names: readonly string[]): string[] =>
+  names.map((name) => (env[name] ? name : `${name}_FILE`));
 
 const OIDC_KINDS = "github, gitlab or file";
 
@@ -289,7 +326,10 @@ function workloadFrom(env: Environment, oidc: string, tenant: string | undefined
       return workloadCredential({ tenant, source: { kind: "file", path } });
     }
     default:
-      throw new ConfigurationError(`must be ${OIDC_KINDS}`, { field: ["GATEHOUSE_OIDC"], value: oidc });
+      throw new ConfigurationError(`must be ${OIDC_KINDS}, not ${JSON.stringify(oidc)}`, {
+        field: ["GATEHOUSE_OIDC"],
+        value: oidc,
+      });
   }
 }
 

@@ -48,7 +48,10 @@ export function contentOf(path: string, variable: string): string {
   }
   const text = content.replace(/\r?\n$/, "");
   if (text === "") {
-    throw new ConfigurationError(`The file ${path} is empty`, { field: [variable] });
+    throw new ConfigurationError(`The file ${path} is empty`, {
+      field: [variable],
+      remedy: "write the value to the file, or set another file",
+    });
   }
   return text;
 }

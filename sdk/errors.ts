@@ -2,12 +2,19 @@ import type { LockoutName } from "./contract/operation.ts";
 import type { SdkErrorCode } from "./errorCodes.ts";
 import { sentence, withPeriod } from "./sentence.ts";
 
-export { addHelpEnd, type HelpEnd, reportUsage } from "./commandLine.ts";
+export { addHelpEnd, type HelpEnd, reportUsage, type SuggestingCommand } from "./commandLine.ts";
 export { type ErrorKind, type SdkErrorCode, sdkErrors } from "./errorCodes.ts";
 export { type FileFailure, fileFailure, fileFailureText } from "./fileErrors.ts";
 export { printableIssuer } from "./issuer.ts";
 export { maskSecrets, withoutControls } from "./mask.ts";
 export { capitalized, sentence, withPeriod } from "./sentence.ts";
+export {
+  clientVariables,
+  misspelledVariables,
+  type UnknownVariable,
+  unknownText,
+  unknownVariables,
+} from "./variables.ts";
 
 /** The path of a value in nested data: names of properties and indexes of array items, outermost first. */
 export type FieldPath = readonly (string | number)[];
@@ -115,7 +122,7 @@ export class ConfigurationError extends GatehouseError {
 
 /**
  * The effect of a failed request on the server:
- * - `none`: no effect, because the request did not reach the service, was refused, or only reads
+ * - `none`: no effect on objects, because the request did not reach the service, was refused, only reads, or logs in
  * - `unknown`: the request may have taken effect; read the object before you repeat the request
  * - `done`: the request took effect, but its response cannot be read
  */
@@ -211,9 +218,14 @@ export class RequestError extends GatehouseError implements RequestErrorDetails 
   }
 }
 
-/** True if the server's message only repeats the cause, which ends with the status in brackets. */
-const repeatsCause = (detail: string, serverMessage: string) =>
-  detail.replace(/ \(\d+\)$/, "").toLowerCase() === serverMessage.toLowerCase().replace(/\.$/, "");
+/** The text with which servers answer 401 for any credential. It misleads users of an API key, which is no JWT. */
+const ANY_CREDENTIAL = "missing or malformed jwt";
+
+/** True if the server's message only repeats the beginning of the cause, or does not describe the cause. */
+function repeatsCause(detail: string, serverMessage: string): boolean {
+  const message = serverMessage.toLowerCase().replace(/\.$/, "");
+  return detail.toLowerCase().startsWith(message) || message.startsWith(ANY_CREDENTIAL);
+}
 
 /** Returns the text of an error, with a warning if the request may have taken effect. */
 function requestText(facts: ErrorFacts, outcome: RequestOutcome): string {

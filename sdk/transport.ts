@@ -12,10 +12,12 @@ import {
 import { toWire } from "./case.ts";
 import type { ClientOptions, RequestParts, WitnessedAnswer } from "./clientTypes.ts";
 import type { Operation } from "./contract/index.ts";
+import type { Caller } from "./credentials.ts";
 import { createDispatcher } from "./dispatcher.ts";
 import { ConfigurationError, RequestError, RetryAfterError, TransportError } from "./errors.ts";
 import type { HttpProxy } from "./proxies.ts";
 import { mayRepeat, pauseAfter, type RetryPolicy, type Timing } from "./retry.ts";
+import { serviceAddress } from "./serviceAddress.ts";
 import { MINUTE } from "./times.ts";
 
 /** The defaults of {@link ClientOptions}. */
@@ -37,6 +39,7 @@ interface SendOptions {
   readonly retry: RetryPolicy;
   readonly signal?: AbortSignal;
   readonly token?: string;
+  readonly caller: Caller;
   /** Values that errors must not contain. */
   readonly secrets: readonly string[];
   /** Called for a successful response. */
@@ -48,38 +51,6 @@ export interface Answer {
   readonly status: number;
   readonly headers: ResponseHeaders;
   readonly body: unknown;
-}
-
-/**
- * Returns the address of a service without a trailing slash.
- * @throws ConfigurationError when the address is invalid. The error does not contain the address, which may contain a
- * password
- */
-function serviceAddress(text: string): string {
-  if (!URL.canParse(text)) {
-    throw new ConfigurationError("is not a URL", {
-      field: ["url"],
-      remedy: "use a URL such as https://host",
-    });
-  }
-  const url = new URL(text);
-  if (url.protocol !== "https:" && url.protocol !== "http:") {
-    throw new ConfigurationError("must begin with https:// or http://", {
-      field: ["url"],
-    });
-  }
-  if (url.username !== "" || url.password !== "") {
-    throw new ConfigurationError("must not contain a user name or password", {
-      field: ["url"],
-      remedy: "pass them as a credential",
-    });
-  }
-  if (url.search !== "" || url.hash !== "") {
-    throw new ConfigurationError("must not have a query or fragment", {
-      field: ["url"],
-    });
-  }
-  return `${url.origin}${url.pathname.replace(/\/+$/, "")}`;
 }
 
 /** Maximum duration of one attempt, from the request to the end of the response, in milliseconds. */
@@ -186,6 +157,8 @@ export class Transport {
       unclear: state.unclear,
       now: this.timing.now(),
       isKeyAccepted: this.#isKeyAccepted,
+      isReached: this.#isReached,
+      caller: options.caller,
       maxResponseSize: this.#options.maxResponseSize,
       secrets: [...options.secrets, ...request.secrets],
       ...(options.token !== undefined && { token: options.token }),

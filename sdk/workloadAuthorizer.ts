@@ -257,6 +257,7 @@ function sharedWorkloadSession(address: string, tenant: string, source: OidcSour
 
 /** Authorizes requests with the sessions of a workload, one for each namespace in use. */
 export class WorkloadAuthorizer implements Authorizer {
+  readonly caller = {};
   readonly #credential: WorkloadCredential;
   readonly #used = new Map<string, WorkloadSession>();
 

@@ -114,6 +114,7 @@ const modules: Readonly<Record<string, Module>> = {
       "requestSentences.ts",
       "sentence.ts",
       "times.ts",
+      "variables.ts",
     ],
     folders: { contract: [], policy: ["contract"] },
   },
@@ -203,7 +204,7 @@ const modules: Readonly<Record<string, Module>> = {
     folders: { program: [], deploy: ["program"] },
   },
   server: {
-    common: filesOf("server", "app.ts", "main.ts"),
+    common: filesOf("server", "app.ts", "main.ts", "start.ts"),
     // Common files convert database errors to errors of the service.
     commonUses: ["db"],
     folders: {

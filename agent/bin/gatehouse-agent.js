@@ -1,8 +1,5 @@
 #!/usr/bin/env node
-const [major, minor] = process.versions.node.split(".").map(Number);
-if (major < 22 || (major === 22 && minor < 19)) {
-  console.error(`gatehouse-agent needs Node.js 22.19 or newer. This is ${process.versions.node}.`);
-  process.exit(1);
-}
-const { main } = await import("../dist/main.js");
-process.exitCode = await main(process.argv.slice(2));
+const { startProgram } = require("@gatehouse-access/sdk/startProgram.cjs");
+const { engines } = require("../package.json");
+
+startProgram("gatehouse-agent", engines.node, require.resolve("../dist/start.js"));

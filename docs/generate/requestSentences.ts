@@ -14,6 +14,7 @@ const SAMPLES: readonly Operation[] = [
   operations.recoverMfa,
   operations.resetMfa,
   operations.getInfo,
+  operations.getNamespaceToken,
   operations.getDevices,
   operations.createNamespace,
   operations.deleteDevice,
@@ -42,6 +43,7 @@ const SYSTEM_ERRORS = [
     "UND_ERR_RES_EXCEEDED_MAX_SIZE",
     "UND_ERR_HEADERS_OVERFLOW",
   ].map((code) => ({ code })),
+  ...["SSH-2.0-x", "220"].map((data) => Object.assign(new Error(), { name: "HTTPParserError", data })),
 ];
 
 function* sampleErrors(): Generator<GatehouseError> {
@@ -56,6 +58,8 @@ function* sampleErrors(): Generator<GatehouseError> {
           unclear: true,
           now: 2_000_000_000_000,
           isKeyAccepted: true,
+          isReached: false,
+          caller: token === undefined ? {} : { username: HOST, settings: [HOST] },
           maxResponseSize: 1,
           secrets: [],
           ...(token !== undefined && { token }),

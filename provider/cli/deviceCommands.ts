@@ -146,7 +146,7 @@ async function accept(io: Io, name: string, flags: FlagsOf<typeof acceptCommand>
     if (flags.yes && replaced && name !== device.uid) {
       throw new EngineError(
         "usage",
-        `${identified(device)} would replace the accepted device ${identified(replaced)}, which has the same MAC address. ` +
+        `The device ${identified(device)} would replace the accepted device ${identified(replaced)}, which has the same MAC address. ` +
           `To confirm, give the uid: gatehouse device accept ${printable(device.uid)} --yes. Nothing was changed.`,
       );
     }
@@ -260,8 +260,10 @@ async function instructions(url: string, tenant: string, pending: number): Promi
   ];
   return `On the device, run one of these commands:
 
-  gatehouse-agent run --url ${url} --tenant ${tenant}      # npm install --global @gatehouse-access/agent
+  gatehouse-agent run --url ${url} --tenant ${tenant}      # as root, add --user <name>: logins run as this user
   curl -fsSL '${url}/install.sh?tenant_id=${tenant}' | sh    # the agent as a container, with Docker or Podman
+
+To install gatehouse-agent, run: npm install --global @gatehouse-access/agent (Node.js 22.19 or newer)
 
 ${notes.map((note) => (note ? `${note}\n\n` : "")).join("")}Waiting for a device … (Ctrl-C to stop)`;
 }

@@ -54,7 +54,8 @@ const PLUGIN = "resource-gatehouse-v";
 
 const CREDENTIAL_REMEDY =
   "Set GATEHOUSE_API_KEY, GATEHOUSE_TOKEN, GATEHOUSE_USERNAME and GATEHOUSE_PASSWORD, or GATEHOUSE_OIDC to a valid credential.";
-const TENANT_REMEDY = "Set GATEHOUSE_TENANT to the id of a namespace that the credential can read.";
+const TENANT_REMEDY =
+  "Set GATEHOUSE_TENANT to the id of a namespace that the credential can read. Run gatehouse namespace list, which prints the ids.";
 
 const KINDS = {
   apiKey: "API key",
@@ -155,7 +156,8 @@ async function checkTool(run: Run, { command, flag, least, use }: (typeof TOOLS)
 }
 
 async function checkProject(run: Run): Promise<Finding> {
-  needed(projectFile(run.folder), `${run.folder} has no Pulumi.yaml`);
+  // A missing folder is an error. A folder without a project is not, because most commands need none.
+  if (existsSync(run.folder)) needed(projectFile(run.folder), `${run.folder} has no Pulumi.yaml`);
   const project = await readProject(run.folder);
   if (run.usedEngine === "embedded") requireNodeRuntime(project);
   run.project = project;

@@ -1,7 +1,8 @@
 import { Command, CommanderError, Help, Option } from "@commander-js/extra-typings";
-import { reportUsage } from "@gatehouse-access/sdk/errors";
+import { misspelledVariables, reportUsage } from "@gatehouse-access/sdk/errors";
 import { EngineError, fileError } from "../engine/index.ts";
 import { packageVersion } from "../packageFile.ts";
+import { printable } from "../words.ts";
 import {
   type ActionOf,
   type CommandOutput,
@@ -57,6 +58,8 @@ const OTHER_NAMES: Readonly<Record<string, string>> = {
   enroll: "device enroll",
   accept: "device accept",
   devices: "device list",
+  namespaces: "namespace list",
+  tenants: "namespace list",
   install: "pulumi install or terraform install",
   completions: "completion",
   "--auto-approve": "--yes",
@@ -98,6 +101,8 @@ export async function main(args: readonly string[], process: Io): Promise<number
     async function (...words) {
       const { json: isJson, verbose: isVerbose } = this.opts();
       const [json, verbose] = [isJson === true, isVerbose === true];
+      for (const text of misspelledVariables(Object.keys(env), () => new Command()))
+        stderr.write(`warning: ${printable(text)}\n`);
       let output: CommandOutput | undefined;
       try {
         output = await command(io, ...words);
@@ -196,6 +201,7 @@ const LOADERS: ReadonlyMap<string, () => Promise<AddCommands>> = new Map([
   ["rotate", async () => (await import("./rotateCommand.ts")).addRotateCommand],
   ["ssh-config", async () => (await import("./sshConfigCommand.ts")).addSshConfigCommand],
   ["device", async () => (await import("./deviceCommands.ts")).addDeviceCommands],
+  ["namespace", async () => (await import("./namespaceCommands.ts")).addNamespaceCommands],
   ["import", async () => (await import("./importCommand.ts")).addImportCommand],
   ["doctor", async () => (await import("./doctorCommand.ts")).addDoctorCommand],
   ["pulumi", loadInstallCommands],

@@ -6,7 +6,7 @@ import type { Format } from "../import/model.ts";
 import { terraformAdoptions } from "../import/terraform.ts";
 import { typescriptAdoptions } from "../import/typescript.ts";
 import { literalText, yamlAdoptions } from "../import/yaml.ts";
-import { check } from "../lifecycle/lifecycle.ts";
+import { check } from "../lifecycle/checkInputs.ts";
 import { exceptionLine } from "../namespace/coverage.ts";
 import { declarable, definitionOf, type LiveObject } from "../namespace/liveObjects.ts";
 import { topOf } from "../plan/steps.ts";

@@ -47,7 +47,7 @@ export const projectFile = (folder: string): string | undefined =>
 export async function readProject(folder: string): Promise<Project> {
   const root = resolve(folder);
   const file = projectFile(root);
-  if (!file) throw new ProjectError(`Cannot find Pulumi.yaml in ${root}.`);
+  if (!file) throw missingProject(root);
   const yaml = parseYamlMap(await readFile(file, "utf8"), file);
   if (typeof yaml.name !== "string") throw new ProjectError(`${file} has no name.`);
   const runtime = typeof yaml.runtime === "string" ? { name: yaml.runtime } : asMap(yaml.runtime);
@@ -70,6 +70,18 @@ export async function readProject(folder: string): Promise<Project> {
     configFolder: resolve(root, textIn(yaml.stackConfigDir) ?? "."),
     config: asMap(yaml.config),
   };
+}
+
+/** The error for a folder without Pulumi.yaml. */
+function missingProject(folder: string): ProjectError {
+  const found = statSync(folder, { throwIfNoEntry: false });
+  const detail =
+    found === undefined
+      ? `The folder ${folder} does not exist`
+      : found.isDirectory()
+        ? `The folder ${folder} does not contain Pulumi.yaml`
+        : `${folder} is a file, not a folder`;
+  return new ProjectError(detail, { remedy: "use the folder of a program, which contains Pulumi.yaml" });
 }
 
 const textIn = (value: unknown) => (typeof value === "string" ? value : undefined);
@@ -281,9 +293,16 @@ export async function chooseBackend(project: Project, env: NodeJS.ProcessEnv): P
 
 /**
  * Returns the directory of a file:// backend. In the URL, `~` stands for the home directory.
- * @throws UnsupportedError for other backends
+ * @throws BackendError for a text without a scheme; UnsupportedError for other backends
  */
 export function backendFolder(choice: BackendChoice, project: Project): string {
+  if (!choice.url.includes("://")) {
+    const url = pathToFileURL(resolve(choice.url)).href;
+    throw new BackendError(`The URL of the state backend has no scheme (${choice.source}).`, {
+      field: choice.field,
+      remedy: `Set it to a URL such as ${url}.`,
+    });
+  }
   if (!choice.url.startsWith("file://")) {
     const kind = `${choice.url.split("://")[0]}:// (from ${choice.source})`;
     throw new UnsupportedError([unsupportedUse("backend", kind)]);

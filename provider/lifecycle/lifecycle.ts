@@ -8,8 +8,7 @@ import {
   RequestError,
   type SshAccessMode,
 } from "@gatehouse-access/sdk";
-import { declarationOf, declaredByText, issueText } from "@gatehouse-access/sdk/contract";
-import type { z } from "zod";
+import { declarationOf, declaredByText } from "@gatehouse-access/sdk/contract";
 import { adoptionText, leftText } from "../engineMarks.ts";
 import {
   claimedObject,
@@ -38,6 +37,7 @@ import type { Connection } from "../service/connection.ts";
 import { urnName } from "../urn.ts";
 import type { Values } from "../values.ts";
 import { agoText } from "../words.ts";
+import { check } from "./checkInputs.ts";
 import { DuplicateDeclarationError } from "./claims.ts";
 import { createOrAdopt } from "./createOrAdopt.ts";
 import { diff, type InputChange, lastingOutputs, settled } from "./diff.ts";
@@ -740,61 +740,4 @@ function keepText(
     ...found,
     state: { ...found.state, ...Object.fromEntries(kept.map((name) => [name, before[name]])) },
   };
-}
-
-/** The inputs in canonical form. If there are failures, the inputs are unchanged. */
-export interface Checked {
-  readonly inputs: Record<string, unknown>;
-  readonly failures: readonly ResourceError[];
-}
-
-/**
- * Checks a program's inputs without sending a request, so that a preview rejects inputs that the service would
- * reject. Unknown values are checked once they are known.
- */
-export function check(definition: ResourceDefinition, given: Values): Checked {
-  const failures = [...unknownNames(definition, given)];
-  for (const [name, field] of Object.entries(definition.inputs)) {
-    failures.push(...checkField(name, field, given[name]));
-  }
-  // Only valid inputs can be converted to their canonical form. Invalid inputs are returned as they are, but without
-  // undefined values, because no engine accepts undefined values.
-  const inputs = failures.length > 0 ? defined(given) : canonicalInputs(definition.inputs, given);
-  if (failures.length === 0 && !hasUnknown(inputs)) failures.push(...(definition.rules?.(inputs) ?? []));
-  const { name } = definition;
-  return {
-    inputs,
-    failures: failures.map((failure) => new ResourceError(name, failure)),
-  };
-}
-
-const defined = (values: Values) =>
-  Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined));
-
-function unknownNames(definition: ResourceDefinition, given: Values): Failure[] {
-  const allowed = Object.keys(definition.inputs);
-  return Object.keys(given)
-    .filter((name) => !allowed.includes(name) && given[name] !== undefined)
-    .map((name) => ({
-      code: "unknown_input",
-      field: [name],
-      detail: said`is not an input of this resource`,
-      remedy: said`valid inputs: ${allowed.join(", ")}`,
-    }));
-}
-
-function checkField(name: string, field: InputField, value: unknown): Failure[] {
-  const missing = value === undefined || value === null || (value === "" && !field.required);
-  if (missing) {
-    const detail = said`is required: ${field.description}`;
-    return field.required ? [{ code: "missing_input", field: [name], detail }] : [];
-  }
-  if (hasUnknown(value)) return [];
-  const result = field.schema.safeParse(value, { error: issueText });
-  return result.success ? [] : result.error.issues.map((issue) => toFailure(name, issue));
-}
-
-function toFailure(name: string, { path, message }: z.core.$ZodIssue): Failure {
-  const inside = path.map((step) => (typeof step === "symbol" ? String(step) : step));
-  return { code: "invalid_input", field: [name, ...inside], detail: [message] };
 }

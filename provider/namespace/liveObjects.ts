@@ -1,4 +1,4 @@
-import { check } from "../lifecycle/lifecycle.ts";
+import { check } from "../lifecycle/checkInputs.ts";
 import { isNamespace, type ResourceDefinition } from "../model/definition.ts";
 import type { Reading, ReadObjects } from "../model/kind.ts";
 import type { Unread } from "../model/namespaceObjects.ts";

@@ -11,9 +11,12 @@ import {
   newConnection,
   SETTINGS,
   type Setting,
+  settingOf,
   settings,
   type Waiting,
+  withNames,
 } from "../service/newConnection.ts";
+import { terraformName } from "../terraform/types.ts";
 import type { Values } from "../values.ts";
 
 /** Inputs of a provider instance that Pulumi's engine sets and reads itself. They are not settings of this provider. */
@@ -113,7 +116,27 @@ export function connectionOf(
       },
     );
   }
-  return newConnection(() => undefined, waiting, effective, frontEnd);
+  return newConnection(
+    () => undefined,
+    waiting,
+    effective,
+    frontEnd,
+    (variable) => nameIn(instance, env, frontEnd, variable),
+  );
+}
+
+/** Returns the name of a setting for its environment variable: the argument of a program, or the variable. */
+function nameIn(
+  { isDefault, inputs }: Instance,
+  env: NodeJS.ProcessEnv,
+  frontEnd: FrontEnd,
+  variable: string,
+): string {
+  const name = settingOf(variable);
+  // The environment takes precedence over the settings of a stack, but not over the arguments of an instance.
+  if (name === undefined || !inputs[name] || (isDefault && env[variable])) return variable;
+  if (frontEnd === "terraform") return terraformName(name);
+  return isDefault ? `gatehouse:${name}` : name;
 }
 
 /**
@@ -193,15 +216,11 @@ function placeOf(instance: Instance, env: NodeJS.ProcessEnv): Record<string, str
   const effective = settingsOf(instance, env);
   const isKnown = !hasUnknown(inputs);
   // If an input is unknown, only the address is read: an incomplete credential would be rejected.
-  const { url } = isKnown
-    ? credentialsFromEnvironment(effective)
-    : credentialsFromEnvironment(addressIn(effective));
-  if (url !== undefined && !/^https?:$/.test(URL.parse(url)?.protocol ?? "")) {
-    throw new ConfigurationError("must be an address, for example https://access.example.org", {
-      field: ["url"],
-    });
-  }
-  const tenant = defaultTenant(() => undefined, effective);
+  const read = () => {
+    const { url } = credentialsFromEnvironment(isKnown ? effective : addressIn(effective));
+    return { url, tenant: defaultTenant(() => undefined, effective) };
+  };
+  const { url, tenant } = withNames((variable) => nameIn(instance, env, "pulumi", variable), read);
   return {
     ...(url !== undefined && !hasUnknown(inputs.url) && { url }),
     ...(tenant !== undefined && !hasUnknown(inputs.tenant) && { tenant }),

@@ -2,6 +2,7 @@ import { where } from "@gatehouse-access/sdk";
 import {
   email,
   fingerprint,
+  isPrivateKey,
   parseSshPublicKey,
   publicKeys,
   refusedKeyType,
@@ -39,7 +40,10 @@ export const sshKeySchema = z.string().superRefine((text, context) => {
   try {
     parseSshPublicKey(text);
   } catch (error) {
-    context.addIssue({ code: "custom", message: error instanceof Error ? error.message : String(error) });
+    const isPath = /^(~|\.{0,2}\/|\S+\.pub$)/.test(text);
+    const reason = error instanceof Error ? error.message : String(error);
+    const message = isPath ? "must be the content of a public key file, not the path of the file" : reason;
+    context.addIssue({ code: "custom", message, params: { isPrivateKey: isPrivateKey(text) } });
   }
 });
 

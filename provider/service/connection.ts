@@ -1,10 +1,4 @@
-import {
-  type Client,
-  ConfigurationError,
-  type Declaration,
-  isNotFound,
-  isUnreachable,
-} from "@gatehouse-access/sdk";
+import { type Client, ConfigurationError, type Declaration, isNotFound } from "@gatehouse-access/sdk";
 import { PromiseCache } from "@gatehouse-access/sdk/promises";
 import { UNKNOWN } from "../engineMarks.ts";
 import { ResourceError, type ResourceFault, said } from "../resourceError.ts";
@@ -227,7 +221,7 @@ export class Connection {
     try {
       return await work();
     } catch (error) {
-      if (comesFromServer(error) && !isUnreachable(error)) await this.#reportVersion(tell);
+      if (comesFromServer(error)) await this.#reportVersion(tell);
       throw error;
     }
   }

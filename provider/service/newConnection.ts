@@ -189,11 +189,40 @@ const REMEDIES: Readonly<Record<FrontEnd, { readonly url: string; readonly crede
   },
 };
 
+/** Returns the name of a setting in a stack's configuration, such as `gatehouse:url`, for its environment variable. */
+function configuredName(variable: string): string {
+  const name = settingOf(variable);
+  return name === undefined ? variable : `gatehouse:${name}`;
+}
+
+/** Returns the name of the setting with an environment variable. Undefined for a form for files, and another variable. */
+export const settingOf = (variable: string): string | undefined =>
+  all.find(([, setting]) => setting.variable === variable)?.[0];
+
+/**
+ * Calls `work`, which reads settings from their environment variables. In its errors, replaces the variable of a
+ * setting from another source.
+ * @throws ConfigurationError if `work` throws it
+ */
+export function withNames<T>(nameOf: (variable: string) => string, work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    const [variable] = error instanceof ConfigurationError ? (error.field ?? []) : [];
+    const name = typeof variable === "string" ? nameOf(variable) : variable;
+    if (!(error instanceof ConfigurationError) || name === undefined || name === variable) throw error;
+    const { detail, value, remedy } = error;
+    throw new ConfigurationError(detail, { field: [name], value, remedy, cause: error });
+  }
+}
+
 /**
  * Creates a connection. The caller closes its client.
  * @param lookup the stack's configuration
  * @param env the environment, whose variables take precedence over the configuration
  * @param frontEnd the front end; errors contain the names of its settings
+ * @param names returns the name of a setting for its environment variable, for errors. By default, variables that are
+ * not in the environment are settings of the stack
  * @throws ConfigurationError with the missing or wrong variable and its allowed values
  */
 export function newConnection(
@@ -201,9 +230,11 @@ export function newConnection(
   { tell, stop, retry: limits }: Waiting,
   env: NodeJS.ProcessEnv = process.env,
   frontEnd: FrontEnd = "pulumi",
+  names?: (variable: string) => string,
 ): Connection {
   const given = settings(lookup, env);
-  const { url, ca, credential, retry, proxyFor } = credentialsFromEnvironment(given);
+  const nameOf = names ?? ((variable: string) => (env[variable] ? variable : configuredName(variable)));
+  const { url, ca, credential, retry, proxyFor } = withNames(nameOf, () => credentialsFromEnvironment(given));
   if (!url) {
     throw new ConfigurationError("is not set", {
       field: ["GATEHOUSE_URL"],
@@ -225,9 +256,10 @@ export function newConnection(
     onWait: waitReporter(tell),
     ...(stop && { stopWaiting: stop }),
   };
-  return new Connection(createClient({ ...service, credential }), {
+  const named = { ...credential, settings: credential.settings?.map(nameOf) ?? [] };
+  return new Connection(createClient({ ...service, credential: named }), {
     frontEnd,
-    defaultTenant: defaultTenant(lookup, env),
+    defaultTenant: withNames(nameOf, () => defaultTenant(lookup, env)),
     requiresEnforcedExpiry: !OFF.includes(given[SETTINGS.requireEnforcedExpiry.variable] ?? ""),
     deletesClaimed: !OFF.includes(given[SETTINGS.deleteClaimed.variable] ?? ""),
     opens: (secret) => opens(service, secret),
@@ -280,10 +312,17 @@ export function defaultTenant(lookup: Lookup, env: NodeJS.ProcessEnv = process.e
   const { GATEHOUSE_TENANT, GATEHOUSE_TENANT_FILE } = settings(lookup, env);
   const { tenant } = credentialsFromEnvironment({ GATEHOUSE_TENANT, GATEHOUSE_TENANT_FILE });
   const result = tenantId.optional().safeParse(tenant);
-  if (!result.success)
-    throw new ConfigurationError("must be a lower-case uuid, the id of a namespace", {
-      field: ["GATEHOUSE_TENANT"],
-    });
+  if (!result.success) {
+    // Another text may be a secret that was set by mistake.
+    const isName = /^[a-z\d-]{1,63}$/i.test(tenant ?? "");
+    throw new ConfigurationError(
+      `must be the id of a namespace, a lower-case uuid${isName ? `, not ${JSON.stringify(tenant)}` : ""}`,
+      {
+        field: ["GATEHOUSE_TENANT"],
+        remedy: "run gatehouse namespace list, which prints the names and ids of your namespaces",
+      },
+    );
+  }
   return result.data;
 }
 

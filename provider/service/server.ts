@@ -109,8 +109,8 @@ export function newerVersionNote({ version, dialect, isNewer }: ServerVersion): 
   return `the server has version ${version}, and Gatehouse was tested with versions up to ${dialect.name}; it is used like version ${dialect.name}`;
 }
 
-/** Returns true if an error is a failed request, or was caused by one. */
+/** Returns true if an error is the response to a request, or was caused by one. */
 export function comesFromServer(error: unknown): boolean {
-  if (error instanceof RequestError) return true;
+  if (error instanceof RequestError) return error.status !== undefined;
   return error instanceof Error && error.cause !== undefined && comesFromServer(error.cause);
 }

@@ -1,6 +1,7 @@
 // Bundles programs of the provider package into one file each. The build runs `node scripts/release/bundle.ts`, which
 // writes the Terraform provider to provider/dist. A release also bundles the plugin.
 import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { cyclonedxEsbuildPlugin } from "@cyclonedx/cyclonedx-esbuild";
 import { build } from "esbuild";
@@ -31,15 +32,24 @@ export const PLUGIN: Program = {
   source: `import { main } from "./providers/plugin/main.ts"; main(process.argv.slice(2));`,
 };
 
+const { nodeProblem } = createRequire(import.meta.url)("../../sdk/startProgram.cjs") as {
+  readonly nodeProblem: () => string | undefined;
+};
+const { engines } = JSON.parse(readFileSync(join(ROOT, "provider", "package.json"), "utf8")) as {
+  readonly engines: { readonly node: string };
+};
+
 /**
- * Returns the source text that precedes the bundle. The file has no extension, so Node.js treats it as a CommonJS or an
+ * Returns the source text that precedes the bundle. It first checks the version of Node.js. Terraform shows the first
+ * line of the standard output, and hides the standard error. The file has no extension, so Node.js treats it as a CommonJS or an
  * ECMAScript module, depending on the folder. The text wraps the bundle in a function that works in both kinds of
  * modules.
  */
 const banner = (name: string) => `#!/usr/bin/env node
-const [major, minor] = process.versions.node.split(".").map(Number);
-if (major < 22 || (major === 22 && minor < 19)) {
-  console.error("${name} needs Node.js 22.19 or newer; this is " + process.versions.node + ".");
+${nodeProblem};
+const problem = nodeProblem("${name}", ${JSON.stringify(engines.node)});
+if (problem !== undefined) {
+  console.${name === TERRAFORM_PROVIDER.name ? "log" : "error"}(problem);
   process.exit(1);
 }
 ((require, ownUrl) => {`;
@@ -66,7 +76,8 @@ export async function bundle({ name, source }: Program, file: string): Promise<B
     absWorkingDir: ROOT,
     bundle: true,
     platform: "node",
-    target: "node22",
+    // Versions of Node.js since this one can parse the bundle, and print the error about their version.
+    target: "node16.11",
     format: "cjs",
     minify: true,
     legalComments: "none",

@@ -47,7 +47,10 @@ export const ZERO_DATE = "0001-01-01T00:00:00Z";
 /** Id of a namespace: a UUID of any version. Ids from users or older servers may have other versions than 4. */
 export const tenantId = z
   .string()
-  .regex(/^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/, "must be a lower-case uuid")
+  .regex(
+    /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/,
+    "must be a lower-case uuid, the id of a namespace",
+  )
   .describe("Namespace id, a uuid");
 /** Id of a user. */
 export const userId = z.string().regex(/^[0-9a-f]{24}$/, "must be 24 lower-case hex characters");
@@ -64,7 +67,7 @@ export const role = z.enum(ROLES);
 export const email = z
   .email()
   .max(254)
-  .regex(/^[^@]{1,64}@/, "must have at most 64 characters before the @");
+  .regex(/^[^@]{0,64}(@|$)/, "must have at most 64 characters before the @");
 /** Name with which a user logs in. */
 export const username = z
   .string()
@@ -299,6 +302,12 @@ const TYPE_NAMES: Readonly<Record<string, string>> = {
   record: "an object",
 };
 
+const FORMATS: Readonly<Record<string, string>> = {
+  email: "an e-mail address such as ana@example.com",
+  datetime: "a time such as 2027-01-31T00:00:00Z",
+  url: "a URL such as https://access.example.org",
+};
+
 const UNITS: Readonly<Record<string, string>> = { string: "character", array: "item" };
 
 /** Returns the end of a message about a limit: "must have at least 3 characters", "must be at least 3". */
@@ -328,7 +337,7 @@ export function issueText(issue: z.core.$ZodRawIssue): string {
       return values.length === 1 ? `must be ${values[0]}` : `must be one of ${values.join(", ")}`;
     }
     case "invalid_format":
-      return `must be a valid ${issue.format}`;
+      return `must be ${FORMATS[issue.format] ?? `a valid ${issue.format}`}`;
     case "unrecognized_keys":
       return `must not have ${issue.keys.map((key) => JSON.stringify(key)).join(", ")}`;
     case "invalid_union":

@@ -131,6 +131,10 @@ export interface SshPublicKey {
   readonly fingerprint: string;
 }
 
+/** Returns true for a private key: of OpenSSH, also without its first and last line, in PEM form, or of PuTTY. */
+export const isPrivateKey = (text: string): boolean =>
+  /PRIVATE KEY|PuTTY-User-Key-File|b3BlbnNzaC1rZXktdjE/.test(text);
+
 /**
  * Reads one OpenSSH public key line: `type base64 [comment]`. Two lines with the same key return equal results,
  * regardless of their comments and white space. The function rejects every key that OpenSSH rejects.
@@ -138,8 +142,8 @@ export interface SshPublicKey {
  */
 export function parseSshPublicKey(line: string): SshPublicKey {
   const text = line.trim();
+  if (isPrivateKey(text)) throw new Error("must be a public key, not a private key");
   if (text.includes("\n")) throw new Error("must be one OpenSSH public key line, not several");
-  if (text.includes("PRIVATE KEY")) throw new Error("must be a public key, not a private key");
   const [type = "", encoded = ""] = text.split(/\s+/, 2);
   const form = SSH_KEY_FORMS.get(type);
   if (!form) {

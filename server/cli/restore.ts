@@ -1,4 +1,4 @@
-import { existsSync, rmSync } from "node:fs";
+import { accessSync, constants, existsSync, rmSync } from "node:fs";
 import { fileFailureText } from "@gatehouse-access/sdk/errors";
 import { serviceListens } from "../admin/socketPath.ts";
 import { type BackupContent, checkBackup } from "../db/sqlite/checkBackup.ts";
@@ -44,6 +44,11 @@ export async function restore(request: RestoreRequest): Promise<Restored> {
   prepareDataFolder(dataDir);
   if (await serviceListens(dataDir)) {
     throw new OperatorError(`A service runs on the data folder ${dataDir}. Stop it first.`);
+  }
+  try {
+    accessSync(backup, constants.R_OK);
+  } catch (cause) {
+    throw new OperatorError(fileFailureText("read", backup, cause), { cause });
   }
   const known = knownSecret(dataDir, secret);
   if (known === undefined) {

@@ -1,10 +1,10 @@
-import { addHelpEnd } from "@gatehouse-access/sdk/errors";
+import { addHelpEnd, unknownText } from "@gatehouse-access/sdk/errors";
 import { Command } from "commander";
 import type { RunningService } from "../process/serve.ts";
 import { type Flags, readConfig } from "../settings/readConfig.ts";
 import type { Setting } from "../settings/setting.ts";
 import { settings } from "../settings/settings.ts";
-import { unknownText, unknownVariables } from "../settings/unknownVariables.ts";
+import { unknownSettings } from "../settings/unknownVariables.ts";
 import { type CommandIo, print, warn } from "./CommandIo.ts";
 
 /** Maximum time, in milliseconds, from the stop of the service until interrupted requests have ended their work. */
@@ -78,7 +78,7 @@ export function serveCommand(io: CommandIo): Command {
  * @throws OperatorError the settings or their files are invalid
  */
 async function checkSettings(io: CommandIo, flags: Flags): Promise<void> {
-  for (const unknown of unknownVariables(Object.keys(io.env))) warn(io, unknownText(unknown));
+  for (const unknown of unknownSettings(Object.keys(io.env))) warn(io, unknownText(unknown));
   const config = readConfig(io.env, flags);
   const { checkFiles } = await import("../process/checkFiles.ts");
   checkFiles(config);

@@ -1,7 +1,7 @@
 import { X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { fileFailureText } from "@gatehouse-access/sdk/errors";
+import { fileFailureText, type UnknownVariable } from "@gatehouse-access/sdk/errors";
 import type { z } from "zod";
 import { isLoopback } from "../addresses.ts";
 import type { DatabaseLocation } from "../db/Database.ts";
@@ -12,7 +12,7 @@ import type { MailConfig } from "../mail/mailers.ts";
 import { OperatorError, problemsOf, reasonOf } from "../OperatorError.ts";
 import type { Setting } from "./setting.ts";
 import { type SettingName, type SettingValues, settings } from "./settings.ts";
-import { type UnknownVariable, unknownVariables } from "./unknownVariables.ts";
+import { unknownSettings } from "./unknownVariables.ts";
 
 /**
  * Settings that {@link ServiceSettings} excludes. Secrets are in other fields of {@link Config}, and the checked SAML
@@ -386,6 +386,6 @@ export function readConfig(environment: Environment, flags: Flags): Config {
     mail: parts.mail,
     external: externalParts(values),
     settings: { ...(others as Omit<SettingValues, Withheld>), saml: parts.saml },
-    unknownVariables: unknownVariables(Object.keys(environment)),
+    unknownVariables: unknownSettings(Object.keys(environment)),
   };
 }

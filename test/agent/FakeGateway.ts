@@ -40,6 +40,8 @@ interface Line {
 interface Refusal {
   readonly status: number;
   readonly headers?: Readonly<Record<string, string>>;
+  /** @default "{}" */
+  readonly body?: string;
 }
 
 /**
@@ -193,7 +195,8 @@ export class FakeGateway {
     if (request.url === "/api/devices/auth") {
       this.enrollments.push(devices.authDevice.body.parse(await json(request)));
       if (this.enrollmentRefusal !== undefined) {
-        response.writeHead(this.enrollmentRefusal.status, this.enrollmentRefusal.headers).end("{}");
+        const { status, headers, body = "{}" } = this.enrollmentRefusal;
+        response.writeHead(status, headers).end(body);
         return;
       }
       this.#token = `token-${this.enrollments.length}`;

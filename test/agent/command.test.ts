@@ -114,7 +114,11 @@ it("prints a hash of the password from stdin", { tags: ["long"] }, async () => {
 });
 
 it.each([
-  ["a malformed tenant", ["run", "--url", "http://127.0.0.1:1", "--tenant", "lab"], /--tenant: /],
+  [
+    "a malformed tenant",
+    ["run", "--url", "http://127.0.0.1:1", "--tenant", "lab"],
+    /--tenant \(GATEHOUSE_AGENT_TENANT\) must be a lower-case uuid, the id of a namespace\. Run `gatehouse namespace list`/,
+  ],
   [
     "plain HTTP to another machine",
     ["run", "--url", "http://203.0.113.1", "--tenant", TENANT],
@@ -144,7 +148,9 @@ it.runIf(isRoot).each([
 ])("refuses to serve as root: %s", async (_what, flags) => {
   expect(await ran([...settings(), ...flags])).toMatchObject({
     code: 2,
-    stderr: expect.stringMatching(/--user: /),
+    stderr: expect.stringMatching(
+      /--user (is not set, and root starts the agent\. Add --user <name>|must not be root)/,
+    ),
   });
   expect(existsSync(join(folder.path, "none"))).toBe(false);
 });

@@ -57,6 +57,8 @@ export interface OwnAgent {
   /** Resolves when the agent's log contains a message this number of times. */
   logged(message: string, count?: number): Promise<void>;
   stop(): Promise<void>;
+  /** Resolves when the agent has stopped, and rejects if it ends with an error. */
+  readonly ended: Promise<void>;
 }
 
 /** Options of an agent that runs in the process of the tests. */
@@ -97,6 +99,7 @@ export function startOwnAgent({ timing = new HeldTiming(), key, ...options }: Ow
   });
   const running = agent.run();
   return {
+    ended: running,
     timing,
     messages,
     facts,
@@ -105,7 +108,8 @@ export function startOwnAgent({ timing = new HeldTiming(), key, ...options }: Ow
     },
     async stop() {
       agent.stop();
-      await running;
+      // `ended` reports an error of the agent.
+      await running.catch(() => {});
     },
   };
 }

@@ -1,3 +1,4 @@
+import { SERVICE_CODES } from "@gatehouse-access/sdk/contract";
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { ConnectionPauses } from "../../agent/ConnectionPauses.ts";
 import { deviceKey } from "../../agent/identity.ts";
@@ -55,6 +56,41 @@ describe("an agent", () => {
   ])("reads a Retry-After with %s", async (_what, value, ms) => {
     gateway.tunnelRefusal = { status: 429, headers: { "Retry-After": value } };
     expect((await start().pause()).ms).toBe(ms);
+  });
+
+  const unknownNamespace = {
+    status: 404,
+    body: JSON.stringify({ message: "tenant_id: no such namespace", code: SERVICE_CODES.notFound }),
+  };
+
+  it("ends with an error if the service proves that it has no such namespace", async () => {
+    gateway.enrollmentRefusal = unknownNamespace;
+    start();
+    await expect(agent.ended).rejects.toThrow(
+      `The service ${gateway.url} has no namespace ${TENANT}. Set --tenant (GATEHOUSE_AGENT_TENANT) to the id of a namespace`,
+    );
+    expect(gateway.enrollments).toHaveLength(1);
+  });
+
+  it.each([
+    ["a 404 that a proxy can send", { status: 404, body: '{"message":"no such namespace"}' }],
+    ["an empty 404", { status: 404 }],
+    ["another status with the code", { ...unknownNamespace, status: 403 }],
+  ])("enrolls again after %s", async (_what, refusal) => {
+    gateway.enrollmentRefusal = refusal;
+    const timing = start();
+    for (let attempt = 1; attempt <= 3; attempt += 1) (await timing.pause()).end();
+    expect(gateway.enrollments.length).toBeGreaterThanOrEqual(3);
+  });
+
+  it("enrolls again after its namespace was deleted, because an operator can restore a backup", async () => {
+    gateway.tunnelRefusal = { status: 404 };
+    const timing = start();
+    const first = await timing.pause();
+    gateway.enrollmentRefusal = unknownNamespace;
+    first.end();
+    for (let attempt = 1; attempt <= 3; attempt += 1) (await timing.pause()).end();
+    expect(gateway.enrollments.length).toBeGreaterThanOrEqual(3);
   });
 
   it.each([401, 403, 404])("enrolls once after its token was refused with status %i", async (status) => {

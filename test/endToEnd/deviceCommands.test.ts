@@ -303,7 +303,7 @@ describe("gatehouse device accept", () => {
       code: 1,
       stdout: "",
       stderr:
-        `error: reinstalled (uid ${uid}) would replace the accepted device web-1 (uid ${old}), which has the same MAC address. ` +
+        `error: The device reinstalled (uid ${uid}) would replace the accepted device web-1 (uid ${old}), which has the same MAC address. ` +
         `To confirm, give the uid: gatehouse device accept ${uid} --yes. Nothing was changed. [usage]\n`,
     });
     expect([await lab.status(old), await lab.status(uid)]).toEqual(["accepted", "pending"]);
@@ -330,7 +330,7 @@ describe("gatehouse device accept", () => {
     const { code, stdout, stderr } = await gatehouse(["device", "accept", "web-1", "--yes"], env);
     expect([code, stdout]).toEqual([1, ""]);
     expect(stderr).toMatch(
-      /^error: permission denied \(403\): needs the role operator or above \[acceptDevice /,
+      /^error: Permission denied \(403\): needs the role operator or above\. \[acceptDevice /,
     );
     expect(await lab.status(uid)).toBe("pending");
   });

@@ -222,7 +222,10 @@ const PROBLEMS: Readonly<Record<string, Readonly<Record<`${CheckState}: ${string
   },
   address: {
     "failed: GATEHOUSE_URL is not set": ["https://access.example.org", () => ({})],
-    "failed: must begin with https://": ["Set GATEHOUSE_URL", () => ({ GATEHOUSE_URL: "ftp://host" })],
+    "failed: GATEHOUSE_URL is not the URL of a service": [
+      "Set it to a URL",
+      () => ({ GATEHOUSE_URL: "ftp://host" }),
+    ],
     "failed: must not contain a user name": [
       "Pass them",
       () => ({ GATEHOUSE_URL: `http://me:${SECRET}@host` }),
@@ -240,7 +243,7 @@ const PROBLEMS: Readonly<Record<string, Readonly<Record<`${CheckState}: ${string
       "Check that the service runs",
       async () => ofFleet({ GATEHOUSE_URL: `http://127.0.0.1:${await freePort()}` }),
     ],
-    "failed: the server failed (503)": ["Set GATEHOUSE_URL", () => answering(503, "")],
+    "failed: The server failed (503)": ["Set GATEHOUSE_URL", () => answering(503, "")],
     "warning: /info: the response is not JSON": ["Check the URL", () => answering(200, "<html>")],
     "warning: is not encrypted": [
       "Use an https:// address",
@@ -250,15 +253,15 @@ const PROBLEMS: Readonly<Record<string, Readonly<Record<`${CheckState}: ${string
   credential: {
     "failed: no credential is set": ["Set GATEHOUSE_API_KEY", () => withCredential({})],
     "failed: API key is not valid": [
-      "Set GATEHOUSE_API_KEY",
+      "Check GATEHOUSE_API_KEY",
       () => withCredential({ GATEHOUSE_API_KEY: SECRET }),
     ],
     "failed: token is not valid": [
-      "Set GATEHOUSE_API_KEY",
+      "Check GATEHOUSE_TOKEN",
       () => withCredential({ GATEHOUSE_TOKEN: SECRET }),
     ],
-    "failed: wrong user name or password": [
-      "Set GATEHOUSE_API_KEY",
+    "failed: Wrong user name or password": [
+      "Check GATEHOUSE_USERNAME and GATEHOUSE_PASSWORD",
       () => withCredential({ GATEHOUSE_USERNAME: "unknown", GATEHOUSE_PASSWORD: SECRET }),
     ],
     "failed: GATEHOUSE_API_KEY and GATEHOUSE_TOKEN are set": [
@@ -269,8 +272,14 @@ const PROBLEMS: Readonly<Record<string, Readonly<Record<`${CheckState}: ${string
       "Give the path of a file",
       () => withCredential({ GATEHOUSE_API_KEY_FILE: testFolder() }),
     ],
-    "failed: GATEHOUSE_TENANT must be": ["Set", () => ofFleet({ GATEHOUSE_TENANT: "prod" })],
-    "failed: not found (404)": ["Set GATEHOUSE_TENANT", () => ofFleet({ GATEHOUSE_TENANT: UNKNOWN_TENANT })],
+    "failed: GATEHOUSE_TENANT must be": [
+      "Run gatehouse namespace list",
+      () => ofFleet({ GATEHOUSE_TENANT: "prod" }),
+    ],
+    "failed: no access to the namespace": [
+      "Set GATEHOUSE_TENANT",
+      () => ofFleet({ GATEHOUSE_TENANT: UNKNOWN_TENANT }),
+    ],
     "failed: does not come from the service": [
       "Check the URL",
       () => answering(404, "<html>", { "content-type": "text/html" }),
@@ -384,11 +393,11 @@ it("prints the remedy after each problem, and the differences of the server", as
   expect(code).toBe(0);
   const lines = stdout.split("\n");
   expect(lines).toContainEqual(
-    expect.stringMatching(/^not checked {2}git +not on the PATH\. Install it for gate/),
+    expect.stringMatching(/^not checked {2}git +Not on the PATH\. Install it for gate/),
   );
-  expect(lines).toContainEqual(expect.stringMatching(/^ok +access mode +identity: access policies$/));
+  expect(lines).toContainEqual(expect.stringMatching(/^ok +access mode +identity: access policies\.$/));
   const server = lines.findIndex((line) =>
-    /^ok +server +ShellHub 0\.27\.0-rc\.6, community; requests of version 0\.27$/.test(line),
+    /^ok +server +ShellHub 0\.27\.0-rc\.6, community; requests of version 0\.27\.$/.test(line),
   );
   expect(lines[server + 1]).toMatch(/^ +- Available: .*access policies, service accounts, install keys\.$/);
   expect(lines[server + 2]).toMatch(

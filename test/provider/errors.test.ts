@@ -2,7 +2,7 @@ import { globSync, readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { EngineError } from "../../provider/engine/errors.ts";
 import { commandErrors, resourceErrors } from "../../provider/errorCodes.ts";
-import { check } from "../../provider/lifecycle/lifecycle.ts";
+import { check } from "../../provider/lifecycle/checkInputs.ts";
 import { Configuration } from "../../provider/providers/terraform/configuration.ts";
 import { attributePath, failureDiagnostic } from "../../provider/providers/terraform/diagnostics.ts";
 import { engineText, ResourceError, said } from "../../provider/resourceError.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { check } from "../../provider/lifecycle/lifecycle.ts";
+import { check } from "../../provider/lifecycle/checkInputs.ts";
 import type { ResourceDefinition } from "../../provider/model/definition.ts";
 import { firewallRule } from "../../provider/resources/firewallRule.ts";
 import { definitions } from "../../provider/resources/index.ts";
@@ -47,7 +47,7 @@ const REJECTED: Readonly<Record<string, readonly (readonly [Record<string, unkno
   Member: [
     [{ tenant: "mine" }, /^tenant must be a lower-case uuid/],
     [{ role: "owner" }, /^role must be one of observer, operator, administrator\.$/],
-    [{ email: "ana" }, /^email must be a valid email\.$/],
+    [{ email: "ana" }, /^email must be an e-mail address such as ana@example\.com\.$/],
   ],
   TrustedWorkload: [
     [{ issuer: "http://gitlab.example.com" }, /^issuer /],
@@ -78,7 +78,7 @@ const REJECTED: Readonly<Record<string, readonly (readonly [Record<string, unkno
     [{ filter: { hostname: "web-*" } }, /^filter\.hostname: .*not a glob/],
     [{ filter: { hostname: "*" } }, /^filter\.hostname: .*not a glob/],
     [{ filter: { tags: [] } }, /^filter\.tags must have at least 1 item\.$/],
-    [{ filter: { tags: ["a b c"] } }, /^filter\.tags\.0 .*letters and digits/],
+    [{ filter: { tags: ["a b c"] } }, /^filter\.tags has an invalid item: "a b c" may .*letters and digits/],
     [{ data: "-----BEGIN OPENSSH PRIVATE KEY-----" }, /^data must be a public key/],
     [{ data: "ssh-ed25519 AAAA" }, /^data must contain/],
   ],
@@ -88,7 +88,10 @@ const REJECTED: Readonly<Record<string, readonly (readonly [Record<string, unkno
     [{ priority: 1.5 }, /^priority must be a whole number\.$/],
     [{ sourceIp: "[" }, /^sourceIp must be a regular expression in RE2 syntax/],
     [{ username: "*" }, /^username: .*not a glob/],
-    [{ filter: { tags: ["a", "b"] } }, /^filter\.tags\.0 must have at least 3 characters\.$/],
+    [
+      { filter: { tags: ["a", "b", "web"] } },
+      /^filter\.tags has invalid items: "a" must have at least 3 characters; "b" must have at least 3 characters\.$/,
+    ],
     [
       { sourceIp: "198.51.100.0/24" },
       /^sourceIp: A regular expression is expected, not CIDR notation\. Use `cidr\("198\.51\.100\.0\/24"\)`\.$/,

@@ -161,6 +161,8 @@ describe.skipIf(!openssl)("with a self-signed certificate", () => {
     );
     const empty = join(testFolder(), "empty.pem");
     writeFileSync(empty, "");
-    expect(() => credentialsFromEnvironment({ GATEHOUSE_CA_FILE: empty })).toThrow(/is empty\.$/);
+    expect(() => credentialsFromEnvironment({ GATEHOUSE_CA_FILE: empty })).toThrow(
+      /is empty\. Write the value to the file, or set another file\.$/,
+    );
   });
 });

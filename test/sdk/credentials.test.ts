@@ -62,15 +62,26 @@ test("reads each kind of credential", () => {
     url: "https://h",
     kind: "apiKey",
     key: "k",
+    settings: ["GATEHOUSE_API_KEY"],
   });
-  expect(revealed({ GATEHOUSE_TOKEN: "Bearer t" })).toEqual({ kind: "token", token: "t" });
+  expect(revealed({ GATEHOUSE_TOKEN: "Bearer t" })).toEqual({
+    kind: "token",
+    token: "t",
+    settings: ["GATEHOUSE_TOKEN"],
+  });
   expect(
     revealed({
       GATEHOUSE_USERNAME: "ann",
       GATEHOUSE_PASSWORD: " p w ",
       GATEHOUSE_TOTP_SECRET: "jbsw y3dp ehpk 3pxp",
     }),
-  ).toEqual({ kind: "password", username: "ann", password: " p w ", totpSecret: "JBSWY3DPEHPK3PXP" });
+  ).toEqual({
+    kind: "password",
+    username: "ann",
+    password: " p w ",
+    totpSecret: "JBSWY3DPEHPK3PXP",
+    settings: ["GATEHOUSE_USERNAME", "GATEHOUSE_PASSWORD"],
+  });
 });
 
 test("reads each variable from a file and ignores the last newline", () => {
@@ -82,7 +93,10 @@ test("reads each variable from a file and ignores the last newline", () => {
       GATEHOUSE_TOTP_SECRET_FILE: fileWith("JBSWY3DPEHPK3PXP"),
     }),
   ).toMatchObject({ url: "https://h", username: "ann", password: "pw ", totpSecret: "JBSWY3DPEHPK3PXP" });
-  expect(revealed({ GATEHOUSE_API_KEY_FILE: fileWith("k\n") })).toMatchObject({ key: "k" });
+  expect(revealed({ GATEHOUSE_API_KEY_FILE: fileWith("k\n") })).toMatchObject({
+    key: "k",
+    settings: ["GATEHOUSE_API_KEY_FILE"],
+  });
   expect(revealed({ GATEHOUSE_TOKEN_FILE: fileWith("t\n") })).toMatchObject({ token: "t" });
 });
 
@@ -108,8 +122,21 @@ test.each([
   [{ GATEHOUSE_TOTP_SECRET: "hunter2" }, ["GATEHOUSE_TOTP_SECRET is set without"]],
   [
     { GATEHOUSE_USERNAME: "ann", GATEHOUSE_PASSWORD: "hunter2", GATEHOUSE_TOTP_SECRET: "hunter1890!" },
-    ["totpSecret is not base32"],
+    ["GATEHOUSE_TOTP_SECRET is not base32"],
   ],
+  [
+    { GATEHOUSE_URL: "127.0.0.1:8080" },
+    ["GATEHOUSE_URL has no scheme. Set it to https://127.0.0.1:8080, or to http://127.0.0.1:8080"],
+  ],
+  [{ GATEHOUSE_URL: "localhost:8080" }, ["GATEHOUSE_URL has no scheme. Set it to https://localhost:8080"]],
+  [
+    { GATEHOUSE_URL: "ann:hunter2@host" },
+    ["GATEHOUSE_URL is not the URL of a service. Set it to a URL such as"],
+  ],
+  [{ GATEHOUSE_URL: "http//host" }, ["GATEHOUSE_URL is not the URL of a service"]],
+  [{ GATEHOUSE_URL: "ftp://host" }, ["GATEHOUSE_URL is not the URL of a service"]],
+  [{ GATEHOUSE_URL: "https://ann:hunter2@host" }, ["GATEHOUSE_URL must not contain a user name or password"]],
+  [{ GATEHOUSE_API_KEY: "hunter 2" }, ["GATEHOUSE_API_KEY is empty, or contains white space"]],
   [{ GATEHOUSE_OIDC: "jenkins" }, ["GATEHOUSE_OIDC is set without GATEHOUSE_TENANT"]],
   [{ ...OIDC, GATEHOUSE_OIDC: "jenkins" }, ["GATEHOUSE_OIDC must be github, gitlab or file"]],
   [

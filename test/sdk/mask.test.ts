@@ -15,7 +15,9 @@ const login = {
 
 describe("a mask", () => {
   test("keeps this project's own sentences even if a secret equals one of their words", () => {
-    const error = printedError(new AuthenticationError("wrong user name or password (401)", login));
+    const error = printedError(
+      new AuthenticationError("wrong user name or password at https://h (401)", login),
+    );
     for (const secret of ["wrong", "password", "user name", "or"])
       expect(maskSecrets(error, [secret])).toBe(error);
   });
@@ -29,12 +31,12 @@ describe("a mask", () => {
   test.each([
     ["wrong is the password", ["wrong"], "[secret] is the password"],
     [
-      "user wrong: wrong user name or password (401)",
+      "user wrong: wrong user name or password at https://h (401)",
       ["wrong"],
-      "user [secret]: wrong user name or password (401)",
+      "user [secret]: wrong user name or password at https://h (401)",
     ],
-    ["wrongwrong user name or password", ["wrong"], "[secret]wrong user name or password"],
-    ["xwrong user name or passwordx", ["xwrong"], "[secret] user name or passwordx"],
+    ["wrongwrong user name or password at", ["wrong"], "[secret]wrong user name or password at"],
+    ["xwrong user name or password atx", ["xwrong"], "[secret] user name or password atx"],
     // "wrong code" is one of this project's own sentences. The text is still masked if the whole sentence is equal to a
     // secret.
     ['the password "wrong code" is too simple', ["wrong code"], 'the password "[secret]" is too simple'],
@@ -68,6 +70,6 @@ test("an error message does not repeat a service's text that equals the cause", 
   server.script({ status: 401, body: { message: "Wrong user name or password." } });
   const body = { username: "ann", password: "wrong" };
   const error = await failure(connect(server.url).login({ body }), AuthenticationError);
-  expect(error.message).toBe("Wrong user name or password (401). [login (POST /api/login)]");
+  expect(error.message).toBe(`Wrong user name or password at ${server.url} (401). [login (POST /api/login)]`);
   expect(error.serverMessage).toBe("Wrong user name or password.");
 });

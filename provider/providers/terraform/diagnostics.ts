@@ -92,8 +92,9 @@ function written({ inputs, outputs }: ResourceDefinition, error: ResourceError) 
   const isSecret = outputs[input]?.choice !== undefined || inputs[input]?.secret === true;
   // An error about a secret contains the attribute's name, but no path. With a path, Terraform would print the source
   // line, which may contain the secret.
-  const path = input in inputs && !isSecret ? [input, ...member].map(terraformName) : [];
-  const name = isSecret ? secretName(input) : path.join(".");
+  const named = input in inputs && !isSecret ? [input, ...member].map(terraformName) : [];
+  const path = error.code === "private_key" ? [] : named;
+  const name = isSecret ? secretName(input) : named.join(".");
   return { path, name, detail: error.textIn(terraformTerms, name === "" ? [] : [name]) };
 }
 

@@ -1,8 +1,10 @@
+import { misspelledVariables } from "@gatehouse-access/sdk/errors";
+import { Command } from "commander";
 import { lookupSchema, resourceSchema } from "../../terraform/attributes.ts";
 import { describedInTerraform, memberOf, type Row, STRING, valuesOf } from "../../terraform/types.ts";
 import { Configuration, configurationSchema } from "./configuration.ts";
 import { type DataSource, dataSourceSchema, dataSourcesOf } from "./dataSources.ts";
-import type { Diagnostic } from "./diagnostics.ts";
+import { type Diagnostic, warning } from "./diagnostics.ts";
 import { callFunction, functionSchemas } from "./providerFunctions.ts";
 import { Replacements } from "./replacements.ts";
 import { ResourceCalls, resources, type WithConfig, withDiagnostics } from "./resourceCalls.ts";
@@ -15,6 +17,12 @@ const TENANT = memberOf(
   "The ID of the namespace. Defaults to the namespace in the provider configuration.",
   STRING,
 );
+
+/** Returns a warning for each misspelled variable of the provider. */
+const misspelled = (env: NodeJS.ProcessEnv): Diagnostic[] =>
+  misspelledVariables(Object.keys(env), () => new Command()).map((text) =>
+    warning("Unknown environment variable", text),
+  );
 
 let known: ReadonlyMap<string, DataSource> | undefined;
 
@@ -76,7 +84,7 @@ export class TerraformProvider {
         serverCapabilities: { planDestroy: true, getProviderSchemaOptional: true, moveResourceState: true },
       }),
       ValidateProviderConfig: ({ config }: WithConfig) => ({
-        diagnostics: new Configuration(this.#env, rowIn(config)).errors,
+        diagnostics: [...misspelled(this.#env), ...new Configuration(this.#env, rowIn(config)).errors],
       }),
       ConfigureProvider: ({ config }: WithConfig) => this.#configure(rowIn(config)),
       ValidateResourceConfig: ofResource("validate"),

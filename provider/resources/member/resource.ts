@@ -1,4 +1,4 @@
-import { RequestError, sshAccessModeOf } from "@gatehouse-access/sdk";
+import { isNotFound, RequestError, sshAccessModeOf } from "@gatehouse-access/sdk";
 import { dateTime, email, ROLES } from "@gatehouse-access/sdk/contract";
 import { z } from "zod";
 import { defineResource } from "../../model/defineResource.ts";
@@ -7,7 +7,7 @@ import { endState, endToSend, expiring, expiryInputs, expiryOutputs } from "../.
 import { output, required, tenantInput } from "../../model/fields.ts";
 import { EXAMPLE_TENANT, IdForm } from "../../model/idForm.ts";
 import { guarded } from "../../model/lockoutGuard.ts";
-import { ResourceError, said } from "../../resourceError.ts";
+import { ResourceError, type ResourceFault, said } from "../../resourceError.ts";
 import { doubtOf, requireAbsent } from "../../service/absence.ts";
 import type { Connection } from "../../service/connection.ts";
 import type { Namespace } from "../../service/listings.ts";
@@ -249,10 +249,12 @@ async function invite(
 ) {
   const { client, listing } = await connection.tenant(tenant);
   const body = { email: inputs.email, role: inputs.role };
-  const namespace = await client.inviteMember(
-    { params: { tenant }, body: { ...body, accessExpiresAt: endToSend(inputs) } },
-    { idempotencyKey },
-  );
+  const request = { params: { tenant }, body: { ...body, accessExpiresAt: endToSend(inputs) } };
+  const namespace = await client.inviteMember(request, { idempotencyKey }).catch(async (error: unknown) => {
+    // A 404 can also mean that the namespace does not exist.
+    if (!isNotFound(error) || !(await connection.namespaces.isListed(tenant))) throw error;
+    throw new ResourceError("Member", noAccount(inputs.email, client.url), { cause: error });
+  });
   connection.namespaces.put(namespace);
   const member = namespace.members.find((entry) => hasEmail(entry, inputs.email));
   if (member) return existing(tenant, inputs.email, fromMember(member));
@@ -269,6 +271,13 @@ async function invite(
   const person = { ...body, id: "", status: "invited", addedAt, expiresAt: "", isSeparate: true } as const;
   return { id: `${tenant}/${inputs.email}`, state: toState(tenant, inputs.email, person) };
 }
+
+const noAccount = (email: string, url: string): ResourceFault => ({
+  code: "object_not_found",
+  field: ["email"],
+  detail: said`No account on ${url} has the address ${email}`,
+  remedy: said`check the address, or ask the operator of the service to create the account; then run again`,
+});
 
 /** Returns true if the account of a user has an e-mail address. */
 export const hasEmail = (person: { readonly email: string }, email: string): boolean =>

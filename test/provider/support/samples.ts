@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import fc from "fast-check";
-import { check } from "../../../provider/lifecycle/lifecycle.ts";
+import { check } from "../../../provider/lifecycle/checkInputs.ts";
 import type { ResourceDefinition } from "../../../provider/model/definition.ts";
 import { canonicalInputs } from "../../../provider/model/values.ts";
 import { programs } from "./programs.ts";

@@ -199,7 +199,9 @@ test("createUser stores names in lower case and rejects taken ones", async () =>
     email: "xena@x.org",
     maxNamespaces: -1,
   });
-  await expect(createUser(app.services, user)).rejects.toThrow("username or email is taken");
+  await expect(createUser(app.services, user)).rejects.toThrow(
+    "username or email: another user has this name or address",
+  );
 });
 
 describe("a new password", () => {

@@ -8,8 +8,10 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
+import { misspelledVariables } from "@gatehouse-access/sdk/errors";
+import { Command } from "commander";
 import { describe, expect, test } from "vitest";
-import { knownVariables, unknownVariables } from "../../../server/settings/unknownVariables.ts";
+import { knownVariables, unknownSettings } from "../../../server/settings/unknownVariables.ts";
 import type { CommandResult } from "../../support/command.ts";
 import { testFolder } from "../../support/folder.ts";
 import { callServerCommand } from "../../support/serverCommand.ts";
@@ -168,13 +170,20 @@ test("knows every variable that a program of the project reads", () => {
   expect([...names].filter((name) => !knownVariables.has(name))).toEqual([]);
 });
 
+test("no variable of the service looks like a misspelled variable of a client", () => {
+  expect(misspelledVariables([...knownVariables], () => new Command())).toEqual([]);
+  expect(misspelledVariables(["GATEHOUSE_TENNANT", "GATEHOUSE_QUUX"], () => new Command())).toEqual([
+    "GATEHOUSE_TENNANT is not a setting and has no effect. Did you mean GATEHOUSE_TENANT?",
+  ]);
+});
+
 test.each([
   ["GATEHOUSE_DATABSE_URL_FILE", "GATEHOUSE_DATABASE_URL_FILE"],
   ["GATEHOUSE_SSHPORT", "GATEHOUSE_SSH_PORT"],
   ["GATEHOUSE_Port", "GATEHOUSE_PORT"],
   ["GATEHOUSE_NOTHING_LIKE_IT_AT_ALL", undefined],
 ])("suggests for %s: %s", (variable, similar) => {
-  const [unknown] = unknownVariables([variable, "PATH", "OTHER_GATEHOUSE_PORT"]);
+  const [unknown] = unknownSettings([variable, "PATH", "OTHER_GATEHOUSE_PORT"]);
   if (similar === undefined) expect(unknown).toEqual({ variable, similar });
   else expect(unknown?.similar).toContain(similar);
 });

@@ -51,7 +51,8 @@ export async function insertUser(
       select: { id: true },
     });
   } catch (error) {
-    if (isDatabaseError(error, "P2002")) throw new ConflictError("username or email is taken");
+    if (isDatabaseError(error, "P2002"))
+      throw new ConflictError("username or email: another user has this name or address; choose another one");
     throw error;
   }
 }
