@@ -156,7 +156,7 @@ export const commandErrors = {
     remedy: "Correct the flag or the argument in the error message.",
   },
   access_unknown: {
-    cause: "Access policies decide about the logins of the namespace, or the namespace cannot be read.",
+    cause: "Access policies authorize the logins of the namespace, or the namespace cannot be read.",
     remedy: "Remove the call of `getAccess`.",
   },
   import: { cause: "The import cannot be completed.", remedy: "Follow the remedy in the error." },

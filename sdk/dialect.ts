@@ -304,7 +304,7 @@ const DIFFERENCES: readonly Difference[] = [
   {
     name: "access modes",
     since: "0.27",
-    text: "A namespace decides by public keys and firewall rules (mode legacy) or by access policies (mode identity).",
+    text: "A namespace authorizes logins by public keys and firewall rules (mode legacy) or by access policies (mode identity).",
   },
   {
     name: "one namespace",
@@ -359,12 +359,12 @@ function dialectOf(version: string): Dialect {
   return (known.at(-1) ?? DIALECTS[0]) as Dialect;
 }
 
-/** The ways in which a namespace decides about logins; `unknown` for a way of later versions. */
+/** The access modes of a namespace; `unknown` for a mode of later versions. */
 export type SshAccessMode = "legacy" | "identity" | "unknown";
 
 /**
- * Returns the way in which a namespace decides about logins: `legacy` by public keys and firewall rules, `identity` by
- * access policies. Undefined for servers older than 0.27, which know only public keys and firewall rules.
+ * Returns the access mode of a namespace. In `legacy`, public keys and firewall rules authorize logins; in `identity`,
+ * access policies. Undefined for servers older than 0.27, which support only public keys and firewall rules.
  */
 export function sshAccessModeOf({ settings }: { readonly settings?: object }): SshAccessMode | undefined {
   const mode: unknown = (settings as { ssh_access_mode?: unknown } | undefined)?.ssh_access_mode;

@@ -6,7 +6,7 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
  * Returns the value of a variable, or the content of the file whose path is in `<name>_FILE`, without the final
- * newline. An empty variable counts as absent.
+ * newline. An empty variable is treated as absent.
  * @throws ConfigurationError when both variables are set, or when the file is empty or cannot be read
  */
 export function environmentValue(env: Environment, name: string): string | undefined {

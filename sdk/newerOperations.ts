@@ -74,13 +74,13 @@ export const listMembers = defineOperation({
   },
 });
 
-/** Sets the way in which a namespace decides about logins. */
+/** Sets the access mode of a namespace. */
 export const setSshAccessMode = defineOperation({
   ...members,
   auth: ["jwt", "apikey"],
   minRole: "administrator",
   id: "setSshAccessMode",
-  summary: "Set the way in which a namespace decides about logins",
+  summary: "Set the access mode of a namespace",
   method: "PUT",
   path: "/api/namespaces/ssh-access-mode/{tenant}",
   params: ofNamespace,

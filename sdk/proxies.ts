@@ -65,8 +65,8 @@ export const PROXY_VARIABLES: readonly string[] = VARIABLES.flatMap((name) => [n
  * - NO_PROXY lists hosts that need no proxy, separated by commas or white space: a host name, which includes its
  *   subdomains, `*.example.org` for only the subdomains, an IP address, a network such as `10.0.0.0/8`, or `*` for all
  *   hosts. An entry can end in a port, such as `example.org:8443`.
- * - Lower-case names have precedence. An empty variable counts as absent.
- * Requests to `localhost`, `127.0.0.0/8` and `[::1]` never use a proxy.
+ * - Lower-case names have precedence. An empty variable is treated as absent. Requests to `localhost`, `127.0.0.0/8`
+ * and `[::1]` never use a proxy.
  * @param env the environment variables; default: those of this process
  * @returns a function that throws a ConfigurationError if the variable of the proxy is invalid
  */

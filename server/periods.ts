@@ -10,7 +10,7 @@ const SKEW = MINUTE;
 export const latestEnd = (now: number, length: number): number => now + length + SKEW;
 
 /**
- * Returns true if a period has ended. A period also counts as ended if its end is later than the result of {@link
+ * Returns true if a period has ended. A period also is treated as ended if its end is later than the result of {@link
  * latestEnd}. Such an end was computed with a clock that was too far ahead. Without this rule, callers would wait until
  * their own clock reaches that end.
  * @param end in milliseconds since 1970, like `now`

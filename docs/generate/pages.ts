@@ -225,7 +225,7 @@ function serverSettings(): string {
     `${setting.about}. Allowed: ${setting.allowed}`,
   ]);
   const head =
-    "# Settings of gatehouse-server\n\nA flag takes precedence over its variable. An empty variable counts as not set. A secret may be in a file instead. Set the variable with the suffix `_FILE` to the path of the file: `GATEHOUSE_DATABASE_URL_FILE`, `GATEHOUSE_SECRET_FILE`.";
+    "# Settings of gatehouse-server\n\nA flag takes precedence over its variable. An empty variable is treated as not set. A secret may be in a file instead. Set the variable with the suffix `_FILE` to the path of the file: `GATEHOUSE_DATABASE_URL_FILE`, `GATEHOUSE_SECRET_FILE`.";
   const late =
     "The service stores enrollments and new data of an agent before it responds. For a report without new data, the service writes " +
     `only the time, together with other reports and up to ${HEARTBEAT_DELAY / 1000} seconds later. \`last_seen\` may be ` +

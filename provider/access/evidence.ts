@@ -46,7 +46,7 @@ export interface EvidenceGrant extends Pick<AccessGrant, "logins" | "addresses" 
   readonly subject: EvidenceObject;
   /** The rule or access policy that allows the access; null if no rule matches, so that access is allowed by default. */
   readonly by: EvidenceObject | null;
-  /** Condition of the access. `unknown`: it is not known whether the user has an SSH key. */
+  /** Condition of the access. `unknown`: the service does not show whether the user has an SSH key. */
   readonly outcome: Outcome;
 }
 

@@ -161,7 +161,7 @@ export function renderExplanation(
   return `${lines.map(printable).join("\n")}\n`;
 }
 
-/** The policy that decides about a login. */
+/** The policy that authorizes a login. */
 interface OfPolicy {
   readonly estate: Pick<AccessView["estate"], "policy">;
 }

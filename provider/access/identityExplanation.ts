@@ -82,7 +82,8 @@ export function reason({
       return "no access policy allows the login, so the default (deny) applies";
     default: {
       const allowed = `the access policy ${names("allows")[0]} allows the login`;
-      if (outcome === "unknown") return `${allowed}, but it is not known whether the user has an SSH key`;
+      if (outcome === "unknown")
+        return `${allowed}, but the service does not show whether the user has an SSH key`;
       if (outcome !== "reauthentication") return `${allowed}${CONDITIONS[outcome]}`;
       return `${allowed}${CONDITIONS[outcome]}, ${reauthPeriod === null ? "at every login" : `which counts for ${counted(reauthPeriod ?? 0, "second")}`}`;
     }

@@ -215,7 +215,7 @@ function selectKeys({ estate, decider, inquiry, member }: Selection<AccessKey>):
   if (member !== undefined && !estate.facts.enforcesExpiry)
     throw new AccessInquiryError("person", NO_OWNERS, "use --key");
   if (users.length > 0) {
-    const detail = `${decider.nouns.basis} decide about logins in this namespace`;
+    const detail = `${decider.nouns.basis} authorize logins in this namespace`;
     throw new AccessInquiryError("user", detail, "use --key");
   }
   const keys = decider.subjects.filter(({ owner }) => member === undefined || owner === member);

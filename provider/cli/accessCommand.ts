@@ -44,12 +44,12 @@ const accessCommand = (program: Command) =>
       )
       .option(
         "--user <user>",
-        "Select users and service accounts by e-mail address, name or id (* matches any text, ? one character), in a namespace that decides by access policies; repeatable",
+        "Select users and service accounts by e-mail address, name or id (* matches any text, ? one character), in a namespace in identity mode; repeatable",
         collect,
       )
       .option(
         "--person <e-mail>",
-        "Select the public keys that belong to this member, or the member in a namespace that decides by access policies",
+        "Select the public keys that belong to this member, or the member in a namespace in identity mode",
       )
       .option(
         "--at <time>",

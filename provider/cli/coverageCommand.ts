@@ -51,7 +51,7 @@ async function coverage(io: Io, folder: string, flags: Flags): Promise<CommandOu
       if (tenant === undefined) throw missingNamespace(await resourcesOf(stack, connection));
       io.stderr.write(`Namespace: ${service.text}\n`);
       // If the credential may not read the namespace, the lists below report this. If the namespace does not exist, the
-      // lists are empty, which would count as 100 % coverage. So a missing namespace is an error.
+      // lists are empty, which would be treated as 100 % coverage. So a missing namespace is an error.
       const { PermissionError } = await import("@gatehouse-access/sdk");
       const namespace = await connection.namespaces.find(tenant).catch((error: unknown) => {
         if (error instanceof PermissionError) return null;

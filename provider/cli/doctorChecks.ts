@@ -253,7 +253,7 @@ async function checkAddress(run: Run): Promise<Finding> {
 }
 
 async function checkCredential(run: Run): Promise<Finding> {
-  // Errors of the address belong to another check. Empty variables count as absent.
+  // Errors of the address belong to another check. Empty variables are treated as absent.
   const others = { GATEHOUSE_URL: "", GATEHOUSE_URL_FILE: "", GATEHOUSE_CA_FILE: "" };
   const given = credentialsFromEnvironment({ ...settings(run.lookup, run.env), ...others });
   if (given.credential === undefined) return problem("failed", "no credential is set", CREDENTIAL_REMEDY);

@@ -7,8 +7,8 @@ import { topOf } from "../plan/steps.ts";
 import { device } from "../resources/device.ts";
 
 /**
- * The fields of a resource that count as drift: all fields that a program can declare, and the name and status of its
- * device. The service itself changes other fields, for example when a user accepts an invitation.
+ * The fields of a resource that are treated as drift: all fields that a program can declare, and the name and status of
+ * its device. The service itself changes other fields, for example when a user accepts an invitation.
  */
 export function changedFields({ type, fields }: Pick<ShownStep, "type" | "fields">): FieldChange[] {
   const definition = definitionOf({ type });
@@ -77,7 +77,7 @@ export function withoutConversions<S extends Pick<ShownStep, "type" | "fields">>
   const converted = currentState(definition, outputs);
   const isConversion = ({ path, old, new: now }: FieldChange) => {
     const isOld = converted !== outputs;
-    // Values that both count as secret may differ.
+    // Values that both are treated as secret may differ.
     if (!isOld && old !== undefined) return false;
     const before = isOld ? converted[path] : undefined;
     const field = definition.inputs[path];

@@ -112,7 +112,7 @@ export type UnmanagedMode = "fail" | "warn" | "ignore";
 export const openObjects = ({ unmanaged }: Pick<DriftReport, "unmanaged">): readonly ReportedObject[] =>
   unmanaged.filter(({ exception }) => exception === undefined);
 
-/** The unmanaged objects that count as findings: none unless `--unmanaged` is `fail`. */
+/** The unmanaged objects that are treated as findings: none unless `--unmanaged` is `fail`. */
 export const countedObjects = (report: DriftReport): readonly ReportedObject[] =>
   report.unmanagedMode === "fail" ? openObjects(report) : [];
 

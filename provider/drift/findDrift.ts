@@ -68,7 +68,7 @@ export interface DriftSearch {
   readonly own: readonly OwnResource[];
   /** The stack, if the service's declarations identify it. */
   readonly declarer: Declarer | undefined;
-  /** Resources of other stacks. Their objects count as managed. */
+  /** Resources of other stacks. Their objects are treated as managed. */
   readonly others: readonly OwnResource[];
   readonly exceptions: readonly Exception[];
   /** File with the times at which `drift` first found objects, for services without an audit trail. */
@@ -252,8 +252,8 @@ const isServiceChange = (step: Step): boolean =>
 
 /**
  * Returns the expired resources of the stack. `isExpected` is true for a step of an expired resource that follows from
- * the end: the object was removed, or only its status changed. Other changes of the object are drift. If the live object
- * has another end, the resource does not count as expired.
+ * the end: the object was removed, or only its status changed. Other changes of the object are drift. If the live
+ * object has another end, the resource does not are treated as expired.
  */
 function expiredOf(own: readonly OwnResource[], steps: readonly Step[]) {
   const { expired, notEvaluated } = stateExpiry(own);

@@ -203,7 +203,7 @@ export function refreshedFields(old: Known, now: Known): FieldChange[] {
   const paths = new Set(fields.map((field) => field.path));
   for (const field of fieldDiff(old.outputs, now.outputs)) {
     if (paths.has(field.path)) continue;
-    // An output that changed counts as a changed input if the program declares an input with this name, since many
+    // An output that changed is treated as a changed input if the program declares an input with this name, since many
     // providers return only outputs when they read an object.
     const declared = (field.path.split(".")[0] ?? "") in (old.inputs ?? {});
     fields.push(declared ? field : { ...field, outputOnly: true });

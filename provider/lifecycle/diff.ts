@@ -16,9 +16,9 @@ export interface InputChange {
 }
 
 /**
- * Returns the inputs that differ between the state and the program. Sends no request. An unknown value counts as a
- * change, so that a plan never contains fewer changes than the run makes. An unknown value also counts as a replacement
- * if the input can only change by a replacement.
+ * Returns the inputs that differ between the state and the program. Sends no request. An unknown value is treated as a
+ * change, so that a plan never contains fewer changes than the run makes. An unknown value also is treated as a
+ * replacement if the input can only change by a replacement.
  */
 export function diff(
   definition: ResourceDefinition,

@@ -128,7 +128,7 @@ export interface CreatedObject extends Existing<Values> {
   readonly isAdopted: boolean;
 }
 
-/** For each mode of a namespace, the objects that decide about logins, and all objects that act in the mode. */
+/** For each mode of a namespace, the objects that authorize logins, and all objects that act in the mode. */
 const MODES: Readonly<Record<SshAccessMode, { readonly deciding: string; readonly acting: string }>> = {
   legacy: { deciding: "public keys", acting: "public keys and firewall rules" },
   identity: { deciding: "access policies", acting: "access policies and service accounts" },
@@ -295,7 +295,10 @@ export class ResourceLifecycle {
     const now = new Date();
     const end = endedAt(this.definition, inputs, now);
     if (end !== undefined) {
-      const notice = this.#about(resource, `expired ${agoText(end, now)}; delete these lines`);
+      const notice = this.#about(
+        resource,
+        `expired ${agoText(end, now)}; delete this resource from the program`,
+      );
       this.#tellOnce(notice, resource, `expired ${resource}`);
     }
     for (const { lacked } of Object.values(this.definition.outputs)) {
@@ -329,7 +332,7 @@ export class ResourceLifecycle {
   #reportIdle(mode: SshAccessMode, resource: string | undefined, tenant: string | undefined): void {
     const { actsIn = mode, name } = this.definition;
     if (actsIn === mode) return;
-    const text = `${name}: the namespace decides by ${MODES[mode].deciding}, so ${MODES[actsIn].acting} have no effect there`;
+    const text = `${name}: the namespace authorizes logins by ${MODES[mode].deciding}, so ${MODES[actsIn].acting} have no effect there`;
     this.#tellOnce({ text }, resource, `${text} ${tenant}`);
   }
 
@@ -714,7 +717,7 @@ async function isDeleted({ client, namespaces }: Connection, tenant: string): Pr
     if (isProvenMissing(error)) return true;
     if (isMissingObject(error)) return !(await namespaces.isListed(tenant));
     // A 403 shows that the namespace exists, but the user is not a member of the namespace. If the service issues no
-    // token for the namespace, the cause may be the same. In both cases, the namespace does not count as deleted.
+    // token for the namespace, the cause may be the same. In both cases, the namespace is not treated as deleted.
     if (error instanceof PermissionError || isNoToken(error)) return false;
     throw error;
   }

@@ -64,7 +64,7 @@ export interface MapEdge {
   readonly times?: readonly number[];
 }
 
-/** A condition of access: the login waits, or it is not known whether the user has an SSH key. */
+/** A condition of access: the login waits, or the service does not show whether the user has an SSH key. */
 type MapCondition = "reauthentication" | "approval" | "unknown";
 
 /** A sentence about a rule or a cause. */

@@ -51,7 +51,7 @@ export function edgesOf(
   return { edges, deviceSets: deviceSets.items, texts: texts.items };
 }
 
-/** Returns the edges at one time. Adds their device sets and texts to the lists. */
+/** Returns the edges at a given time. Adds their device sets and texts to the lists. */
 function edgesAt(
   before: Access,
   after: Access,
@@ -145,7 +145,7 @@ interface ComparedDevices {
   readonly outcome: Exclude<Outcome, "deny">;
   /** The time when the access ends after the change. For a lost login: the time when it ended before the change. */
   readonly until: string | undefined;
-  /** Indexes of the devices in the list of uids of both accesses, in ascending order. */
+  /** Indexes of the devices in the list of device uids that both sides share, in ascending order. */
   readonly places: readonly number[];
 }
 

@@ -214,7 +214,7 @@ export interface ResourceDefinition<I extends Inputs = Inputs, O extends Outputs
   /** Returns the errors in combinations of inputs. All inputs are known and in canonical form. */
   rules?(inputs: InputValues<I>): readonly Failure[];
   /**
-   * The mode of a namespace in which the objects decide about logins. In the other mode, they have no effect. Undefined
+   * The mode of a namespace in which the objects authorize logins. In the other mode, they have no effect. Undefined
    * for objects whose effect does not depend on the mode.
    */
   readonly actsIn?: SshAccessMode;

@@ -28,7 +28,7 @@ export class Draft {
   readonly statedOwners: ReadonlyMap<string, string>;
   /** The ids of principals that the plan creates, by the URN of their resource. */
   readonly newPrincipals = new Map<string, string>();
-  /** True if access policies decide about logins. */
+  /** True if access policies authorize logins. */
   accessPoliciesDecide: boolean;
   /** The number of changes so far, which shows whether a value that was computed from the objects is outdated. */
   changes = 0;

@@ -41,10 +41,10 @@ export interface NamespaceContent {
   readonly unread: ReadonlyMap<KindName, Unread>;
   /** After a plan: the objects of kinds that could not be read. They show the privileges that the plan changes. */
   readonly ofUnread?: ReadonlyMap<KindName, PlanSides>;
-  /** True if access policies decide about logins, and not public keys and firewall rules. */
+  /** True if access policies authorize logins, and not public keys and firewall rules. */
   readonly accessPoliciesDecide: boolean;
   /**
-   * The reason why the access in the namespace is not known, as a sentence. Undefined if the policy decides about logins.
+   * The reason why the access in the namespace is not known, as a sentence. Undefined if the policy authorizes logins.
    */
   readonly accessUnknown: string | undefined;
   /**

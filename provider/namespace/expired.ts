@@ -86,9 +86,11 @@ const REMEDIES: Readonly<Partial<Record<ExpiredObject["status"], string>>> = {
   changed: " changed out of band; check the object, and delete the object manually",
 };
 
-/** A sentence about an expired object: `PublicKey temp: expired 3 days ago; delete these lines`. */
+/** A sentence about an expired object: `PublicKey temp: expired 3 days ago; delete this resource from the program`. */
 export function expiredSentence({ kind, urn, expiresAt, status, changed }: ExpiredObject, name: string) {
-  const source = urn ? "delete these lines" : "no resource declares this object; delete the object manually";
+  const source = urn
+    ? "delete this resource from the program"
+    : "no resource declares this object; delete the object manually";
   const fields = changed ? `; ${changed.join(", ")}` : "";
   return `${kind} ${name}: expired ${agoText(expiresAt, new Date())}; ${source}${fields}${REMEDIES[status] ?? ""}`;
 }

@@ -30,7 +30,7 @@ export function byKey(objects: Iterable<LiveObject>): Objects {
 export class NamespaceState extends NamespaceObjects {
   #policy: NamespacePolicy | undefined;
 
-  /** The objects that decide about logins. */
+  /** The objects that authorize logins. */
   get policy(): NamespacePolicy {
     this.#policy ??= policyOf(this);
     return this.#policy;

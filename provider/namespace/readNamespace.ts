@@ -235,8 +235,8 @@ export async function readEach<T>(
 }
 
 /**
- * Returns the reason why it is not known what decides about logins in a namespace, as a sentence. Undefined if public
- * keys and firewall rules decide, or access policies.
+ * Returns the reason why it is not known what authorizes logins in a namespace, as a sentence. Undefined if public keys
+ * and firewall rules decide, or access policies.
  * @param namespace undefined if the credential may not read the namespace
  */
 export async function accessUnknownIn(
@@ -262,7 +262,9 @@ export async function accessUnknownIn(
   return `${notKnown(tenant)}the namespace could not be read, and may decide by access policies`;
 }
 
-/** Returns a policy in which invited users count as members, since they can accept at any time without a review. */
+/**
+ * Returns a policy in which invited users are treated as members, since they can accept at any time without a review.
+ */
 export const countingInvited = <T extends NamespacePolicy>(policy: T): T =>
   policy.members
     ? { ...policy, members: policy.members.map((member) => ({ ...member, isAccepted: true })) }

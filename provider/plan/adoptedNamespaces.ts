@@ -8,8 +8,8 @@ import { namespaceOf } from "../service/lookups.ts";
 
 /**
  * Returns a plan in which the namespaces that it adopts have their ids. A preview does not know these ids. Resources
- * that take their namespace from an adopted namespace get its id too, so that they count as resources in an existing
- * namespace.
+ * that take their namespace from an adopted namespace get its id too, so that they are treated as resources in an
+ * existing namespace.
  * @param plan a preview with values
  * @throws RequestError if the namespaces cannot be read
  */

@@ -49,7 +49,7 @@ export const matchers: Readonly<Record<MatcherName, Judge>> = {
 
 /**
  * Returns the result of a predicate.
- * @throws TypeError if the result is not a boolean. A promise, for example, would always count as true.
+ * @throws TypeError if the result is not a boolean. A promise, for example, would always be treated as true.
  */
 function booleanOf(predicate: string, result: unknown): boolean {
   if (typeof result === "boolean") return result;
@@ -64,7 +64,9 @@ function toAllow(subject: unknown, [query, ...more]: readonly unknown[], negated
   const { count, examples } = allowedCases(queried);
   if (count > 0) {
     if (!negated && allowedCases(queried, hasOutcome("unknown")).count === count)
-      throw new Error("toAllow(): it is not known whether the users have an SSH key");
+      throw new Error(
+        "toAllow(): the service does not list the users' SSH keys, so the test cannot check the login",
+      );
     return { ...found(queried, count), holds: true, counterexamples: examples };
   }
   return {
@@ -87,7 +89,9 @@ function toRequireApproval(subject: unknown, [query, ...more]: readonly unknown[
   }
   const unknown = allowedCases(queried, hasOutcome("unknown"));
   if (unknown.count > 0) {
-    throw new Error("toRequireApproval(): it is not known whether the users have an SSH key");
+    throw new Error(
+      "toRequireApproval(): the service does not list the users' SSH keys, so the test cannot check the login",
+    );
   }
   const { count, examples } = allowedCases(queried, hasOutcome("allow"));
   if (count > 0) {
@@ -237,13 +241,13 @@ class WrittenDecision implements Decision {
 
   get key(): AccessKey {
     if (isPrincipal(this.#subject))
-      throw new Error("the namespace decides by access policies; use principal instead of key");
+      throw new Error("the namespace authorizes logins by access policies; use principal instead of key");
     return this.#subject;
   }
 
   get principal(): Principal {
     if (isPrincipal(this.#subject)) return this.#subject;
-    throw new Error("the namespace decides by public keys; use key instead of principal");
+    throw new Error("the namespace authorizes logins by public keys; use key instead of principal");
   }
 }
 

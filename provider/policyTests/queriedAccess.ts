@@ -90,7 +90,7 @@ export function queriedAccess(
   const { selector, basis } = decider.nouns;
   for (const field of ["key", "user"] as const) {
     if (field !== selector && query[field] !== undefined)
-      throw new TypeError(`${field}: the namespace decides by ${basis}; use ${selector}`);
+      throw new TypeError(`${field}: the namespace authorizes logins by ${basis}; use ${selector}`);
   }
   const subject = query[selector];
   const samples = login === undefined || login === "*" ? [] : globSamples(login);

@@ -58,8 +58,8 @@ export interface PolicyTestSelection {
 }
 
 /**
- * Runs policy tests of a program on one namespace, in this process, since they are as trusted as the program. A file that
- * cannot be loaded, or that declares no test, counts as a failed test.
+ * Runs policy tests of a program on one namespace, in this process, since they are as trusted as the program. A file
+ * that cannot be loaded, or that declares no test, is treated as a failed test.
  *
  * Other test runners are unsuitable: `run()` of node:test works only once in a process (Node.js 22), waits for open
  * connections, and reports the line of our call of `test()` instead of the line in the policy file. Vitest runs files

@@ -77,7 +77,7 @@ export const everyDevice = (before: NamespacePolicy, after: NamespacePolicy) =>
 export const accessLines = (before: Access, after: Access): ReviewedAccess[] =>
   linesOf(accessChanges(before, after), before, after);
 
-/** Returns the lines about some changes between two accesses, as {@link accessLines}. */
+/** Returns lines about a part of the changes between two policies, in the form of {@link accessLines}. */
 export function linesOf(changes: Iterable<AccessChange>, before: Access, after: Access): ReviewedAccess[] {
   const byLogin = new Map<string, AccessChange & { logins: string[] }>();
   const [mode, newMode] = [before.decider.mode, after.decider.mode];

@@ -24,7 +24,7 @@ import { comparable, type Privileges } from "./privileges.ts";
 const OTHERS_MAX = 20;
 
 /**
- * Returns true if an object can decide about logins in a namespace: it takes part in the decision in the present access
+ * Returns true if an object can authorize logins in a namespace: it takes part in the decision in the present access
  * mode, or it is a part of an object that does.
  */
 export const decidesAboutLogins = (object: LiveObject, policy: NamespacePolicy): boolean =>

@@ -36,8 +36,8 @@ function filterKey({ hostname, tags = [] }: DeviceFilter): string {
 
 /**
  * Returns the findings after a change of the access mode that the base already has about the filter of another object,
- * because the change copies this filter. A filter of an object that gives access counts as copied only if, for each SSH
- * key to which the object applies:
+ * because the change copies this filter. A filter of an object that gives access is treated as copied only if, for each
+ * SSH key to which the object applies:
  * - an object that gave access to the same SSH key had the same filter and the same finding, and
  * - the SSH key gains no access.
  *

@@ -38,7 +38,9 @@ export interface Privileges {
   readonly access: Access;
 }
 
-/** Returns the privileges in a namespace. Invited users count as members, since they can accept without a review. */
+/**
+ * Returns the privileges in a namespace. Invited users are treated as members, since they can accept without a review.
+ */
 const privilegesOf = (
   state: NamespaceState,
   { evaluated, uids, time }: Scope,

@@ -40,7 +40,7 @@ export interface Instance {
  * precedence over the stack's configuration, as for dynamic resources. For an explicit instance, the program's inputs
  * take precedence, and the environment only adds settings that the program omits. If the program sets the address of
  * another service, the environment's credential and namespace are not used. The credential is therefore never sent to
- * the wrong service. An unknown input does not count as omitted.
+ * the wrong service. An unknown input does not are treated as omitted.
  */
 export function settingsOf({ isDefault, inputs }: Instance, env: NodeJS.ProcessEnv): Record<string, string> {
   const settingText = (name: string) => {
@@ -112,7 +112,7 @@ export function connectionOf(
       `The credential in the environment cannot be used for ${stated}: GATEHOUSE_URL is not set to this address`,
       {
         field: ["credential"],
-        remedy: `set GATEHOUSE_URL to this address, or set the provider's arguments ${frontEnd === "terraform" ? "api_key" : "apiKey"}, token, username and password, or oidc`,
+        remedy: `set GATEHOUSE_URL to this address, or set one of the provider's credentials: ${frontEnd === "terraform" ? "api_key" : "apiKey"}, token, oidc, or username with password`,
       },
     );
   }
@@ -238,8 +238,8 @@ export function diffInstance(before: Values, after: Values): InputChange[] {
     const old = before[name] ?? undefined;
     const now = after[name] ?? undefined;
     if (old === now) return [];
-    // An unknown address counts as a replacement, because the address may belong to another service. A plan must not
-    // contain fewer replacements than the run.
+    // An unknown address is treated as a replacement, because the address may belong to another service. A plan must
+    // not contain fewer replacements than the run.
     const replaces =
       name === "url" &&
       typeof old === "string" &&

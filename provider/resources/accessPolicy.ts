@@ -235,7 +235,8 @@ type Declarable = Omit<EvaluatedPolicy, "id" | "subject" | "action"> &
 function declaredValues(policy: Declarable) {
   const { action, requireReauth, reauthPeriod } = policy;
   const { type, value } = policy.subject;
-  // Settings without effect count as omitted: a confirmation for denied logins, and a period without a confirmation.
+  // Settings without effect are treated as omitted: a confirmation for denied logins, and a period without a
+  // confirmation.
   const isConfirmed = requireReauth && action !== "deny";
   const filter = filterState(policy.filter);
   return {

@@ -209,7 +209,7 @@ export const deviceTagAttachment: Kind = {
 /** The tags in the filters of policies. */
 const filterTags = new WeakMap<NamespacePolicy, ReadonlySet<string>>();
 
-/** Returns the tags in the filters of the objects that decide about logins. A filter with a pattern ignores its tags. */
+/** Returns the tags in the filters of the objects that authorize logins. A filter with a pattern ignores its tags. */
 function tagsInFilters(policy: NamespacePolicy): ReadonlySet<string> {
   const known = filterTags.get(policy);
   if (known) return known;

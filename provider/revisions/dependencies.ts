@@ -67,7 +67,7 @@ export function linkDependencies({ root: given, program }: Repository, checkout:
 
 const isFolder = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
 
-/** Returns true if a path exists. A dangling link counts as existing. */
+/** Returns true if a path exists. A dangling link is treated as existing. */
 const exists = (path: string): boolean => lstatSync(path, { throwIfNoEntry: false }) !== undefined;
 
 const LOCKS = [

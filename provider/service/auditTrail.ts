@@ -130,7 +130,7 @@ const WITHOUT_EFFECT: ReadonlySet<string> = new Set([
 /** Maximum number of entries that are searched for the last change of the policy, starting with the newest entry. */
 const POLICY_SEARCHED_MAX = 10_000;
 
-/** The last change of the objects that decide about the logins to a namespace. */
+/** The last change of the objects that authorize the logins to a namespace. */
 export interface PolicyChange {
   /** Id of the entry in the audit trail. */
   readonly entry: number;
@@ -139,9 +139,9 @@ export interface PolicyChange {
 }
 
 /**
- * Returns the last change of the objects that decide about the logins to a namespace. An object of an unknown kind counts
- * as such an object. Undefined if the audit trail contains no such change, and `unknown` if it has more entries than the
- * search reads.
+ * Returns the last change of the objects that authorize the logins to a namespace. An object of an unknown kind is
+ * treated as such an object. Undefined if the audit trail contains no such change, and `unknown` if it has more entries
+ * than the search reads.
  * @param since the search ends at the first entry before this time; default: the search has no such end
  * @throws PermissionError if the credential may not read the audit trail; NotFoundError if the server has no audit trail
  */

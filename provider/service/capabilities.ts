@@ -42,7 +42,7 @@ const HAS = {
   },
   "access modes": {
     has: hasAccessModes,
-    about: "`settings.sshAccessMode`: a namespace decides by keys and rules, or by access policies",
+    about: "`settings.sshAccessMode`: a namespace authorizes logins by keys and rules, or by access policies",
   },
   "legacy mode": {
     // The setting belongs to the namespace. Editions with several namespaces check it when the namespace is updated.

@@ -23,7 +23,7 @@ export interface Server extends ServerVersion {
    * credential cannot read the namespace.
    */
   readonly isOwn: boolean | undefined;
-  /** The way in which the namespace decides about logins. Undefined if the server has a single way. */
+  /** The access mode of the namespace. Undefined if the server has only one mode. */
   readonly accessMode: SshAccessMode | undefined;
   /** False if the namespace was created in identity mode, so that it cannot change to legacy mode. */
   readonly isLegacyAllowed: boolean;

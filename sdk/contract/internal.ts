@@ -265,7 +265,7 @@ export const addSessionEvent = defineOperation({
   },
 });
 
-/** Returns true for an empty object, which counts as an omitted body. */
+/** Returns true for an empty object, which is treated as an omitted body. */
 const isEmpty = (body: unknown): boolean =>
   typeof body === "object" && body !== null && Object.keys(body).length === 0;
 

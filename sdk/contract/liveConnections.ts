@@ -35,7 +35,7 @@ export const deviceConnection = defineOperation({
   id: "deviceConnection",
   summary:
     "Open the tunnel of a device's agent (transport 1), a WebSocket of binary messages: lines of JSON, each with a " +
-    "`command`. A newer tunnel of the same device replaces the older tunnel. Each pong counts as a report",
+    "`command`. A newer tunnel of the same device replaces the older tunnel. Each pong is treated as a report",
   path: "/ssh/connection",
   bodyLimit: TUNNEL_LINE_MAX,
 });

@@ -38,7 +38,7 @@ export const disableMfa = defineOperation({
       .max(64)
       .optional()
       .describe(
-        "An unused code, or a code that recoverMfa consumed less than 10 minutes ago; empty counts as absent",
+        "An unused code, or a code that recoverMfa consumed less than 10 minutes ago; empty is treated as absent",
       ),
   }),
   // The client must not repeat the request: the code can be used only once, so if the first attempt took effect, a

@@ -98,7 +98,7 @@ const settings = z.object({
     .boolean()
     .default(false)
     .describe(
-      "Whether each token can be exchanged only once, by its claim jti. For providers that issue a new token for each request",
+      "Whether each token can be exchanged only once. The claim jti identifies a token. For providers that issue a new token for each request",
     ),
 });
 

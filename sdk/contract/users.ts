@@ -195,7 +195,7 @@ export const currentPassword = z.string().min(1).max(1024);
 export const totpCode = z
   .union([z.string().regex(/^\d{6}$/, "must be 6 digits"), z.literal("")])
   .optional()
-  .describe("TOTP code; an empty string counts as absent");
+  .describe("TOTP code; an empty string is treated as absent");
 
 export const updateUser = defineOperation({
   ...ofUser,

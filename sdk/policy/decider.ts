@@ -13,7 +13,7 @@ import type { AccessPolicy, IdentityExplanation, Outcome } from "./identity.ts";
 import type { AccessSubject, NamespacePolicy, SubjectFacts } from "./namespacePolicy.ts";
 import type { Subject } from "./pattern.ts";
 
-/** The access mode of a namespace: what decides about logins. */
+/** The access mode of a namespace: the kind of objects that authorize logins. */
 export type AccessMode = "legacy" | "identity";
 
 /**
@@ -83,7 +83,7 @@ export interface DeciderNouns {
   readonly basis: string;
 }
 
-/** An object that decides about logins: a public key, a firewall rule or an access policy. */
+/** An object that authorizes logins: a public key, a firewall rule or an access policy. */
 export interface DecidingObject {
   readonly kind: "key" | "rule" | "accessPolicy";
   /** The fingerprint of a key; otherwise the id. */
@@ -199,7 +199,7 @@ export interface Evaluation {
 /**
  * The decisions of a policy about all evaluated login names and addresses, as sets of devices. The decisions are the
  * same as those of `explain` and `explainIdentity`, which decide one login at a time. In identity mode, every
- * re-authentication counts as outdated.
+ * re-authentication is treated as outdated.
  */
 export abstract class Access<S extends AccessSubject = AccessSubject> implements Evaluation {
   readonly policy: NamespacePolicy;

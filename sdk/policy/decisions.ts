@@ -33,7 +33,7 @@ export interface AccessRule extends FirewallRuleFacts {
   readonly id: string;
 }
 
-/** The objects that decide about logins in legacy mode. */
+/** The objects that authorize logins in legacy mode. */
 export interface LegacyPolicy {
   /** The accepted devices. */
   readonly devices: readonly AccessDevice[];
@@ -299,7 +299,9 @@ export function strongestFirst<R extends FirewallRuleFacts>(rules: readonly R[])
 /** Returns true if a part of a rule matches a login. */
 type Condition = (rule: FirewallRuleFacts, attempt: LoginAttempt, patterns?: PatternSource) => boolean;
 
-/** Returns true if a pattern that does not compile counts as a match in the rule, so that it never grants access. */
+/**
+ * Returns true if a pattern that does not compile is treated as a match in the rule, so that it never grants access.
+ */
 const matchesBroken = (rule: Pick<FirewallRuleFacts, "action">): boolean => rule.action === "deny";
 
 /** The conditions of a rule. The rule matches a login if all of them do. */

@@ -6,8 +6,8 @@ const OCTET = "(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])";
 
 /**
  * Expressions for all possible login names, addresses and device names, and some other texts. A pattern that matches
- * none of these texts never matches. For simplicity, any text of hexadecimal digits, dots and at least two colons
- * counts as an IPv6 address.
+ * none of these texts never matches. For simplicity, any text of hexadecimal digits, dots and at least two colons is
+ * treated as an IPv6 address.
  */
 const TEXTS: Readonly<Record<Subject, string>> = {
   login: "[^\\n\\0]+",

@@ -1,7 +1,7 @@
 import { type AccessDevice, type DeviceFilter, filterMatches } from "./decisions.ts";
 import { networkOf } from "./networks.ts";
 
-// A namespace in identity mode decides about logins by access policies. The mode exists in version 0.27 and later.
+// A namespace in identity mode authorizes logins by access policies. The mode exists in version 0.27 and later.
 
 /** An access policy: it allows or denies logins of its subjects. Policies have no order and no priorities. */
 export interface AccessPolicy {
@@ -59,7 +59,7 @@ export interface SshIdentity {
   readonly lastReauthAt: string | null;
 }
 
-/** The objects that decide about logins in identity mode. */
+/** The objects that authorize logins in identity mode. */
 export interface IdentityRules {
   /** The access policies, in any order. */
   readonly policies: readonly AccessPolicy[];
@@ -72,8 +72,8 @@ export interface IdentityRules {
  * - `allow`: the login is allowed;
  * - `reauthentication`: the login waits until the user enters the password of the account in the browser;
  * - `approval`: the principal has no SSH key yet; the login waits until the user confirms the new key in the browser;
- * - `unknown`: policies allow the login, but it is not known whether the principal has an SSH key, or must confirm a new
- *   key;
+ * - `unknown`: policies allow the login, but the service does not show whether the principal has an SSH key, or must
+ *   confirm a new key;
  * - `deny`: the login is refused.
  */
 export type Outcome = "allow" | "reauthentication" | "approval" | "unknown" | "deny";

@@ -38,7 +38,8 @@ function bySshKey(
   const holders = new Map<string, Principal>();
   const others = principals.flatMap((principal): Principal[] => {
     const { keys: own } = principal;
-    // Without the list of the SSH keys, it is not known whether one of them is a public key of the namespace.
+    // Without the list of the SSH keys, the function cannot determine whether one of them is a public key of the
+    // namespace.
     if (!own) return [principal];
     const free = own.filter(({ fingerprint }) => !registered.has(fingerprint) || holders.has(fingerprint));
     const shared = own.filter((one) => !free.includes(one));

@@ -47,8 +47,8 @@ function refusal(name: LockoutName): ConflictError {
 /**
  * Returns the role and the end of the caller's access, and the latest end of the administrators besides the owner, in
  * milliseconds since 1970. Access without an end has the end `Infinity`; without administrators, their end is
- * `-Infinity`. Workloads and API keys do not count as administrators: a person must remain who can log in when a pipeline
- * or its issuer fails.
+ * `-Infinity`. Workloads and API keys are not treated as administrators: a person must remain who can log in when a
+ * pipeline or its issuer fails.
  */
 async function standingOf(services: SqlServices, identity: Caller | Member) {
   if (!("caller" in identity)) throw new Error("a guarded write needs a caller with a role in a namespace");

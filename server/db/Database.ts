@@ -44,8 +44,8 @@ export type DatabaseLocation =
     };
 
 /**
- * Time without a heartbeat after which an instance of the service counts as ended, in milliseconds. A migration waits
- * for older instances that have not ended.
+ * Time without a heartbeat after which an instance of the service is treated as ended, in milliseconds. A migration
+ * waits for older instances that have not ended.
  */
 export const INSTANCE_LIFETIME = MINUTE;
 
@@ -62,7 +62,7 @@ export interface OlderInstance {
   readonly peerUrl: string | null;
   /** The schema of the instance; null if its version registers none. */
   readonly schema: string | null;
-  /** Seconds until the instance counts as ended, unless it sends another heartbeat. */
+  /** Seconds until the instance is treated as ended, unless it sends another heartbeat. */
   readonly secondsLeft: number;
 }
 

@@ -39,7 +39,7 @@ const OUTSIDE_HEAP = 256;
  */
 const ALIVE_INTERVAL = 1_000;
 const MISSED_MAX = 5;
-/** Maximum number of missed reports of a process that counts as ready. */
+/** Maximum number of missed reports of a process that is treated as ready. */
 const MISSED_READY = 2;
 /** Maximum time, in milliseconds, for the process to start. Modules load slowly on a busy machine. */
 const BEGINNING = MINUTE;
@@ -51,8 +51,8 @@ const ENDING = 10_000;
  */
 const PAUSE = { first: 100, longest: 30_000 };
 /**
- * Running time, in milliseconds, after which a process counts as stable. If a stable process ends, the pause before its
- * restart is the minimum pause again.
+ * Running time, in milliseconds, after which a process is treated as stable. If a stable process ends, the pause before
+ * its restart is the minimum pause again.
  */
 const SETTLED = MINUTE;
 /** Maximum time, in milliseconds, from the creation of a ticket until the process opens the ticket's connection. */

@@ -13,7 +13,7 @@ export interface IndexLookup {
   readonly column: Sql;
 }
 
-/** A field with one value. A null value counts as absent. */
+/** A field with one value. A null value is treated as absent. */
 export interface ValueField {
   readonly type: FieldType;
   readonly value: Sql;

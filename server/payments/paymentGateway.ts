@@ -66,8 +66,8 @@ export interface PaymentGatewayCreation extends PaymentGatewayCall {
  * repeat the call. No call runs in a database transaction. A repeated call of a method that creates no object must not
  * change anything.
  *
- * A method rejects with one of the following errors. Any other rejection, and a timeout, counts as `processing_error`.
- * The service logs such errors, so they must contain no secrets.
+ * A method rejects with one of the following errors. Any other rejection, and a timeout, is treated as
+ * `processing_error`. The service logs such errors, so they must contain no secrets.
  * - NotFoundError: the object does not exist.
  * - ForbiddenError: the gateway does not support the action.
  * - PaymentError: the customer must pay before the action.

@@ -50,7 +50,7 @@ export class Positions {
   /**
    * Reads the position file.
    * @param file path of a database in the MaxMind format whose records have a `location`, such as GeoLite2 City
-   * @param onError called if a lookup finds an error in the file's content; the position then counts as unknown
+   * @param onError called if a lookup finds an error in the file's content; the position then is treated as unknown
    * @throws OperatorError the file cannot be read, or is not a database in the MaxMind format
    */
   constructor(file: string, onError: (error: unknown) => void) {

@@ -92,7 +92,7 @@ export class ConfigError extends OperatorError {
 
 type Reading<T> = { readonly value: T } | { readonly problem: string };
 
-/** Reads a setting. The flag overrides the environment variable. An empty variable counts as unset. */
+/** Reads a setting. The flag overrides the environment variable. An empty variable is treated as unset. */
 function read(setting: Setting, flag: string | undefined, environment: Environment): Reading<unknown> {
   const refused = flag === undefined ? undefined : setting.refusedAsFlag?.(flag);
   if (refused) {
@@ -109,7 +109,7 @@ function read(setting: Setting, flag: string | undefined, environment: Environme
   try {
     text = flag ?? variable ?? (file === undefined ? setting.fallback : readSecretFile(file));
   } catch (error) {
-    return { problem: `${setting.variable}_FILE: ${reasonOf(error)}` };
+    return { problem: `${setting.variable}_FILE cannot be used: ${reasonOf(error)}` };
   }
   const parsed = setting.schema.safeParse(text);
   if (parsed.success) return { value: parsed.data };
@@ -117,8 +117,8 @@ function read(setting: Setting, flag: string | undefined, environment: Environme
   const source =
     flag === undefined ? `${setting.variable}${other}` : `${setting.flag} (variable ${setting.variable})`;
   const shown = setting.secret ? "has an invalid value" : `is ${JSON.stringify(text)}`;
-  if (text === undefined) return { problem: `${source} is not set: it must be ${setting.allowed}` };
-  return { problem: `${source} ${shown}: it must be ${setting.allowed}` };
+  if (text === undefined) return { problem: `${source} is not set. Set it to ${setting.allowed}` };
+  return { problem: `${source} ${shown}. Set it to ${setting.allowed}` };
 }
 
 /**
@@ -310,16 +310,16 @@ function certificatesIn(file: string): readonly string[] {
   }
   try {
     const [, ...texts] = text.split(BEGIN);
-    if (texts.length === 0) throw new Error(`${file} contains no certificate in PEM form`);
+    if (texts.length === 0) throw new Error("the file contains no certificate in PEM form");
     return texts.map((text) => {
       const certificate = new X509Certificate(BEGIN + text);
       const { asymmetricKeyType: type, asymmetricKeyDetails: details } = certificate.publicKey;
       if (type !== "rsa" || (details?.modulusLength ?? 0) < RSA_BITS)
-        throw new Error(`${file} contains a certificate without an RSA key of at least ${RSA_BITS} bits`);
+        throw new Error(`the file contains a certificate without an RSA key of at least ${RSA_BITS} bits`);
       return certificate.toString();
     });
   } catch (error) {
-    throw new ConfigError(`${variable}: ${reasonOf(error)}: it must be ${allowed}`);
+    throw new ConfigError(`${variable} is ${JSON.stringify(file)}: ${reasonOf(error)}. Set it to ${allowed}`);
   }
 }
 

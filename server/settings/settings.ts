@@ -504,7 +504,7 @@ export const settings = named({
     value: "number",
     about:
       "Monthly price of a subscription for each accepted device, in minor units of the currency (for example " +
-      "cents). An invoice of 0 counts as paid",
+      "cents). An invoice of 0 is treated as paid",
     fallback: "0",
     ...whole({ min: 0, max: 1_000_000 }),
   }),

@@ -97,7 +97,7 @@ describe("expired objects on a server that does not end access", { timeout: 120_
     const text = await stack.run(["expire"], POLICY);
     expect(text.code).toBe(2);
     expect(text.stdout).toContain(
-      "PublicKey temp: expired 3 days ago; delete these lines; the access continues until the next run or gatehouse expire",
+      "PublicKey temp: expired 3 days ago; delete this resource from the program; the access continues until the next run or gatehouse expire",
     );
     expect(text.stdout).toMatch(/PublicKey altered: .*; username changed out of band/);
     expect(text.stdout).toContain("4 expired objects still give access");
@@ -111,7 +111,9 @@ describe("expired objects on a server that does not end access", { timeout: 120_
     expect(await namesOf()).toEqual(before);
     const confirmed = await answered("first", "y");
     expect(confirmed.code).toBe(2);
-    expect(confirmed.shown).toContain("PublicKey temp: expired 3 days ago; delete these lines\r\n");
+    expect(confirmed.shown).toContain(
+      "PublicKey temp: expired 3 days ago; delete this resource from the program\r\n",
+    );
     expect(confirmed.shown).toContain("1 expired object still gives access");
     const gone = ["temp", "rule deny", "carla@example.com"];
     expect(await namesOf()).toEqual(before.filter((name) => !gone.includes(name)));
@@ -121,7 +123,9 @@ describe("expired objects on a server that does not end access", { timeout: 120_
     expect(await expire(["--yes"], 0)).toEqual({});
     const left = await stack.run(["drift", "--markdown", program.path("drift.md")], POLICY);
     expect(left.stdout).toContain("No drift");
-    expect(left.stdout).toContain("PublicKey temp: expired 3 days ago; delete these lines\n");
+    expect(left.stdout).toContain(
+      "PublicKey temp: expired 3 days ago; delete this resource from the program\n",
+    );
     expect(left.code).toBe(0);
     expect(readFileSync(program.path("drift.md"), "utf8")).toContain("Expired: 4");
 
@@ -317,7 +321,9 @@ describe("expired objects on this project's server", { tags: ["long"], timeout: 
     expect(drift.stdout).toContain(
       "PublicKey left: expired 3 days ago; no resource declares this object; delete the object manually",
     );
-    expect(drift.stdout).toContain("PublicKey temp: expired 3 days ago; delete these lines\n");
+    expect(drift.stdout).toContain(
+      "PublicKey temp: expired 3 days ago; delete this resource from the program\n",
+    );
     expect(drift).toMatchObject({ code: 0, stdout: expect.stringContaining("5 expired objects") });
     expect(readFileSync(program.path("drift.xml"), "utf8")).toContain('failures="0"');
     const coverage = await stack.run(["coverage", "--fail-on-unmanaged"], POLICY);

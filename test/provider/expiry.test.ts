@@ -105,8 +105,8 @@ const LATER = new Date("2200-01-01T00:00:00Z");
 
 const expiredLine = (type: string, since: string) =>
   isTerraform
-    ? `expired ${since}; delete these lines`
-    : `${type} "temp": expired ${since}; delete these lines`;
+    ? `expired ${since}; delete this resource from the program`
+    : `${type} "temp": expired ${since}; delete this resource from the program`;
 
 describe.each(["PublicKey", "FirewallRule", "Member"])("a %s with an end", (type) => {
   describe("on a server that ends access", () => {

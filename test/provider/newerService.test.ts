@@ -219,7 +219,7 @@ describe("an operation that a service of version 0.27 performs differently", () 
     // The recorded namespace is in the mode identity. With Terraform, the notice is a diagnostic of the plan.
     if (!isTerraform)
       expect(printed.join()).toContain(
-        "PublicKey: the namespace decides by access policies, so public keys and firewall rules have no effect there",
+        "PublicKey: the namespace authorizes logins by access policies, so public keys and firewall rules have no effect there",
       );
     expect(await harness.refresh()).toEqual([]);
     expect(await harness.preview(program)).toEqual([]);

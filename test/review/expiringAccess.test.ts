@@ -372,7 +372,7 @@ describe("gatehouse access", () => {
     );
   });
 
-  test("--person selects a member in a namespace that decides by access policies", () => {
+  test("--person selects a member in a namespace in identity mode", () => {
     expect(answer({ ...estate, identity: identityFixture() }, { person: bob.email }).text).toContain(
       "1 of 2 principals",
     );

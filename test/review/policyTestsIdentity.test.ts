@@ -102,9 +102,9 @@ describe("in identity mode", () => {
       unread,
     );
     for (const { failures } of results)
-      expect(failures).toMatchObject([{ message: expect.stringContaining("not known"), line: 3 }]);
+      expect(failures).toMatchObject([{ message: expect.stringContaining("does not list"), line: 3 }]);
     const { failures } = await runBody(`expect(access).toAllow(${query});`, unread);
-    expect(failures).toMatchObject([{ message: expect.stringContaining("not known") }]);
+    expect(failures).toMatchObject([{ message: expect.stringContaining("does not list") }]);
     expect(await runBody(`expect(access).not.toAllow(${query});`, unread)).toMatchObject({ ok: false });
   });
 
@@ -159,7 +159,7 @@ test("key in identity mode, and user and toRequireApproval in legacy mode, fail 
       'onlyFrom("10.0.0.0/8", { key: "ana" })',
     ],
     facts,
-    "key: the namespace decides by access policies; use user",
+    "key: the namespace authorizes logins by access policies; use user",
   );
   await fails(
     [
@@ -168,7 +168,7 @@ test("key in identity mode, and user and toRequireApproval in legacy mode, fail 
       'onlyFrom("10.0.0.0/8", { user: "ana" })',
     ],
     factsOf(smallPolicy),
-    "user: the namespace decides by public keys; use key",
+    "user: the namespace authorizes logins by public keys; use key",
   );
   for (const given of [facts, factsOf(smallPolicy)]) {
     await fails(

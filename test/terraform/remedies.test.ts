@@ -24,7 +24,7 @@ describe("the remedy for users of Terraform", () => {
     [
       "a credential of another service",
       () => open({ url: "http://a.example" }, { GATEHOUSE_URL: "http://b.example", GATEHOUSE_TOKEN: "t" }),
-      "the provider's arguments api_key",
+      "provider's credentials: api_key",
     ],
     [
       "several namespaces",

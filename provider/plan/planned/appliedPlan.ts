@@ -60,8 +60,9 @@ interface ApplyOptions {
   /** Time at which the plan is applied. The expiry of new API keys depends on this time. @default now */
   readonly now?: Date;
   /**
-   * The role of the user or API key that applies the plan: the default role of new API keys. Undefined if unknown. A role
-   * below administrator counts as unknown, because such a caller cannot create API keys: another caller applies the plan.
+   * The role of the user or API key that applies the plan: the default role of new API keys. Undefined if unknown. A
+   * role below administrator is treated as unknown, because such a caller cannot create API keys: another caller
+   * applies the plan.
    */
   readonly creatorRole?: Role | undefined;
 }

@@ -112,7 +112,7 @@ async function readObject(
   row: Row,
   read: ReadLive,
 ): Promise<LiveReading> {
-  // An object on an unknown service must not be searched on this one: it would count as deleted.
+  // An object on an unknown service must not be searched on this one: it would be treated as deleted.
   if (reader.serviceOf(change) === UNKNOWN)
     return { problem: "the address of its service is unknown in the plan" };
   const definition = kinds.get(change.type)?.definition;

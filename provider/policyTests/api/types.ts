@@ -58,7 +58,7 @@ export interface PolicySubjects {
   readonly evaluated: EvaluatedLogins;
 }
 
-/** The allowed logins at one time. Users who have not accepted their invitation count as members. */
+/** The allowed logins at a given time. Users who have not accepted their invitation are treated as members. */
 export interface TimedAccess extends Access {
   /**
    * Returns the access at another time, at which keys, rules and memberships may have ended.

@@ -2,7 +2,7 @@ import grpc from "@grpc/grpc-js";
 import rpc from "@pulumi/pulumi/proto/engine_grpc_pb.js";
 import proto from "@pulumi/pulumi/proto/engine_pb.js";
 
-/** Time, in milliseconds, after which an unreachable engine counts as ended. */
+/** Time, in milliseconds, after which an unreachable engine is treated as ended. */
 const ENDED_AFTER = 3_000;
 
 /** The engine that a plugin serves. It prints the plugin's messages to the user. */
@@ -40,7 +40,7 @@ export function linkToEngine(address: string, ended: () => void): EngineLink {
 
 /**
  * Watches the connection to the engine. A plugin whose engine was killed would otherwise run forever. An engine that
- * never connected does not count as ended.
+ * never connected does not are treated as ended.
  */
 function watch(client: grpc.Client, ended: () => void): void {
   const channel = client.getChannel();

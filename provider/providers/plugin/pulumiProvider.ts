@@ -133,8 +133,8 @@ export class PulumiProvider {
 
   configure(request: proto.ConfigureRequest): proto.ConfigureResponse {
     const inputs = plainValues(propsIn(request.getArgs()));
-    // If the engine does not pass the URN, the instance counts as explicit. An explicit instance uses fewer settings
-    // from the environment.
+    // If the engine does not pass the URN, the instance is treated as explicit. An explicit instance uses fewer
+    // settings from the environment.
     const instance = { isDefault: isDefaultInstance(request.getUrn() ?? ""), inputs };
     const { failures } = checkInstance(instance, {}, this.#env);
     const [first, ...others] = failures;

@@ -203,7 +203,7 @@ type Keyed = Pick<ApiKey, "name" | "role" | "expiresIn" | "createdAt" | "created
 
 /**
  * Returns the API keys that are added, removed, replaced, or get another role, by name. A key that another key of the
- * same name replaces counts as replaced, even if it keeps working for an overlap.
+ * same name replaces is treated as replaced, even if it keeps working for an overlap.
  */
 function apiKeyChanges(before: readonly Keyed[], after: readonly Keyed[]): ApiKeyChange[] {
   const now = new Date();

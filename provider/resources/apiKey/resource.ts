@@ -327,7 +327,7 @@ const claimOfKey = (key: KeyIdentity) => `api key made ${apiKeyIdentity(key)}`;
 function refuseUnseen(inputs: Inputs, { unseen }: Origin): void {
   const { tenant } = inputs;
   if (!unseen || overlapDays(inputs) === 0) return;
-  // If one of the two namespaces is omitted, the keys count as keys of the same namespace.
+  // If one of the two namespaces is omitted, the keys are treated as keys of the same namespace.
   if (tenant !== undefined && unseen.tenant !== undefined && tenant !== unseen.tenant) return;
   throw new ResourceError("ApiKey", {
     code: "unsupported_change",
@@ -457,8 +457,8 @@ const hasOverlapEnded = (old: Previous, now: Date) => hasEnded(old.until, now);
 
 /**
  * Returns the state of a key that was revoked out of band while replaced keys still work. Undefined if no replaced key
- * works. The state must keep the key, because otherwise no run would revoke the replaced keys. The key therefore counts
- * as expired, and the next run creates a new key.
+ * works. The state must keep the key, because otherwise no run would revoke the replaced keys. The key therefore is
+ * treated as expired, and the next run creates a new key.
  */
 async function endedAlone(connection: Connection, id: string, state: Readonly<Partial<KeyState>>) {
   const find = async (old: Previous) => listed(await connection.tenant(old.tenant), old);

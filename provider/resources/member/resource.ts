@@ -382,7 +382,7 @@ function fromInvitation({ user, role, status, createdAt, expiresAt }: Invitation
 
 /**
  * Returns the namespace with its members. Newer services omit the members from lists.
- * @throws Error if the service does not return the members; without this error, all members would count as removed
+ * @throws Error if the service does not return the members; without this error, all members would be treated as removed
  */
 async function withMembers(
   connection: Connection,

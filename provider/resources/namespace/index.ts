@@ -24,7 +24,7 @@ import {
 
 const policies = accessPolicy.definition;
 
-/** The namespace itself: its settings, and the mode in which it decides about logins. */
+/** The namespace itself: its settings, and the mode in which it authorizes logins. */
 export const namespace: Kind = {
   definition,
   keyOf: ({ id }) => id,

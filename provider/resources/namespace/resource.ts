@@ -65,7 +65,7 @@ const settings = z.strictObject({
     .enum(["legacy", "identity"])
     .optional()
     .describe(
-      "Whether public keys and firewall rules decide about logins (`legacy`), or access policies (`identity`). Omit the setting to keep the current mode. Requires ShellHub 0.27 or later. A namespace that was created in identity mode cannot change to `legacy`.",
+      "Whether public keys and firewall rules authorize logins (`legacy`), or access policies (`identity`). Omit the setting to keep the current mode. Requires ShellHub 0.27 or later. A namespace that was created in identity mode cannot change to `legacy`.",
     ),
 });
 

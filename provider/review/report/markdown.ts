@@ -120,8 +120,8 @@ const SUBJECTS: readonly {
 ];
 
 /**
- * Returns the number of subjects with a change. Prolonged access counts as gained. A subject in two namespaces counts
- * twice.
+ * Returns the number of subjects with a change. Prolonged access is treated as gained. A subject in two namespaces
+ * counts twice.
  */
 const subjectsWith = (
   namespaces: readonly NamespaceReview[],

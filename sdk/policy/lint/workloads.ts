@@ -35,15 +35,15 @@ interface Provider {
   readonly isIssuer: (issuer: string) => boolean;
   /** True for a server of a customer, which has an issuer of its own. */
   readonly isServer?: (workload: LintedWorkload) => boolean;
-  /** Claims that name the owner, also if the rest of the value has wildcards. */
+  /** Claims that identify the owner, even if the rest of the value has wildcards. */
   readonly owners: readonly (readonly [claim: string, value: RegExp])[];
-  /** Returns true if claims name an owner only together. */
+  /** Returns true if the claims identify an owner, and no single claim does. */
   readonly namesOwner?: (claims: Claims) => boolean;
-  /** Claims that name the project and the place. A claim that names the project also names its owner. */
+  /** Claims that identify the project and the place. A claim that identifies the project also identifies its owner. */
   readonly exact: readonly NamingClaim[];
-  /** Returns true if claims name a place only together. */
+  /** Returns true if the claims identify a place, and no single claim does. */
   readonly namesPlace?: (claims: Claims) => boolean;
-  /** The claims to require, as the end of a sentence. The claim for the project also names the owner. */
+  /** The claims to require, as the end of a sentence. The claim for the project also identifies the owner. */
   readonly require: Readonly<Record<Part, string>>;
 }
 
@@ -89,7 +89,7 @@ const GITHUB: Provider = {
 };
 
 /**
- * Returns true if the claims name a workflow file of the repository, at a branch or tag. A reusable workflow
+ * Returns true if the claims identify a workflow file of the repository, at a branch or tag. A reusable workflow
  * (`job_workflow_ref`) is no place: a job of every branch can call it, with its own inputs, and after its own code.
  */
 function isGithubWorkflow(claims: Claims): boolean {
@@ -206,7 +206,7 @@ const identifies = (value: string): boolean => {
   return value === start ? value.trim() !== "" : !COMMON_STARTS.some((common) => common.startsWith(start));
 };
 
-/** Returns true if the claims name an address that the provider has verified. */
+/** Returns true if the claims identify an address that the provider has verified. */
 function hasVerifiedAddress(claims: Claims): boolean {
   return (
     requiredValue(claims, "email_verified") === "true" && /^[^*]*@[^*]+$/.test(requiredValue(claims, "email"))
@@ -232,8 +232,9 @@ interface Problem {
 
 /**
  * Returns findings for trusted workloads that accept tokens of programs that other users control. A workload with a
- * role above observer has no finding only if its claims name the owner, the project and a place that can be protected,
- * for an issuer whose claims are known. A workload with the role observer must only name the owner or the program.
+ * role above observer has no finding only if lint knows the claims of its issuer, and its claims identify the owner,
+ * the project and a place that can be protected. For a workload with the role observer, the claims must identify only
+ * the owner or the program.
  */
 export function workloadFindings(workloads: readonly LintedWorkload[]): Finding[] {
   return workloads.flatMap((workload): Finding[] => {
@@ -267,25 +268,25 @@ function openTo(workload: LintedWorkload): Problem | undefined {
     if (provider.owners.some(([name, value]) => value.test(requiredValue(claims, name)))) return undefined;
     if (provider.namesOwner?.(claims)) return undefined;
     return {
-      text: "no required claim names an owner, so programs of other owners have such tokens",
+      text: "no required claim identifies an owner, so programs of other owners get matching tokens",
       suggestion: `Require ${provider.require.project}.`,
     };
   }
   if (IDENTIFYING.some((name) => identifies(requiredValue(claims, name)))) return undefined;
   if (hasVerifiedAddress(claims)) return undefined;
   return {
-    text: "no required claim is known to identify a program, so other programs of the issuer can have such tokens",
+    text: "no required claim is known to identify a program, so other programs of the issuer may get matching tokens",
     suggestion:
       "Require the claim sub, or the claim of the provider that identifies the program or your organization.",
   };
 }
 
-/** Returns the problem that the claims of a workload with a role above observer do not name all parts. */
+/** Returns the problem that the claims of a workload with a role above observer do not identify all parts. */
 function unprotected({ issuer, claims }: LintedWorkload): Problem | undefined {
   const provider = PROVIDERS.find(({ isIssuer }) => isIssuer(issuer));
   if (!provider) {
     return {
-      text: "lint does not know the issuer, so it cannot find out which programs have such tokens",
+      text: "lint does not know the issuer, so it cannot determine which programs get matching tokens",
       suggestion:
         "Check who controls the issuer and these programs. Use the role observer if the workload only reads.",
     };
@@ -306,7 +307,7 @@ function unprotected({ issuer, claims }: LintedWorkload): Problem | undefined {
   if (missing.length === 0) return undefined;
   const required = [...new Set(missing.map((part) => provider.require[part]))];
   return {
-    text: `no required claim names ${missing.map((part) => PART_TEXTS[part]).join(" and ")} without a wildcard`,
+    text: `no required claim identifies ${missing.map((part) => PART_TEXTS[part]).join(" and ")} without a wildcard`,
     suggestion: `Require ${required.join(", and ")}, without wildcards, or use the role observer.`,
   };
 }

@@ -78,7 +78,7 @@ async function pendingOn(client: Client, migrations: readonly Migration[]): Prom
 
 /**
  * Returns the running instances with an older schema than the given one, by the database's clock. An instance without a
- * schema counts as older than any migration.
+ * schema is treated as older than any migration.
  * @param oldest empty if no migration is outstanding
  */
 async function olderInstances(client: Client, oldest: string): Promise<readonly OlderInstance[]> {
@@ -101,7 +101,7 @@ async function olderInstances(client: Client, oldest: string): Promise<readonly 
 /** Describes a running instance in one line, for the operator. */
 const lineOf = ({ id, peerUrl, schema, secondsLeft }: OlderInstance): string =>
   `instance ${id}${peerUrl === null ? "" : ` (${peerUrl})`}: ${schema ?? "no registered schema"}, ` +
-  `counts as running for ${secondsLeft} more seconds`;
+  `is treated as running for ${secondsLeft} more seconds`;
 
 const stillRunning = (pending: readonly string[], older: readonly OlderInstance[]): DatabaseError =>
   new DatabaseError(

@@ -61,7 +61,7 @@ async function repeatStale<T>(names: StatementNames, run: () => Promise<T>): Pro
   }
 }
 
-/** Runs a statement in a transaction. A stale plan counts as a conflict, so that the transaction is repeated. */
+/** Runs a statement in a transaction. A stale plan is treated as a conflict, so that the transaction is repeated. */
 export async function inOpenTransaction<T>(names: StatementNames, run: () => Promise<T>): Promise<T> {
   try {
     return await run();

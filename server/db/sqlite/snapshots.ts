@@ -40,7 +40,7 @@ export function snapshotsOf(client: PrismaClient, file: string): Snapshots {
     return Number(rows[0]?.changes);
   };
   const take = async (): Promise<Snapshot> => {
-    // The counter is read before the snapshot. A row written between the two counts as missing although the copy
+    // The counter is read before the snapshot. A row written between the two is treated as missing although the copy
     // contains it, which is harmless.
     const before = await changes();
     try {

@@ -54,7 +54,7 @@ async function deleteReplaced(replaced: Device, { operation, context }: Change):
 
 /**
  * Returns the accepted device that this device would replace: a device of the same machine (same MAC) with another key.
- * Agents without a MAC always count as different machines.
+ * Agents without a MAC are always treated as different machines.
  */
 async function replacedBy(db: SqlClient, { tenantId, uid, mac }: Device): Promise<Device | undefined> {
   if (mac === "") return undefined;

@@ -20,7 +20,7 @@ type RuleRow = Pick<
   "id" | "action" | "priority" | "sourceIp" | "username" | "hostname" | "expiresAt"
 > & { readonly tagList: string | null };
 
-/** A firewall rule that decides about logins. */
+/** A firewall rule that authorizes logins. */
 export interface ActiveRule extends FirewallRuleFacts {
   readonly id: number;
 }

@@ -5,8 +5,8 @@ import type { Handler } from "../../http/handler.ts";
 import { credentialOf, findOwnedKey, lapseOf, presentPublicKey } from "./publicKeys.ts";
 
 /**
- * Returns a key for a trusted service. A key that admits no login counts as missing, because trusted services of version
- * 0.19 do not know ends and owners.
+ * Returns a key for a trusted service. A key that admits no login is treated as missing, because trusted services of
+ * version 0.19 do not know ends and owners.
  */
 export const lookupPublicKey: Handler<InternalOperations["lookupPublicKey"]> = async (context) => {
   const { services, params } = context;

@@ -78,8 +78,8 @@ export async function renameEverywhere(
 }
 
 /**
- * Removes a tag from all devices and filters of the namespace. Changes one row: without a namespace, the tag and its uses
- * count as missing. `removeDeletedTags` removes their rows.
+ * Removes a tag from all devices and filters of the namespace. Changes one row: without a namespace, the tag and its
+ * uses are treated as missing. `removeDeletedTags` removes their rows.
  */
 export async function deleteEverywhere(tx: SqlClient, tenantId: string, tag: string): Promise<void> {
   await tx.$executeRaw(

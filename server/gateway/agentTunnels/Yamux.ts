@@ -22,7 +22,7 @@ const SEND_WINDOW_MAX = 2 ** 32 - 1;
 /** Number of frames without data that an agent may send for each stream, in addition to the limit of the tunnel. */
 const FRAMES_PER_STREAM = 4;
 /**
- * Minimum value of a window update that the tunnel does not count as a message without data. Agents send an update when
+ * Minimum value of a window update that the tunnel is not treated as a message without data. Agents send an update when
  * they have read half a window.
  */
 const COUNTED_UPDATE = 4096;
@@ -282,7 +282,7 @@ class YamuxStream extends Duplex {
 
   /**
    * Lets the agent send as much data as the consumer has read, if that is at least half a window. Data outside the
-   * blocks counts as read, because Node calls `_read` only when its own buffer has room.
+   * blocks is treated as read, because Node calls `_read` only when its own buffer has room.
    */
   #grant(): void {
     const held = this.#held.length === 0 ? 0 : (this.#held.length - 1) * BLOCK + this.#used;

@@ -98,7 +98,7 @@ export class LiveLogins {
   readonly #lastRead = new Map<string, LoginPolicy>();
   #whenNone: (() => void) | undefined;
   /**
-   * Audit entries with an id above `after` count as changes. `at` is the time, from `performance.now()`, at which
+   * Audit entries with an id above `after` are treated as changes. `at` is the time, from `performance.now()`, at which
    * `after` was set.
    */
   #counted = { after: 0, at: Number.NEGATIVE_INFINITY };

@@ -65,7 +65,7 @@ export class AgentClient {
       authHandler: onCredentialRequest as AuthHandlerMiddleware,
       readyTimeout: 0,
     });
-    // The agent counts as authenticated, because the service checked the agent's token when the tunnel was opened.
+    // The agent is treated as authenticated, because the service checked the agent's token when the tunnel was opened.
     bound(client, () => true, onData);
   }
 

@@ -11,7 +11,7 @@ import type { ServiceClient } from "./ServiceClient.ts";
 import { Startups } from "./Startups.ts";
 import { ssh2 } from "./ssh2.ts";
 
-/** Number of unanswered keep-alive requests after which a client counts as disconnected. */
+/** Number of unanswered keep-alive requests after which a client is treated as disconnected. */
 const KEEP_ALIVES = 3;
 
 /**
@@ -166,7 +166,7 @@ export class SshEntry {
     // The client has sent its identification, and is ready to exchange keys.
     socket.pause();
     this.#startups.exchange(socket, () => socket.resume());
-    // An aborted key exchange costs the gateway as much as a login, so it counts as a refused login.
+    // An aborted key exchange costs the gateway as much as a login, so it is treated as a refused login.
     const brokenOff = () => {
       if (!hasBegunExchange(client)) return;
       this.#refusedExchanges += 1;

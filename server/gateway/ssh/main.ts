@@ -108,7 +108,7 @@ async function prove(to: ServiceClient, { ticket, hostKey }: ReachedDevice): Pro
   } catch (error) {
     to.log.error({ err: error }, "cannot report the proof of an agent's private key");
   } finally {
-    // The connection ends only after the report, because an earlier end would count as a failed proof.
+    // The connection ends only after the report, because an earlier end would be treated as a failed proof.
     agent?.end();
   }
 }

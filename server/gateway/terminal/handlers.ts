@@ -58,7 +58,7 @@ export const openWebTerminal: Handler<PublicOperations["openWebTerminal"]> = asy
 
 /**
  * Returns the user of the token in the request. The operation needs no token, because the password or the key
- * authorizes the login. So an invalid token counts as absent.
+ * authorizes the login. So an invalid token is treated as absent.
  */
 async function userOf(services: Services, { authorization }: RequestFacts): Promise<string | undefined> {
   if (authorization === undefined) return undefined;

@@ -29,7 +29,7 @@ export type Credential =
 
 /**
  * Reads the credential of a request, and verifies a token's signature. An API key takes precedence over a token, even
- * if the API key is not valid. An empty header counts as absent. A token without `Bearer` is accepted too (rules
+ * if the API key is not valid. An empty header is treated as absent. A token without `Bearer` is accepted too (rules
  * section 1).
  * @throws UnauthenticatedError the request has no credential, or an invalid token
  */

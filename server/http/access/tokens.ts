@@ -32,7 +32,7 @@ export type TokenClaims =
   | ({ readonly claims: "workload" } & WorkloadSubject)
   | ({
       readonly claims: "device";
-      /** True if the token has expired. Tokens of earlier versions have no expiry, and count as expired. */
+      /** True if the token has expired. Tokens of earlier versions have no expiry, and are treated as expired. */
       readonly expired: boolean;
     } & TokenDevice);
 

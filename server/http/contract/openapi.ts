@@ -151,7 +151,7 @@ function describe(operation: Operation, path: string, components: Components, er
       ...parameters("header", takesLockoutGuard(operation) ? GUARD_HEADER : {}, components),
     ],
     ...(body && {
-      // A missing body counts as an empty object.
+      // A missing body is treated as an empty object.
       requestBody: {
         required: !body.safeParse({}).success,
         ...content(components.schemaOf(body, "input")),
@@ -241,7 +241,7 @@ function parameters(
     name,
     in: place,
     required: !schema.safeParse(undefined).success,
-    // An empty parameter counts as absent (rules section 6).
+    // An empty parameter is treated as absent (rules section 6).
     ...(place === "query" && schema.safeParse(undefined).success && { allowEmptyValue: true }),
     schema: parameterSchema(name, components.schemaOf(schema, "input")),
   }));

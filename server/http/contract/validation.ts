@@ -142,7 +142,7 @@ export function parseParams(
 const noSuchObject = (name: string, rule: string): string => `${name}: no such object; the value ${rule}`;
 
 /**
- * Validates an operation's body. A missing body counts as an empty object, which is valid for an operation without
+ * Validates an operation's body. A missing body is treated as an empty object, which is valid for an operation without
  * required fields.
  * @throws WrongTypeError, InvalidError, InvalidFieldsError see {@link parse}; also if the service would ignore a field that
  * the client probably means ({@link lostAddition})
@@ -191,8 +191,8 @@ export const isList = ({ query }: Operation): boolean =>
   Object.keys(PAGING).some((name) => name in query.shape);
 
 /**
- * Validates the query by the operation's schema and returns it. Unknown parameters are ignored. An empty parameter
- * counts as absent.
+ * Validates the query by the operation's schema and returns it. Unknown parameters are ignored. An empty parameter is
+ * treated as absent.
  * @throws WrongTypeError page or per_page is not a whole number
  * @throws InvalidError a value is not allowed, or a parameter occurs twice
  */

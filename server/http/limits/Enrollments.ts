@@ -5,8 +5,8 @@ import { limitInMemory } from "./limitInMemory.ts";
 import { MemoryCounts } from "./memoryCounts.ts";
 
 /**
- * Time, in milliseconds, for which a namespace counts as full without another database read. A namespace is full if it
- * has the maximum number of pending devices.
+ * Time, in milliseconds, for which a namespace is treated as full without another database read. A namespace is full if
+ * it has the maximum number of pending devices.
  */
 const FULL = 5_000;
 /** Maximum number of namespaces in the cache of full namespaces. */
@@ -16,7 +16,7 @@ const REMEMBERED = 10_000;
  * which namespaces are full, the number of devices that enrolled from each address, and the waiting enrollments.
  */
 export class Enrollments {
-  /** The time until which each namespace counts as full, in milliseconds since 1970. */
+  /** The time until which each namespace is treated as full, in milliseconds since 1970. */
   readonly #full = new LRUCache<string, number>({ max: REMEMBERED });
   readonly #fromAddress = new MemoryCounts();
   readonly #turns: EnrollmentTurns;
@@ -37,8 +37,8 @@ export class Enrollments {
   }
 
   /**
-   * Records that a device of the namespace was accepted, rejected or deleted. The namespace may still count as full for
-   * some seconds: on other instances, or if this method is called before the commit.
+   * Records that a device of the namespace was accepted, rejected or deleted. The namespace may still be treated as
+   * full for some seconds: on other instances, or if this method is called before the commit.
    */
   noteFreedQuota(tenantId: string): void {
     this.#full.delete(tenantId);

@@ -6,7 +6,7 @@ import { type PieceTurns, pieceTurns } from "./pieces.ts";
  * wait. A dozen short lists take less than this time even on a busy machine, so they do not wait.
  */
 const TOGETHER = 50;
-/** Time in milliseconds. A turn of the event loop that is shorter than this time counts as idle. */
+/** Time in milliseconds. A turn of the event loop that is shorter than this time is treated as idle. */
 const IDLE = 0.1;
 
 /**
@@ -31,8 +31,8 @@ type Begin = (end: () => void) => void;
  * A large list takes several turns (see {@link PieceTurns}). Meanwhile, further lists of its owner wait, so that the
  * memory of the service contains few large lists of one owner.
  *
- * On PostgreSQL, the event loop continues while a list waits for the database. The list's time counts as 0, and no list
- * waits.
+ * On PostgreSQL, the event loop continues while a list waits for the database. The list's time is treated as 0, and no
+ * list waits.
  */
 export class ListTurns {
   readonly #longest: number;
@@ -88,7 +88,8 @@ export class ListTurns {
     const began = this.#now();
     list(() => {
       const ended = this.#now();
-      // If the list ended in a later turn of the event loop, its time counts as 0, because it delayed no other request.
+      // If the list ended in a later turn of the event loop, its time is treated as 0, because it delayed no other
+      // request.
       const taken = turn === this.#turn ? ended - began : 0;
       this.#times.add(owner, taken, ended);
       this.#taken += taken;

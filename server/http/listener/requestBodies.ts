@@ -6,7 +6,7 @@ import { ContentTypeError, WrongTypeError } from "../../errors.ts";
 const utf8 = new TextDecoder("utf-8", { fatal: true });
 
 /**
- * Reads JSON bodies. An empty body with any content type counts as absent, because clients send `application/json`
+ * Reads JSON bodies. An empty body with any content type is treated as absent, because clients send `application/json`
  * without a body on PATCH and DELETE. If an operation has no body, the body of a request is ignored (rules D17, D18).
  */
 export function readBodies(app: FastifyInstance): void {

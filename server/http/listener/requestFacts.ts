@@ -98,7 +98,7 @@ function factsOf(request: FastifyRequest, isTrusted: Test, publicUrl: string | u
   };
 }
 
-/** Parses `Accept` (RFC 9110, section 12.5.1). A malformed weight counts as 0. */
+/** Parses `Accept` (RFC 9110, section 12.5.1). A malformed weight is treated as 0. */
 function acceptedTypes(accept: string): Map<string, number> {
   return new Map(
     accept.split(",").map((range) => {
@@ -113,7 +113,7 @@ function acceptedTypes(accept: string): Map<string, number> {
  * Returns the client's address from the headers of trusted proxies. X-Real-IP takes precedence, since it is the API's
  * own header for the address (rules section 3: X-Real-IP, else the peer). Otherwise the client is the last address of
  * X-Forwarded-For that is not a trusted proxy; a client can forge the entries before that address. If both headers are
- * missing or malformed, the last trusted proxy counts as the client.
+ * missing or malformed, the last trusted proxy is treated as the client.
  *
  * A trusted proxy must set or remove both headers. A proxy that appends to X-Forwarded-For but forwards X-Real-IP lets
  * clients forge their address.

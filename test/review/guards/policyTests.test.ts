@@ -132,7 +132,7 @@ describe("a policy test fails", () => {
     [
       "a user in a namespace whose keys decide",
       ({ access }) => assert(access).not.toAllow({ user: "ana@example.com" }),
-      "the namespace decides by public keys",
+      "the namespace authorizes logins by public keys",
     ],
   ])("for %s, with .not too", async (_, body, message) => {
     const open = { ...estate.policy, rules: [] };

@@ -85,7 +85,7 @@ test("copies a snapshot of a running service, and reports the missing rows", asy
 });
 
 test.each<[string, Record<string, string>, string]>([
-  ["no target", {}, "GATEHOUSE_TARGET_DATABASE_URL is not set: it must be postgresql://"],
+  ["no target", {}, "GATEHOUSE_TARGET_DATABASE_URL is not set. Set it to postgresql://"],
   [
     "a target that is not PostgreSQL",
     { GATEHOUSE_TARGET_DATABASE_URL: "mysql://gate:pa55word@db/gate" },

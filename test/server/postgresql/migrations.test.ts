@@ -95,7 +95,7 @@ describe("a migration while instances of an older version run", () => {
     await expect(refused).rejects.toThrow(
       /\(9001_expand, 9002_contract\).* are running:\n {2}instance older \(http:\/\/10\.0\.0\.7:8081\): .*\d+ more seconds\n.*--migrate-anyway/s,
     );
-    await expect(refused).rejects.toThrow(`: ${schema ?? "no registered schema"}, counts as running`);
+    await expect(refused).rejects.toThrow(`: ${schema ?? "no registered schema"}, is treated as running`);
     const { rows } = await client.query(`SELECT to_regclass('"Expanded"') AS "name"`);
     expect(rows).toEqual([{ name: null }]);
   });

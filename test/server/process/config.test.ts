@@ -227,7 +227,7 @@ test.each([
   const flag = `--${variable.slice("GATEHOUSE_".length).toLowerCase().replaceAll("_", "-")}`;
   const read = () => readConfig({ [variable]: value }, {});
   expect(read).toThrow(ConfigError);
-  expect(read).toThrow(`${variable} (flag ${flag}) is ${JSON.stringify(value)}: it must be`);
+  expect(read).toThrow(`${variable} (flag ${flag}) is ${JSON.stringify(value)}. Set it to`);
   expect(read).toThrow(allowed);
 });
 
@@ -286,7 +286,7 @@ describe("the mail server", () => {
     "smtp://user:pw-1@mail.example.org?tls.rejectUnauthorized=false",
     "smtp://user:pw-1@mail.example.org/path",
   ])("rejects %s without repeating it", (url) => {
-    expect(() => serverOf(url)).toThrow("GATEHOUSE_SMTP_URL has an invalid value: it must be smtp://");
+    expect(() => serverOf(url)).toThrow("GATEHOUSE_SMTP_URL has an invalid value. Set it to smtp://");
     expect(() => serverOf(url)).not.toThrow("pw");
   });
 
@@ -380,7 +380,7 @@ describe("the listener for internal operations", () => {
     );
     for (const wrong of [token.slice(1), `${token} `, `${token}\u00e9`]) {
       const reading = read({ GATEHOUSE_INTERNAL_TOKEN: wrong });
-      expect(reading).toThrow("GATEHOUSE_INTERNAL_TOKEN has an invalid value: it must be a text");
+      expect(reading).toThrow("GATEHOUSE_INTERNAL_TOKEN has an invalid value. Set it to a text");
       expect(reading).not.toThrow(wrong);
     }
   });
@@ -411,7 +411,7 @@ describe("a PostgreSQL database", () => {
     "%s is rejected",
     (wrong) => {
       expect(() => readConfig({ GATEHOUSE_DATABASE_URL: wrong }, {})).toThrow(
-        "GATEHOUSE_DATABASE_URL (flag --database-url) has an invalid value: it must be file:<path>",
+        "GATEHOUSE_DATABASE_URL (flag --database-url) has an invalid value. Set it to file:<path>",
       );
     },
   );

@@ -187,9 +187,9 @@ describe("starting", () => {
     expect(code).toBe(1);
     expect(stdout).toBe("");
     expect(stderr.trim().split("\n")).toEqual([
-      expect.stringContaining('--port (variable GATEHOUSE_PORT) is "http": it must be'),
+      expect.stringContaining('--port (variable GATEHOUSE_PORT) is "http". Set it to'),
       expect.stringContaining("GATEHOUSE_DATABASE_URL (flag --database-url) has an invalid value"),
-      expect.stringContaining('GATEHOUSE_EDITION (flag --edition) is "gold": it must be'),
+      expect.stringContaining('GATEHOUSE_EDITION (flag --edition) is "gold". Set it to'),
     ]);
     expect(stderr).not.toContain("pa55word");
     expect(existsSync(dataDir)).toBe(false);

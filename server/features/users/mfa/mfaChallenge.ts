@@ -98,7 +98,7 @@ export async function finishMfa(services: Services, token: string, code: string)
 
 /**
  * Returns whether the TOTP code of the user is correct. A correct code becomes used, and resets the counter of wrong
- * codes. A used code is rejected, but does not count as a wrong code: concurrent requests with the same correct code
+ * codes. A used code is rejected, but is not treated as a wrong code: concurrent requests with the same correct code
  * are not guesses, and one of these requests is accepted.
  * @param services services in a transaction, which must not be rolled back when a code is rejected
  */
