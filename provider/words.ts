@@ -85,7 +85,7 @@ export function instantText(at: string): string {
   return `${at.slice(0, 16).replace("T", " ")}${seconds === ":00" ? "" : seconds} UTC`;
 }
 
-/** Returns the end of access as reports show it: `until 2026-12-01 18:00 UTC`. @param end RFC 3339 in UTC */
+/** Returns the expiry time of access as reports show it: `until 2026-12-01 18:00 UTC`. @param end RFC 3339 in UTC */
 export const untilText = (end: string): string => `until ${instantText(end)}`;
 
 /**

@@ -10,7 +10,7 @@ export function normalizedIssuer(text: string): string | undefined {
   const url = URL.parse(text);
   if (url?.protocol !== "https:" || `${url.username}${url.password}` !== "" || /[?#]/.test(text))
     return undefined;
-  // A host with a dot at its end is another name of the same host.
+  // A host with a final dot is another name of the same host.
   url.hostname = withoutDotsAtEnd(url.hostname);
   if (url.hostname.endsWith(".")) return undefined;
   return url.pathname === "/" && !text.endsWith("/") ? url.origin : url.href;

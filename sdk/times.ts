@@ -16,8 +16,8 @@ export const isTime = (text: string): boolean => !Number.isNaN(Date.parse(text))
 /**
  * Returns true if a time in RFC 3339 has passed. A time passes at its own millisecond.
  *
- * A text that is not a time has passed, so access with an end that cannot be read is refused. A caller that must not
- * hide an object with such an end, for example a review, checks {@link isTime} first.
+ * A text that is not a time has passed, so access with an unreadable expiry time is refused. A caller that must not
+ * hide such an object, for example a review, checks {@link isTime} first.
  */
 export const hasPassed = (time: string, now: Date): boolean => !(Date.parse(time) > now.getTime());
 

@@ -118,8 +118,8 @@ export async function newApp(
 }
 
 /**
- * Rejects requests with 503 if this instance must not run beside the schema of the database. The probe `/healthz`, which
- * only reports that the process runs, always responds.
+ * Rejects requests with 503 if this instance is not compatible with the schema of the database. The probe `/healthz`,
+ * which only reports that the process runs, always responds.
  */
 export function requireSchema(app: FastifyInstance, { instances }: Pick<Gateway, "instances">): void {
   app.addHook("onRequest", async (request) => {

@@ -167,7 +167,7 @@ function kindWith<P extends "subject" | "decision">(part: P, value: Deciding[P])
   return kind.definition.name;
 }
 
-/** Returns the end on the service, or the declared end that the server does not know. */
+/** Returns the expiry time on the service, or the declared expiry time if the server does not store it. */
 function knownEnd({ state }: LiveObject, declared: NonNullable<OwnResource["outputs"]>) {
   if (typeof state.expiresAt === "string" && state.expiresAt !== "")
     return { until: state.expiresAt, ends: "enforced" as const };

@@ -129,7 +129,7 @@ export function driftMeaning(drift: NamespaceDrift): DriftMeaning {
 const isKey = ({ type }: Step): boolean =>
   kindOf({ definition: { name: ownTypeName(type) ?? "" } })?.decides?.subject === "key";
 
-/** Returns the changes of privileges beside access, as sentences. */
+/** Returns the changes of privileges other than access, as sentences. */
 const sentencesOf = (changes: OtherChanges): string[] =>
   changeLists.flatMap(({ list, subject, sentence }) =>
     changesIn(changes, list).map((change) => `${subject}${sentence(change, PLAIN)}`),

@@ -38,8 +38,8 @@ export interface FoundExpired extends Pick<ExpireReport, "objects" | "notEvaluat
 }
 
 /**
- * Finds the expired objects of a stack that give access. Omits objects that another resource declares without an end, or
- * with an end in the future.
+ * Finds the expired objects of a stack that give access. Omits objects that another resource declares without an expiry
+ * time, or with a time in the future.
  * @throws RequestError if the service fails
  */
 export async function findExpired(search: ExpireSearch): Promise<FoundExpired> {

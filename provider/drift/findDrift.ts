@@ -252,8 +252,8 @@ const isServiceChange = (step: Step): boolean =>
 
 /**
  * Returns the expired resources of the stack. `isExpected` is true for a step of an expired resource that follows from
- * the end: the object was removed, or only its status changed. Other changes of the object are drift. If the live
- * object has another end, the resource does not are treated as expired.
+ * the expiry: the object was removed, or only its status changed. Other changes of the object are drift. If the live
+ * object has a different expiry time, the resource does not are treated as expired.
  */
 function expiredOf(own: readonly OwnResource[], steps: readonly Step[]) {
   const { expired, notEvaluated } = stateExpiry(own);

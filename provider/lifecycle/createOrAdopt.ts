@@ -145,7 +145,7 @@ async function create(creation: Creation): Promise<Existing<Values>> {
 
 /**
  * Returns true if an object that an earlier attempt created has moved to another resource or stack since, according to
- * the service. False on servers of others, which store no declarations.
+ * the service. False on other servers, which store no declarations.
  */
 function isDeclaredByAnother({ declaration }: Creation, { live }: Existing<Values>): boolean {
   const owner = live?.declaredBy;
@@ -154,8 +154,8 @@ function isDeclaredByAnother({ declaration }: Creation, { live }: Existing<Value
 
 /**
  * Returns true unless the declaring resource itself made the last change of an object that an earlier attempt created.
- * Also true if the credential cannot read the last change. False on servers of others, which record no changes, and if
- * the program allows an adoption with changes.
+ * Also true if the credential cannot read the last change. False on other servers, which record no changes, and if the
+ * program allows an adoption with changes.
  */
 async function isChangedByAnother(creation: Creation, created: Existing<Values>): Promise<boolean> {
   const { definition, connection, inputs, declaration } = creation;

@@ -484,8 +484,8 @@ export class ResourceLifecycle {
   }
 
   /**
-   * Stores the resource as the declarer of an object, which is read if its facts are unknown. Does nothing on servers of
-   * others: their objects have no revision.
+   * Stores the resource as the declarer of an object, which is read if its facts are unknown. Does nothing on other
+   * servers: their objects have no revision.
    */
   async #claim(
     resource: string | undefined,

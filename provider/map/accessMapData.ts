@@ -60,7 +60,7 @@ export function accessMapData(before: Access, after: Access, meta: AccessMapMeta
     addresses: after.evaluated.addresses.map((address) => addressInWords(address, after.evaluated)),
     notes:
       allTimes.length > TIMES_MAX
-        ? [...notes, `Ends of access after ${shownTimes.at(-1)} are not evaluated.`]
+        ? [...notes, `Expiry times after ${shownTimes.at(-1)} are not evaluated.`]
         : notes,
   };
 }

@@ -58,7 +58,7 @@ export interface MapEdge {
   readonly cause?: number;
   /** The condition of the access; omitted for access without a condition. */
   readonly condition?: MapCondition;
-  /** The time when the access ends, as text; omitted for access without an end. */
+  /** The time when the access ends, as text; omitted for access that does not expire. */
   readonly until?: string;
   /** Indexes in {@link AccessMapData.times} of the times with this access; omitted if the access exists at all times. */
   readonly times?: readonly number[];
@@ -110,7 +110,7 @@ export interface AccessMapData {
   /** The evaluated addresses. An edge that lists all of these addresses applies to any address. */
   readonly addresses: readonly string[];
   readonly edges: readonly MapEdge[];
-  /** The times for which the map shows the access, as text: the time of the map, and each later end of access. */
+  /** The times for which the map shows the access, as text: the time of the map, and each later expiry time. */
   readonly times: readonly string[];
   /** Additional remarks for the reader, as sentences. */
   readonly notes: readonly string[];

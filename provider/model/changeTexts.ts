@@ -33,10 +33,10 @@ export function withOthers(
   return `${named.map(style.name).join(", ")} and ${others}`;
 }
 
-/** Returns an end of access as text: `until 2026-12-01 18:00 UTC`. */
+/** Returns the expiry time of access as text: `until 2026-12-01 18:00 UTC`. */
 export const endText = (end: string | null): string => (end === null ? "without an end" : untilText(end));
 
-/** Returns the ends of access after and before a change. */
+/** Returns the expiry times after and before a change. */
 export const changedEnd = ({
   until,
   untilBefore,

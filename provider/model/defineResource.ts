@@ -3,7 +3,7 @@ import type { Values } from "../values.ts";
 import type { ResourceDefinition } from "./definition.ts";
 import { type Inputs, type Outputs, optional } from "./fields.ts";
 
-/** A part that several resources share, such as the end of access: adds inputs, and changes calls of functions. */
+/** A part that several resources share, such as the expiry of access: adds inputs, and changes calls of functions. */
 export type Layer = (definition: ResourceDefinition) => ResourceDefinition;
 
 /**

@@ -21,7 +21,7 @@ export interface LiveFacts {
 export interface Existing<S> {
   readonly id: string;
   readonly state: S;
-  /** Undefined if the object was not read from the service. Empty on servers of others. */
+  /** Undefined if the object was not read from the service. Empty on other servers. */
   readonly live?: LiveFacts | undefined;
 }
 

@@ -24,7 +24,7 @@ const EXPIRY_STATUSES = ["none", "enforced", "by-run", "removed"] as const;
 
 type End = { readonly expiresAt: string; readonly expiryStatus: (typeof EXPIRY_STATUSES)[number] };
 
-/** The values that servers of others do not have. Only the state contains them there. */
+/** The values that other servers do not have. Only the state contains them there. */
 interface Local extends Partial<End> {
   readonly tenant?: string | undefined;
   readonly owner?: string | undefined;
@@ -66,8 +66,9 @@ export function endToSend({ expiresAt = "" }: Local, state: Local = {}): string 
 }
 
 /**
- * Adds the end of access to a resource. On servers of others, only the state contains the end and the owner, and the
- * first run after the end removes the object. An expired object stays in the state, so that no run creates it again.
+ * Adds the expiry of access to a resource. On other servers, only the state contains the expiry time and the owner, and
+ * the first run after the expiry time removes the object. An expired object stays in the state, so that no run creates
+ * it again.
  */
 export function expiring(definition: ResourceDefinition): ResourceDefinition {
   const { needs, stale, find, create, read, update } = definition;
@@ -143,7 +144,7 @@ export function expiring(definition: ResourceDefinition): ResourceDefinition {
   };
 }
 
-/** The inputs that servers of others do not have, by the capability that they need. */
+/** The inputs that other servers do not have, by the capability that they need. */
 const LOCAL = [
   ["access expiry", "expiresAt"],
   ["key owners", "owner"],
@@ -177,7 +178,7 @@ const notStored = (resource: string, end: string): ResourceError =>
 function withLocal<S extends object>(state: S, known: Local): S {
   const { expiresAt, owner }: Local = state;
   const { expiryStatus = "by-run" } = known;
-  // If the service has ended the access, or a run has removed the object, an object without an end is a change.
+  // If the service has ended the access, or a run has removed the object, an object without an expiry time is a change.
   const keepsEnd = !expiresAt && known.expiresAt && !["enforced", "removed"].includes(expiryStatus);
   const keepsOwner = owner === "" && known.owner && !known.ownerId;
   return {

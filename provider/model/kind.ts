@@ -57,10 +57,10 @@ export interface Kind {
   /** Returns the role that an object gives to a user or a program. Undefined for kinds that give no roles. */
   readonly role: ((object: LiveObject) => HeldRole | undefined) | undefined;
   /**
-   * The changes of the objects that reports list beside access. Undefined if all effects of the kind are access.
+   * The changes of the objects that reports list other than access. Undefined if all effects of the kind are access.
    */
   readonly changes: ChangeList | undefined;
-  /** Returns what the lint checks of the objects beside logins. Undefined if it checks nothing else. */
+  /** Returns what the lint checks of the objects other than logins. Undefined if it checks nothing else. */
   readonly linted: ((objects: Objects) => LintOptions) | undefined;
   /** Where `import` writes the declarations. Undefined if it declares the objects by another kind, or not at all. */
   readonly imported: Imported | undefined;
@@ -131,7 +131,7 @@ export interface Watched {
   readonly isNamed?: boolean;
   /** Returns the reason why a repair keeps an unmanaged object. Undefined if it may delete the object. */
   readonly keptBy?: (object: LiveObject, repairer: Repairing) => string | undefined;
-  /** Returns the privilege that an object gives beside logins and roles, as a sentence without its subject. */
+  /** Returns the privilege that an object gives other than logins and roles, as a sentence without its subject. */
   readonly privilege?: (state: Values) => string | undefined;
 }
 

@@ -4,7 +4,7 @@ import type { KindName, Objects } from "./object.ts";
 
 /** Facts about a namespace that decide how its objects are evaluated. */
 export interface DecidingFacts {
-  /** True if the server ends access by itself. Otherwise, the policy has no ends and no owners of keys. */
+  /** True if the server ends access by itself. Otherwise, the policy has neither expiry times nor owners of keys. */
   readonly enforcesExpiry: boolean;
   /** True if the server has access policies. */
   readonly hasAccessModes: boolean;

@@ -22,8 +22,8 @@ export const daysOf = (createdAt: string, expiresAt: string | null): number =>
 export const stateTime = (time: string | null): string => (time === null ? "" : canonicalTime(time));
 
 /**
- * Returns true if the end of an object in a state has passed. An object without an end, whose end is the empty text, has
- * not ended. An object whose end cannot be read, such as the mark of a secret, has not ended either, so that reviews
+ * Returns true if an object in a state has expired. An object whose expiry time is the empty text never expires. If the
+ * expiry time cannot be read, such as the mark of a secret, the object is treated as not expired, so that reviews
  * report it.
  */
 export const hasEnded = (end: string, now: Date): boolean => isTime(end) && hasPassed(end, now);

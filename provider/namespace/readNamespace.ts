@@ -133,8 +133,9 @@ async function objectsOf(
 }
 
 /**
- * True if an object has an end that the server enforces. This project's server ends access by itself, and sends the
- * revision of a namespace. If the namespace could not be read, an object with an end shows this server.
+ * True if an object has an expiry time that the server enforces. This project's server ends access by itself, and sends
+ * the revision of a namespace. If the namespace could not be read, an object with an expiry time shows that the server
+ * is this project's server.
  */
 const hasEnd = (objects: ReadonlyMap<KindName, Objects>): boolean =>
   [...objects.values()].some((own) =>

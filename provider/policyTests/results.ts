@@ -107,7 +107,7 @@ export interface PolicyTestResult {
 
 /** The results of all tests of a program. */
 export interface PolicyTestReport {
-  /** True if no test failed, and also if there are no tests. */
+  /** True if no test failed. A run without tests has no failed test. */
   readonly ok: boolean;
   readonly tests: readonly PolicyTestResult[];
 }

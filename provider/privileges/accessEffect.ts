@@ -47,7 +47,7 @@ export function accessEffect(before: Access, after: Access): AccessEffect {
   };
 }
 
-/** The times at which rules end that deny logins, sorted. No other end gives access. */
+/** The sorted expiry times of rules that deny logins. No other expiry gives access. */
 function endsOfDenials({ rules }: Access): string[] {
   const ends = rules.flatMap(({ action, expiresAt }) =>
     action === "deny" && expiresAt !== undefined ? [expiresAt] : [],

@@ -171,7 +171,10 @@ export function accessSentence(line: ReviewedAccess, style: Style): string {
 const startPhrase = ({ starts }: Pick<ReviewedAccess, "starts">): string =>
   starts === undefined ? "" : ` starting ${instantText(starts)}`;
 
-/** The end of access after a change, at the end of a phrase: ` until 2026-12-01 18:00 UTC`. Empty without an end. */
+/**
+ * The expiry time of access after a change, as the last words of a phrase: ` until 2026-12-01 18:00 UTC`. Empty if the
+ * access does not expire.
+ */
 const endPhrase = ({ until }: Pick<ReviewedAccess, "until">): string =>
   until === null ? "" : ` ${untilText(until)}`;
 

@@ -198,7 +198,7 @@ function onDevices(
   });
 }
 
-/** Returns the privileges of an unmanaged object beside logins: a role above observer, or another privilege. */
+/** Returns the privileges of an unmanaged object other than logins: a role above observer, or another privilege. */
 function privilegesBesideLogins(object: LiveObject): string[] {
   const { role, watched } = kindOf(object);
   const held = role?.(object);

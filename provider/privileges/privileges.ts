@@ -70,7 +70,7 @@ export function comparable(
   return { before: privilegesOf(old, scope, isKnown), after: privilegesOf(now, scope, isKnown) };
 }
 
-/** The changes of privileges beside access, by the list of the report. */
+/** The changes of privileges other than access, by the list of the report. */
 export interface OtherChanges {
   /** Members who are added, are removed, or get another role or end. */
   readonly members: readonly MemberChange[];
@@ -80,7 +80,7 @@ export interface OtherChanges {
   readonly apiKeys: readonly ApiKeyChange[];
   /** Changed settings of the namespace, with the values before and after the change. */
   readonly settings: readonly SettingChange[];
-  /** Privileges beside logins and roles that change. */
+  /** Privileges other than logins and roles that change. */
   readonly privileges: readonly OtherPrivilege[];
 }
 
@@ -90,15 +90,15 @@ export interface PrivilegeChanges extends OtherChanges {
   readonly access: readonly ReviewedAccess[] | null;
 }
 
-/** The kinds with a list of changes beside access, in the order of reports. */
+/** The kinds with a list of changes other than access, in the order of reports. */
 const changing = kindsWith("changes").toSorted(
   (left, right) => LIST_NAMES.indexOf(left.changes.list) - LIST_NAMES.indexOf(right.changes.list),
 );
 
-/** The lists of changes beside access, in the order of reports. */
+/** The lists of changes other than access, in the order of reports. */
 export const changeLists = changing.map(({ changes }) => changes);
 
-/** Returns the changes of privileges beside access. */
+/** Returns the changes of privileges other than access. */
 function otherChanges(before: NamespaceState, after: NamespaceState): OtherChanges {
   const lists = changing.map(({ definition, changes: { list, between } }) => {
     const sides = knownSides(definition.name, before, after);
@@ -143,8 +143,8 @@ export function differenceOf(
 const GAINED_MAX = 5;
 
 /**
- * Returns the privileges beside logins that changes give: roles above observer, forwarding and the enrollment of devices.
- * The summary of a review lists them.
+ * Returns the privileges other than logins that changes give: roles above observer, forwarding and the enrollment of
+ * devices. The summary of a review lists them.
  */
 export function gainsOf(changes: OtherChanges): string[] {
   const all = everyChange(changes);

@@ -158,7 +158,7 @@ export async function reviewNamespace(
 const unended = (state: NamespaceState, now: Date): Member[] =>
   (membersOf(state) ?? []).filter((member) => !hasMembershipEnded(member, now));
 
-/** Lint options with the objects that the lint checks beside logins. */
+/** Lint options with the objects that the lint checks other than logins. */
 const lintOptions = (state: NamespaceState, expiresWithin: number | undefined): LintOptions =>
   Object.assign(
     { ...(expiresWithin !== undefined && { expiresWithin }) },

@@ -182,7 +182,10 @@ function deviceFinder({ estate, otherDevices }: ComparisonInput) {
 /** The comparison of logins with a policy of one access mode. */
 interface ModeComparison {
   readonly basisOf: (session: Session) => LoginBasis;
-  /** Returns the number of ends of access before a time. Between two ends, the decision about a login does not change. */
+  /**
+   * Returns the number of expiry times before a time. Between two of these times, the decision about a login does not
+   * change.
+   */
   readonly periodOf: (at: Date) => number;
   readonly predict: (login: Login) => Prediction;
 }
@@ -370,9 +373,8 @@ const keysAt = ({ keys }: Principal, at: Date): Principal["keys"] =>
   );
 
 /**
- * Returns a function that counts the ends of access before a time. Ends before the first and after the last session are
- * omitted.
- * @param ends the times at which the decision about a login can change without a change of the policy
+ * Returns a function that counts the expiry times before a time. Times before the first and after the last session are
+ * omitted. @param ends the times at which the decision about a login can change without a change of the policy
  */
 function periodsOf(ends: readonly string[], sessions: readonly Session[]): ModeComparison["periodOf"] {
   const starts = sessions.map(({ startedAt }) => Date.parse(startedAt));

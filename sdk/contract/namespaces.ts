@@ -51,7 +51,7 @@ export const member = model(
     type: z.enum(["personal", "team"]).describe("The type of the namespace"),
     status: z.enum(["accepted", "pending"]).describe("The status of the membership"),
     email: z.string().describe("The e-mail address of the user's account"),
-    // Clients read `expires_at` as the end of an invitation, which differs from the end of the membership.
+    // Clients read `expires_at` as the expiry of an invitation, which differs from the expiry of the membership.
     access_expires_at: accessEnd.describe(
       "The time when the membership ends; missing: the membership does not end",
     ),

@@ -28,7 +28,7 @@ export interface Decider<S extends AccessSubject = AccessSubject> {
   readonly subjects: readonly S[];
   /** The access policies; empty in legacy mode. */
   readonly policies: readonly AccessPolicy[];
-  /** All objects that decide, also those that are not in force. */
+  /** All objects that decide, including those that are not in force. */
   readonly objects: readonly DecidingObject[];
   /** The numbers of subjects and of other deciding objects. */
   readonly counts: DecidingCounts;
@@ -36,7 +36,7 @@ export interface Decider<S extends AccessSubject = AccessSubject> {
   readonly deniesEverything: boolean;
   /** The reason for the denial of a login that no object decides, as part of a sentence. Undefined if it is allowed. */
   readonly defaultDenial: string | undefined;
-  /** The ends of the objects on which the access depends, in RFC 3339. */
+  /** The expiry times of the objects on which the access depends, in RFC 3339. */
   readonly ends: readonly string[];
   /** Returns the login names and addresses that the objects contain. */
   mentioned(): MentionedLogins;
@@ -241,8 +241,8 @@ export abstract class Access<S extends AccessSubject = AccessSubject> implements
   abstract outcomeOf(outcome: Reason["outcome"], subject: S): Outcome;
 
   /**
-   * Returns the time from which a subject has no access, regardless of the rules: the end of the key or of its owner's
-   * membership, or the end of the last SSH key of a principal. Undefined if no time is known.
+   * Returns the time from which a subject has no access, regardless of the rules: the expiry of the key or of its
+   * owner's membership, or the expiry of the last SSH key of a principal. Undefined if no time is known.
    */
   abstract endOf(subject: S): string | undefined;
 

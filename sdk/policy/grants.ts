@@ -175,7 +175,7 @@ function alikeToBoth(before: Access, after: Access) {
   }
 }
 
-/** An outcome and the time when the access ends, or an empty text for access without an end. */
+/** An outcome and the time when the access ends, or an empty text for access that does not expire. */
 type Label = `${Outcome} ${string}`;
 
 const labelOf = (outcome: Outcome, until: string | undefined): Label => `${outcome} ${until ?? ""}`;
@@ -192,7 +192,7 @@ const NOTHING: Reach = { all: undefined, parts: [] };
 
 /** The access of a subject before or after a change. */
 interface Side {
-  /** The end of the access, regardless of rules. */
+  /** The time when the access expires, regardless of rules. */
   readonly end: string | undefined;
   /** The label of direct logins. */
   readonly direct: Label;

@@ -251,7 +251,10 @@ class LegacyAccess extends Access<AccessKey> {
     if (!left.isEmpty()) yield [null, left];
   }
 
-  /** Groups the devices that a rule decides by the end of the logins. After the expiry of a rule, the weaker rules decide. */
+  /**
+   * Groups the devices that a rule decides by the expiry time of the logins. After the expiry of a rule, the weaker
+   * rules decide.
+   */
   #byEnd(rules: readonly AccessRule[], rule: AccessRule | null, devices: DeviceSet) {
     const groups = new Map<string | undefined, DeviceSet>();
     const until = rule?.action === "allow" ? rule.expiresAt : undefined;

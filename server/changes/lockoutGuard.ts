@@ -45,10 +45,10 @@ function refusal(name: LockoutName): ConflictError {
 }
 
 /**
- * Returns the role and the end of the caller's access, and the latest end of the administrators besides the owner, in
- * milliseconds since 1970. Access without an end has the end `Infinity`; without administrators, their end is
- * `-Infinity`. Workloads and API keys are not treated as administrators: a person must remain who can log in when a
- * pipeline or its issuer fails.
+ * Returns the role and the expiry time of the caller's access, and the latest expiry time of the administrators other
+ * than the owner, in milliseconds since 1970. Access that does not expire has the time `Infinity`; without
+ * administrators, their time is `-Infinity`. Workloads and API keys are not treated as administrators: when a pipeline
+ * or its issuer fails, a person must still be able to log in.
  */
 async function standingOf(services: SqlServices, identity: Caller | Member) {
   if (!("caller" in identity)) throw new Error("a guarded write needs a caller with a role in a namespace");
@@ -66,7 +66,8 @@ async function standingOf(services: SqlServices, identity: Caller | Member) {
   );
   return {
     role,
-    // Only memberships of administrators end: the owner's membership and the permissions of a workload have no end.
+    // Only memberships of administrators expire. The owner's membership and the permissions of a workload do not
+    // expire.
     end: (caller.kind === "user" && ends.get(caller.userId)) || Number.POSITIVE_INFINITY,
     administratorsUntil: Math.max(...ends.values()),
   };

@@ -68,7 +68,7 @@ export interface OlderInstance {
 
 /** Options for the migration of a PostgreSQL database, which instances of older versions may use. */
 export interface MigrationOptions {
-  /** True to migrate although instances run that must not run beside the new schema. @default false */
+  /** True to migrate although instances run that are not compatible with the new schema. @default false */
   readonly anyway?: boolean;
   /** Maximum time to wait for these instances to end, in milliseconds. @default slightly more than their lifetime */
   readonly patience?: number;

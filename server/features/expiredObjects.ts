@@ -5,7 +5,7 @@ import { inTransaction, within } from "../db/sql/transaction.ts";
 import type { Services } from "../services.ts";
 import { objects } from "./objects.ts";
 
-/** The kinds of objects that expire, with the columns of their id and their end. */
+/** The kinds of objects that expire, with the columns of their id and their expiry time. */
 const KINDS = [
   { kind: "publicKey", model: "PublicKey", id: "fingerprint", end: "expiresAt" },
   { kind: "firewallRule", model: "FirewallRule", id: "id", end: "expiresAt" },

@@ -246,9 +246,9 @@ export function wireDate(time: Date | string | null): string {
 export const LAST_TIME = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
 
 /**
- * Returns the end of an access after an update. A past end is allowed, and ends the access at once.
+ * Returns the expiry time of an object after an update. A time in the past is allowed, and ends the access at once.
  * @param field name of the request's field
- * @param requested undefined keeps the stored end; null removes the end
+ * @param requested undefined keeps the stored time; null removes the time
  * @throws InvalidError the year of the time is not from 1970 to 9999
  */
 export function updatedEnd(
@@ -263,7 +263,7 @@ export function updatedEnd(
 }
 
 /**
- * Returns the end of the access of a new object.
+ * Returns the expiry time of a new object.
  * @throws InvalidError the time is not in the future, or its year is after 9999
  */
 export function newEnd(

@@ -174,7 +174,7 @@ export class Gateway {
   }
 
   /**
-   * Decides a login, see {@link admit}. Refuses the login if this instance must not run beside the schema of the
+   * Decides a login, see {@link admit}. Refuses the login if this instance is not compatible with the schema of the
    * database.
    */
   async admit(question: LoginQuestion): Promise<Admission> {

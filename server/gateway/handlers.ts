@@ -38,7 +38,7 @@ async function openTunnel(
   transport: Transport["version"],
   { identity, request }: Pick<Context<PublicOperations["deviceConnection"]>, "identity" | "request">,
 ): Promise<WebSocketHandler> {
-  if (!("uid" in identity)) throw new InvalidError("Authorization: must be the token of a device");
+  if (!("uid" in identity)) throw new InvalidError("Authorization: only the token of a device is allowed");
   const { uid, tenant: tenantId, proven } = identity;
   const { network, address, id: requestId } = request;
   return agentTunnels.open({ uid, tenantId, transport, proven, network, address, requestId });

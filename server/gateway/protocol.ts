@@ -71,16 +71,16 @@ export interface AdmittedDevice {
   readonly ends: LoginEnds;
 }
 
-/** The known ends of a login. The service ends the login at these ends even if the database cannot be read. */
+/** The known expiry times of a login. The service ends the login at these times even if the database cannot be read. */
 export interface LoginEnds {
   /**
-   * The first end of the login's key or of a membership that the login needs, in milliseconds since 1970. Infinity
-   * without an end. The login has no access after this end.
+   * The first expiry time of the login's key or of a membership that the login needs, in milliseconds since 1970.
+   * Infinity if neither expires. The login has no access after this time.
    */
   readonly access: number;
   /**
-   * The next end of a firewall rule of the namespace, in milliseconds since 1970. Infinity without an end. The policy
-   * must decide the login again after this end.
+   * The next expiry time of a firewall rule of the namespace, in milliseconds since 1970. Infinity if no rule expires.
+   * The policy must decide the login again after this time.
    */
   readonly rule: number;
   /** Maximum duration of the session, in minutes; 0: no limit. */

@@ -155,7 +155,7 @@ export function checkCost(table: Table, groups: readonly ConditionGroup[]): void
   }
   if (comparisons > MAXIMUM_COMPARISONS) {
     throw new InvalidError(
-      `filter: must compare at most ${MAXIMUM_COMPARISONS} values (each array item counts)`,
+      `filter: a filter can compare at most ${MAXIMUM_COMPARISONS} values, including each item of an array`,
     );
   }
   if (searches > MAXIMUM_SEARCHES) {

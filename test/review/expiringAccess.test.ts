@@ -552,6 +552,6 @@ describe("the access map", () => {
     const { before, after } = accessesOf(some, some);
     const { times, notes } = accessMapData(before, after, meta);
     expect(times).toHaveLength(20);
-    expect(notes).toContain(`Ends of access after ${times.at(-1)} are not evaluated.`);
+    expect(notes).toContain(`Expiry times after ${times.at(-1)} are not evaluated.`);
   });
 });

@@ -200,7 +200,7 @@ describe.runIf(hasTerraform)(`configurations of ${LABEL}`, () => {
     root.write(one("device", { device: other, name: "DeviceTags" }));
     const refused = await root.rejected("apply", "-auto-approve");
     expect(refused).toContain("Device already exists");
-    expect(refused).toContain("name: is taken");
+    expect(refused).toContain("choose a different name");
     root.write(
       resources({
         public_key: { one: key({ filter: { tags: ["DeviceTags"] } }) },

@@ -57,7 +57,7 @@ const conditionOf = ({ condition }: MapEdge): string =>
 /** True if the access exists at a time: an index in `data.times`. */
 const existsAt = ({ times }: MapEdge, time: number): boolean => times?.includes(time) ?? true;
 
-/** True if the change also changes the condition or the end of access that remains. */
+/** True if the change also affects the condition or the expiry time of access that remains. */
 const isAltered = ({ change, cause }: MapEdge): boolean => change === "kept" && cause !== undefined;
 
 const keyName = (index: number) => shown(data.keys[index]?.name ?? "");

@@ -226,7 +226,7 @@ function update(draft: Draft, planned: PlannedStep, before: ResourceValues): voi
     return;
   }
   const key = keyBefore(planned, before);
-  // After the end of the access, a run deletes an object whose end the service does not enforce.
+  // After the expiry time, a run deletes an object whose expiry the service does not enforce.
   const isEnforced = draft.live.facts.enforcesExpiry && draft.of(definition)?.has(key) !== false;
   if (hasEnded(endDeclared(planned), draft.now) && !isEnforced) {
     draft.remove(definition, key);

@@ -23,7 +23,7 @@ export interface DeclaredEnd {
   readonly until: string;
 }
 
-/** Returns the declared ends of access after `now`, until a limit, sorted by time. Omits ends that are not known. */
+/** Returns the declared expiry times after `now`, until a limit, sorted by time. Omits ends that are not known. */
 export const declaredEnds = (steps: readonly PlannedStep[], now: Date, limit: Date): DeclaredEnd[] =>
   steps
     .flatMap((planned) => {

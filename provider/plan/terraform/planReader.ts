@@ -134,7 +134,7 @@ export class PlanReader {
     const entries = Object.entries(expressions).map(([name, given]) => {
       const urns = referencesIn(given).map((reference) => this.#referenced(reference, address));
       const known = [...new Set(urns.filter((urn) => urn !== undefined))];
-      // Terraform lists a resource with a key also without its key.
+      // Terraform also lists a resource that has a key without its key.
       const exact = known.filter((urn) => !known.some((other) => other.startsWith(`${urn}[`)));
       return [propertyOf(type, name), urns.includes(undefined) ? [] : exact] as const;
     });

@@ -96,7 +96,9 @@ function privilege(state: Values): string | undefined {
   return `enrolls devices in the namespace (mode ${state.mode}${limits.join("")})`;
 }
 
-/** A privilege beside logins and roles, such as the enrollment of devices, that an object gives or no longer gives. */
+/**
+ * A privilege other than logins and roles, such as the enrollment of devices, that an object gives or no longer gives.
+ */
 export interface OtherPrivilege {
   readonly change: "gained" | "lost" | "altered";
   readonly kind: string;
@@ -111,7 +113,7 @@ function changesBetween(before: NamespaceObjects, after: NamespaceObjects): Othe
   const changes = [...new Map([...(was ?? []), ...(is ?? [])])].flatMap(([key, object]): OtherPrivilege[] => {
     const [old, now] = [was?.get(key), is?.get(key)].map((one) => one && privilege(one.state));
     const given = { kind: definition.name, resource: object.name };
-    // A key that is made valid for the same number of days again has another end.
+    // A key whose validity is renewed for the same number of days gets a different expiry time.
     const isSame = now === old && was?.get(key)?.state.expiresAt === is?.get(key)?.state.expiresAt;
     if (now !== undefined && !isSame)
       return [{ change: old === undefined ? "gained" : "altered", ...given, privilege: now }];
@@ -120,7 +122,7 @@ function changesBetween(before: NamespaceObjects, after: NamespaceObjects): Othe
   return changes.sort(byTexts(({ resource }) => resource));
 }
 
-/** A sentence about a privilege beside logins and roles: `InstallKey floor enrolls devices in the namespace`. */
+/** A sentence about a privilege other than logins and roles: `InstallKey floor enrolls devices in the namespace`. */
 function privilegeSentence({ change, kind, resource, privilege }: OtherPrivilege, style: Style): string {
   return `${kind} ${style.name(resource)} ${change === "lost" ? "no longer " : ""}${style.text(privilege)}`;
 }

@@ -93,7 +93,7 @@ export const member: Kind = {
       ]),
     sentence: memberSentence,
     isLoss: ({ change }) => change === "removed",
-    // Without an end in the change, the end stays.
+    // If the change has no expiry time, the expiry time stays.
     roles: (change) =>
       gainedRole(
         change,
@@ -199,11 +199,11 @@ export function invitedAsMembers<S extends HasObjects & Replaceable<S>>(state: S
   return accepted.length === 0 ? state : state.withObjects(definition, new Map(accepted));
 }
 
-/** True if a membership has an end that has passed. */
+/** True if a membership has expired. */
 export const hasMembershipEnded = ({ accessExpiresAt }: Pick<Member, "accessExpiresAt">, at: Date): boolean =>
   hasEnded(accessExpiresAt ?? "", at);
 
-/** A member who is added, is removed, or gets another role or another end of the membership. */
+/** A member who is added, is removed, or gets a different role or expiry time. */
 export interface MemberChange {
   readonly change: "added" | "removed" | "role" | "end";
   readonly email: string;

@@ -184,7 +184,7 @@ interface Person extends LiveFacts {
   readonly addedAt: string;
   /** The end of the invitation; empty if there is none. */
   readonly expiresAt: string;
-  /** The end of the membership. Undefined if it does not end. */
+  /** The expiry time of the membership. Undefined if it does not expire. */
   readonly accessExpiresAt?: string | undefined;
   /** True for an invitation that the service lists separately from members. */
   readonly isSeparate: boolean;

@@ -13,7 +13,7 @@ export interface MemberState {
   readonly status: "invited" | "accepted" | "expired" | "declined";
   readonly addedAt: string;
   readonly invitationExpiresAt: string;
-  /** The end of the membership; empty if it does not end. */
+  /** The expiry time of the membership; empty if it does not expire. */
   readonly expiresAt: string;
 }
 

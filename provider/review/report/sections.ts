@@ -95,7 +95,7 @@ export function namespaceSections(
   ];
 }
 
-/** Returns a section for each list of changes beside access. */
+/** Returns a section for each list of changes other than access. */
 export const changeSections = (
   changes: Partial<OtherChanges>,
   style: ReportStyle,

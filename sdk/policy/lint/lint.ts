@@ -178,7 +178,7 @@ const deniesEverything = ({ action, username, sourceIp, filter }: AccessRule): b
 /** The period in days beyond which the end of an access is reported as late. */
 const LATE_DAYS = 366;
 
-/** Returns findings for the ends of keys, rules and memberships, and for the owners of keys. */
+/** Returns findings for the expiry times of keys, rules and memberships, and for the owners of keys. */
 function endFindings({ policy: { keys, rules, members = [] }, time: at }: Access): Finding[] {
   const late = at.getTime() + LATE_DAYS * DAY;
   const ofEnd = (name: string, object: FindingObject, expiresAt: string | undefined): Finding[] => {

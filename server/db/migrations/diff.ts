@@ -33,7 +33,7 @@ for (const database of databases) {
   const folder = join(import.meta.dirname, database);
   const number = readdirSync(folder).filter((file) => file.endsWith(".sql")).length + 1;
   const file = join(folder, `${String(number).padStart(4, "0")}_${name}.sql`);
-  // Instances of older versions may run beside the new schema only if the developer allows it.
+  // Instances of older versions may run with the new schema only if the developer allows it.
   writeFileSync(file, `-- oldest-beside: ${basename(file, ".sql")}\n${sql}\n`);
   console.log(`${database}: ${file}`);
 }

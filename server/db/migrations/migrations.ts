@@ -13,7 +13,7 @@ export interface Migration {
   /** Checksum of the statements, to detect a migration that changed after it was applied. */
   readonly checksum: string;
   /**
-   * The oldest schema that may run beside this migration, as the name of a migration. An instance has the schema of the
+   * The oldest schema that may run after this migration, as the name of a migration. An instance has the schema of the
    * newest migration that it knows. Instances with an older schema must end before this migration is applied.
    */
   readonly oldestBeside: string;
@@ -63,7 +63,7 @@ export function migrationOf(name: string, sql: string): Migration {
 const invalid = (name: string, problem: string): DatabaseError =>
   new DatabaseError(`The migration ${name} is invalid: ${problem}`);
 
-/** Returns the oldest schema that may run beside all of the migrations; an empty text without migrations. */
+/** Returns the oldest schema that may run after all of the migrations; an empty text without migrations. */
 export const oldestBesideAll = (migrations: readonly Pick<Migration, "oldestBeside">[]): string =>
   migrations
     .map(({ oldestBeside }) => oldestBeside)

@@ -20,8 +20,8 @@ const RECHECK = 1_000;
 
 /**
  * Applies the outstanding migrations to the database, each in one transaction. If several processes start at once, one
- * process applies the migrations, and the other processes wait. First waits until all instances have ended that must
- * not run beside the new schema.
+ * process applies the migrations, and the other processes wait. First waits until all instances have ended that are not
+ * compatible with the new schema.
  * @returns names of the applied migrations
  * @throws DatabaseError a newer version of the service wrote the database, an applied migration has changed, older
  * instances have not ended, or a migration fails; the database is then in its state before that migration

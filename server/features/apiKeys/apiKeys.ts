@@ -93,7 +93,7 @@ export const createApiKey: ObjectWrite<PublicOperations["createApiKey"], ApiKey>
       const known = await findRow(tx, "ApiKey", { tenantId, creationKey: key });
       if (known === null || known.digest === digest) return known;
       throw new ConflictError(
-        `Idempotency-Key: was already used to create the API key ${known.name} with another secret`,
+        `this Idempotency-Key already created the API key ${known.name} with a different secret; send a new Idempotency-Key`,
       );
     },
     create: async (tx) => {
@@ -145,7 +145,9 @@ export const updateApiKey: ObjectWrite<PublicOperations["updateApiKey"], ApiKey>
   const { digest, name, role } = stored;
   const changed = { name: body.name || name, role: body.role || role, updatedAt: services.now() };
   await updateRow(services.db, "ApiKey", { digest }, changed).catch((error: unknown) => {
-    throw isTaken(error) ? new ConflictError("name: is used by another key") : error;
+    throw isTaken(error)
+      ? new ConflictError("name: another API key has this name; choose a different name")
+      : error;
   });
   became({ ...stored, ...changed });
   return undefined;

@@ -41,7 +41,7 @@ export const choiceDevices: Handler<PublicOperations["choiceDevices"]> = async (
   await inTransaction(services, async (tx) => {
     const kept = await tx.device.count({ where: { ...accepted, uid: { in: body.choices } } });
     if (kept !== body.choices.length) {
-      throw new InvalidError("choices: must be accepted devices of the namespace");
+      throw new InvalidError("choices: each entry must be the uid of an accepted device of the namespace");
     }
     const { count } = await tx.device.updateMany({
       where: { ...accepted, uid: { notIn: body.choices } },

@@ -61,7 +61,7 @@ function tlsColumns(
 ): StoredTls {
   if (!secure) return NO_TLS;
   if (given) return sealTls(services, uid, given);
-  if (stored.sealedTls === null) throw new InvalidError("tls: is required for a secure connector");
+  if (stored.sealedTls === null) throw new InvalidError("tls: a secure connector needs this field");
   return { sealedTls: stored.sealedTls, tlsDigest: stored.tlsDigest };
 }
 

@@ -201,7 +201,7 @@ async function store(
 ): Promise<Enrollment> {
   const { enrollments, settings } = services;
   const { tenant_id: tenantId, public_key: publicKey, hostname, identity } = body;
-  const unknown = () => new NotFoundError("tenant_id: no such namespace");
+  const unknown = () => new NotFoundError("tenant_id: no namespace has this id");
   const row = await reportedNamespace(services, tenantId, uid);
   if (!row) throw unknown();
   checkProof(row, proven);

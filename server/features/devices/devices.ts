@@ -96,7 +96,8 @@ async function change({ services: { db }, body, found, became }: Change, rivals:
   const changed = { ...deviceChanges(body), name: body.name?.toLowerCase() ?? stored.name };
   if (changed.name !== stored.name) {
     const named = sql`${hasKey<"Device">({ tenantId, name: changed.name })} AND "uid" <> ${uid} AND ${rivals}`;
-    if ((await countRows(db, "Device", named, 1)) > 0) throw new ConflictError("name: is taken");
+    if ((await countRows(db, "Device", named, 1)) > 0)
+      throw new ConflictError("name: another device of the namespace has this name; choose a different name");
   }
   await leaveToCommit(db, updateRow(db, "Device", { uid }, changed));
   became({ ...stored, ...changed });

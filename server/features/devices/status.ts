@@ -126,9 +126,11 @@ export const updateDeviceStatus: ObjectWrite<PublicOperations["updateDeviceStatu
   }
   const device = found();
   // The specification contains the status `unused`, but no device can get this status (rules D23).
-  if (status === "unused") throw new InvalidError("status: cannot be set to unused");
+  if (status === "unused") throw new InvalidError("status: a request cannot set the status unused");
   if (device.status !== "pending" && device.status !== "rejected") {
-    throw new InvalidError(`status: cannot be changed for a device that is ${device.status}`);
+    throw new InvalidError(
+      `status: the device is ${device.status}; a request can change the status only of a pending or rejected device`,
+    );
   }
   if (device.status !== TARGETS[status]) await change(request, device, { status: TARGETS[status] });
   return undefined;

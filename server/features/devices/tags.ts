@@ -79,13 +79,13 @@ export const createDeviceTag: ObjectWrite<PublicOperations["createDeviceTag"], D
   const { identity, params, body, creationKey } = context;
   const { tenant: tenantId } = identity;
   await createOnce(context, {
-    taken: "tag: is already on the device",
+    taken: "tag: the device already has this tag",
     find: async (tx, key) => {
       const existing = await tagCreatedWith(tx, tenantId, key);
       if (existing === undefined) return null;
       if (existing.deviceUid === params.uid && existing.tag === body.tag) return existing;
       throw new ConflictError(
-        `Idempotency-Key: was already used to create the tag ${existing.tag} of the device ${existing.deviceUid}`,
+        `this Idempotency-Key already created the tag ${existing.tag} of the device ${existing.deviceUid}; send a new Idempotency-Key`,
       );
     },
     create: () => changeTags(context, (tags) => tagAdded(tags, body.tag, "device"), creationKey),

@@ -228,7 +228,9 @@ export function removeFilterTag<M extends Filtered>(
   return changeTags(context, owner, InvalidError, (tags) => {
     const remaining = tagRemoved(tags, tag, owner.noun);
     if (remaining.length === 0)
-      throw new InvalidError(`tag: is the last tag in the filter of the ${owner.noun}`);
+      throw new InvalidError(
+        `tag: the filter of the ${owner.noun} has no other tag; add another tag to the filter first`,
+      );
     return remaining;
   });
 }

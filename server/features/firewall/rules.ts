@@ -57,7 +57,7 @@ const firewallRuleTable: Table = {
   fields: {},
 };
 
-/** Returns the columns of the settings of a rule, except its filter and its end. */
+/** Returns the columns of the settings of a rule, except its filter and its expiry time. */
 const firewallRuleColumns = columnsFrom<FirewallRule, typeof settings>(settings, {
   filter: true,
   expires_at: true,

@@ -39,14 +39,15 @@ export const generateInvitationLink: ObjectWrite<PublicOperations["generateInvit
     const input = { ...membership, tenantId, email, mailed: false };
     return { link: invitationLink(origin, await createInvitation(services, input), email) };
   }
-  if (known && isMember(known, services.accessTime())) throw new ConflictError("email: is already a member");
+  if (known && isMember(known, services.accessTime()))
+    throw new ConflictError("email: the user with this address is already a member");
   await putMember(services, { tenantId, userId: user.id }, membership);
   return { link: new URL("/login", origin).href };
 };
 
 /**
- * Returns the end of the membership that a link offers. A link without an end does not prolong the membership that an open
- * invitation offers.
+ * Returns the expiry time of the membership that a link offers. A link without an expiry time does not prolong the
+ * membership that an open invitation offers.
  */
 function offeredEnd(
   services: SqlServices,
@@ -69,7 +70,10 @@ export const lookupUserStatus: Handler<PublicOperations["lookupUserStatus"]> = a
   if (!member?.invitation || !isOpen(member, services)) {
     throw new NotFoundError("the user has no open invitation to this namespace");
   }
-  if (!isSameSecret(member.invitation, digestOf(query.sig))) throw new ForbiddenError("sig: is wrong");
+  if (!isSameSecret(member.invitation, digestOf(query.sig)))
+    throw new ForbiddenError(
+      "sig: the signature does not belong to this invitation; use the link from the invitation",
+    );
   return { status: member.user.status as "invited" | "not-confirmed" | "confirmed" };
 };
 
@@ -87,7 +91,10 @@ export const acceptInvite: Handler<PublicOperations["acceptInvite"]> = async (co
     if (!member || !isOpen(member, services)) {
       throw new NotFoundError("the caller has no open invitation to this namespace");
     }
-    if (addressed?.tenantId !== tenantId) throw new ForbiddenError("sig: is wrong");
+    if (addressed?.tenantId !== tenantId)
+      throw new ForbiddenError(
+        "sig: the signature does not belong to this invitation; use the link from the invitation",
+      );
     await acceptMembership(inside, member, { caller: identity, request, operation: "acceptInvite" });
   });
   return undefined;

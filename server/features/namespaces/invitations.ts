@@ -77,7 +77,8 @@ export async function createInvitation(
   const userId = (await findRow(db, "User", { email }))?.id ?? (await insertInvited(services, email));
   const key = { tenantId, userId };
   const known = await findRow(db, "Member", key);
-  if (known && isMember(known, services.accessTime())) throw new ConflictError("email: is already a member");
+  if (known && isMember(known, services.accessTime()))
+    throw new ConflictError("email: the user with this address is already a member");
   if ((await countOpen(services, key)) >= OPEN_INVITATIONS) {
     throw new ForbiddenError(
       `invitations: the namespace has the maximum of ${OPEN_INVITATIONS} open invitations`,

@@ -97,7 +97,9 @@ async function findAddressee(
 function checkAbsent(services: SqlServices, known: Addressee | undefined): void {
   const { status = null, expiresAt = null } = known ?? {};
   if (status !== null && !isExpired({ status, expiresAt }, services))
-    throw new ConflictError("email: is already a member, or has an open invitation");
+    throw new ConflictError(
+      "email: the user with this address is already a member, or has an open invitation",
+    );
 }
 
 /**
@@ -121,7 +123,7 @@ export const inviteMember: ObjectWrite<PublicOperations["inviteMember"], Members
       const user = await findRow(tx, "User", { id: known.userId });
       if (user?.email !== email)
         throw new ConflictError(
-          `Idempotency-Key: was already used to create the membership of the user ${known.userId}`,
+          `this Idempotency-Key already created the membership of the user ${known.userId}; send a new Idempotency-Key`,
         );
       return isExpired(known, services) ? null : known;
     },

@@ -95,12 +95,14 @@ export const createNamespace: ObjectWrite<PublicOperations["createNamespace"], N
   const { services, identity, body, creationKey, declaration } = context;
   const user = await callingUser(services, identity);
   const row = await createOnce(context, {
-    taken: "name or tenant: is taken",
+    taken: "another namespace has this name or tenant id; choose a different one",
     // The search is limited to namespaces that the user owns, so that a former owner cannot read the namespace.
     find: async (tx, key) => {
       const known = await findRow(tx, "Namespace", { ownerId: user.id, creationKey: key });
       if (known && known.name !== body.name.toLowerCase())
-        throw new ConflictError(`Idempotency-Key: was already used to create the namespace ${known.name}`);
+        throw new ConflictError(
+          `this Idempotency-Key already created the namespace ${known.name}; send a new Idempotency-Key`,
+        );
       return known;
     },
     create: async (tx) => {
@@ -137,7 +139,9 @@ export const editNamespace: ObjectWrite<PublicOperations["editNamespace"], Names
   const { tenant: tenantId } = identity;
   const changed = { ...settingsChanges(body.settings ?? {}), name: body.name?.toLowerCase() ?? stored.name };
   await updateRow(services.db, "Namespace", { tenantId }, changed).catch((error: unknown) => {
-    throw isTaken(error) ? new ConflictError("name: is taken") : error;
+    throw isTaken(error)
+      ? new ConflictError("name: another namespace has this name; choose a different name")
+      : error;
   });
   return readNamespace(services, tenantId);
 };

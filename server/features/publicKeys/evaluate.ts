@@ -6,7 +6,7 @@ import { credentialOf, findOwnedKey, lapseOf, presentPublicKey } from "./publicK
 
 /**
  * Returns a key for a trusted service. A key that admits no login is treated as missing, because trusted services of
- * version 0.19 do not know ends and owners.
+ * version 0.19 do not support expiry times and owners.
  */
 export const lookupPublicKey: Handler<InternalOperations["lookupPublicKey"]> = async (context) => {
   const { services, params } = context;

@@ -38,7 +38,7 @@ const { publicKey } = publicKeys;
 const settings = publicKeys.updatePublicKey.body;
 const declared = declaredSchema(publicKey, settings);
 
-/** Returns the columns of the settings of a public key, except its filter, its end and its owner. */
+/** Returns the columns of the settings of a public key, except its filter, its expiry time and its owner. */
 const publicKeyColumns = columnsFrom<PublicKey, typeof settings>(settings, {
   filter: true,
   expires_at: true,
@@ -178,7 +178,7 @@ function readKey(data: string): { readonly fingerprint: string; readonly data: s
  */
 async function checkOwner(db: SqlClient, tenantId: string, userId: string): Promise<void> {
   if ((await findRow(db, "Member", { tenantId, userId })) === null)
-    throw new InvalidError("owner: is not a member of the namespace");
+    throw new InvalidError("owner: the user is not a member of the namespace");
 }
 
 interface ListedKey extends PublicKey {
@@ -221,7 +221,7 @@ export const createPublicKey: ObjectWrite<PublicOperations["createPublicKey"], F
       const known = await publicKeyRows.find(tx, { tenantId, creationKey: creation });
       if (known && known.fingerprint !== key.fingerprint)
         throw new ConflictError(
-          `Idempotency-Key: was already used to create the public key ${known.fingerprint}`,
+          `this Idempotency-Key already created the public key ${known.fingerprint}; send a new Idempotency-Key`,
         );
       return known;
     },

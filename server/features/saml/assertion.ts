@@ -41,7 +41,7 @@ export function readAssertion(xml: string, expected: Expected): Assertion {
   const id = assertion.getAttribute("ID");
   if (!id || assertion.getAttribute("Version") !== "2.0") throw new SamlError("ID or Version: invalid");
   if (elementText(onlyChild(assertion, "Issuer")) !== expected.issuer)
-    throw new SamlError("Issuer: is not the configured identity provider");
+    throw new SamlError("Issuer: the issuer is not the configured identity provider");
   const subject = onlyChild(assertion, "Subject");
   if (!children(subject, ASSERTION, "SubjectConfirmation").some((item) => confirms(item, expected)))
     throw new SamlError(
@@ -72,7 +72,7 @@ function checkConditions(conditions: Element, { audience, now }: Expected): void
   const includes = (restriction: Element) =>
     children(restriction, ASSERTION, "Audience").some((item) => elementText(item) === audience);
   if (restrictions.length === 0 || !restrictions.every(includes))
-    throw new SamlError("AudienceRestriction: does not contain this service");
+    throw new SamlError("AudienceRestriction: the audiences do not include this service");
 }
 
 /** Returns whether the time is at or after `NotBefore` and before `NotOnOrAfter`. Both attributes are optional. */
@@ -94,7 +94,8 @@ function timeOf(element: Element, name: string): number | undefined {
 function nameOf(subject: Element): string {
   const name = onlyChild(subject, "NameID");
   // A transient NameID differs at each login, so it cannot identify a user at the next login.
-  if (name.getAttribute("Format") === TRANSIENT) throw new SamlError("NameID: must not be transient");
+  if (name.getAttribute("Format") === TRANSIENT)
+    throw new SamlError("NameID: the format must not be transient");
   const text = elementText(name);
   if (text.length > NAME_LENGTH) throw new SamlError(`NameID: must have at most ${NAME_LENGTH} characters`);
   return text;

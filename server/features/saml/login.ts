@@ -61,7 +61,9 @@ async function accepted(services: Services, settings: SamlSettings, login: Login
   } catch (error) {
     if (!(error instanceof SamlError)) throw error;
     login.refused(error);
-    throw new UnauthenticatedError("SAMLResponse: is not accepted; see the service's log for the reason");
+    throw new UnauthenticatedError(
+      "SAMLResponse: the service rejected the response; see the service's log for the reason",
+    );
   }
 }
 

@@ -26,11 +26,16 @@ export function checkResponse(xml: string, destination: string): string {
   checkAlgorithms(elements);
   const [status] = children(response, PROTOCOL, "Status");
   const [code] = status ? children(status, PROTOCOL, "StatusCode") : [];
-  if (code?.getAttribute("Value") !== SUCCESS) throw new SamlError("Status: is not Success");
+  if (code?.getAttribute("Value") !== SUCCESS)
+    throw new SamlError("Status: the identity provider reported a failure");
   const given = response.getAttribute("Destination");
-  if (given && given !== destination) throw new SamlError("Destination: is not the address of this service");
+  if (given && given !== destination)
+    throw new SamlError("Destination: the address is not the address of this service");
   const request = response.getAttribute("InResponseTo");
-  if (!request) throw new SamlError("InResponseTo: is missing, so this service did not request the response");
+  if (!request)
+    throw new SamlError(
+      "InResponseTo: the attribute is missing, so the response answers no request of this service",
+    );
   return request;
 }
 
@@ -52,7 +57,7 @@ function checkAlgorithms(elements: readonly Element[]): void {
   for (const [name, allowed] of Object.entries(ALGORITHMS)) {
     for (const element of elements.filter((other) => isNamed(other, SIGNATURE, name))) {
       if (!allowed.includes(element.getAttribute("Algorithm") ?? ""))
-        throw new SamlError(`${name}: the algorithm is not accepted`);
+        throw new SamlError(`${name}: the service does not accept this algorithm`);
     }
   }
 }

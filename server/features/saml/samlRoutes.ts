@@ -47,7 +47,7 @@ export async function serveSaml(
       },
       async ({ body, facts, log }, reply) => {
         const response = body instanceof URLSearchParams ? body.get("SAMLResponse") : null;
-        if (!response) throw new InvalidError("SAMLResponse: is required in a form");
+        if (!response) throw new InvalidError("SAMLResponse: send the response as a form field");
         const refused = (error: Error) => log.warn({ reason: error.message }, "a SAML response was refused");
         const login = { response, request: facts, refused };
         const address = await countLogin(services, "saml", () => finishSamlLogin(services, settings, login));

@@ -49,7 +49,7 @@ export async function beginSession(services: Services, login: SessionColumns): P
     return tenantId;
   }).catch((error: unknown) => {
     if (error instanceof RecordingsFullError) services.metrics.refusedRecordings.inc();
-    throw isDatabaseError(error, "P2002") ? new ConflictError("uid: a session with this uid exists") : error;
+    throw isDatabaseError(error, "P2002") ? new ConflictError("uid: another session has this uid") : error;
   });
 }
 

@@ -19,7 +19,7 @@ export const renameTag: ObjectWrite<PublicOperations["renameTag"], Declared> = a
   const { tenant: tenantId } = identity;
   found();
   if ((await knownTags(services.db, tenantId, [body.tag])).length > 0)
-    throw new ConflictError("tag: is already used");
+    throw new ConflictError("tag: the namespace already has this tag; choose a different name");
   await renameEverywhere(services.db, tenantId, params.tag, body.tag);
   became({ tag: body.tag });
   return undefined;
@@ -51,7 +51,10 @@ export const deleteTag: ObjectWrite<PublicOperations["deleteTag"], Declared> = a
   const { tag } = params;
   found();
   const owner = await ownerOfOnlyTag(services.db, tenantId, tag);
-  if (owner) throw new InvalidError(`tag: is the last tag in the filter of ${owner}`);
+  if (owner)
+    throw new InvalidError(
+      `tag: the filter of ${owner} has no other tag; add another tag to the filter first`,
+    );
   await deleteEverywhere(services.db, tenantId, tag);
   became(null);
   return undefined;

@@ -31,7 +31,7 @@ export const tagNames = (rows: readonly { readonly tag: string }[]): string[] =>
  * @throws ForbiddenError the object has the maximum number of tags
  */
 export function tagAdded(tags: readonly string[], tag: string, owner: string): string[] {
-  if (tags.includes(tag)) throw new ConflictError(`tag: is already on the ${owner}`);
+  if (tags.includes(tag)) throw new ConflictError(`tag: the ${owner} already has this tag`);
   if (tags.length >= MAXIMUM_TAGS)
     throw new ForbiddenError(`a ${owner} can have at most ${MAXIMUM_TAGS} tags`);
   return [...tags, tag];
@@ -42,6 +42,6 @@ export function tagAdded(tags: readonly string[], tag: string, owner: string): s
  * @throws NotFoundError the object does not have the tag
  */
 export function tagRemoved(tags: readonly string[], tag: string, owner: string): string[] {
-  if (!tags.includes(tag)) throw new NotFoundError(`tag: is not on the ${owner}`);
+  if (!tags.includes(tag)) throw new NotFoundError(`tag: the ${owner} does not have this tag`);
   return tags.filter((other) => other !== tag);
 }

@@ -5,7 +5,7 @@ import { leaveToCommit, readRows, type Sql, type SqlClient, sql } from "../../db
 
 /** A tag as a declared object. Its only declared field is the name. */
 export const tagObject: ManagedObject<Declared> = {
-  missing: "tag: is not used",
+  missing: "tag: the namespace has no such tag",
   id: (_, { params, body, done }) => String((done && body.tag) || params.tag),
   find: async (tx, tenantId, tag) => ((await knownTags(tx, tenantId, [tag])).length > 0 ? { tag } : null),
   declared: (row) => row,

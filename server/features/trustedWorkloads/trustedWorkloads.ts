@@ -33,7 +33,7 @@ export const presentWorkload = presenter<TrustedWorkload, typeof trustedWorkload
   revision: (row) => revisionOf(declaredWorkload(row)),
 });
 
-const NAME_TAKEN = "name: is used by another workload";
+const NAME_TAKEN = "name: another trusted workload has this name; choose a different name";
 
 export const createTrustedWorkload: ObjectWrite<
   Operations["createTrustedWorkload"],

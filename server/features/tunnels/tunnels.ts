@@ -107,7 +107,7 @@ export const createTunnel: ObjectWrite<PublicOperations["createTunnel"], Tunnel>
   const tenantId = identity.tenant;
   await checkDevice(services.db, { tenantId, uid: params.uid });
   const row = await createOnce(context, {
-    taken: "address: is taken",
+    taken: "address: another tunnel has this address; choose a different address",
     find: async (tx, key) => {
       const existing = await findRow(tx, "Tunnel", { tenantId, creationKey: key });
       if (existing === null || existing.expiresAt > services.now()) return existing;

@@ -51,7 +51,7 @@ interface Moment {
 
 const momentNow = (): Moment => ({ elapsed: performance.now(), time: Date.now() });
 
-/** The database has a schema beside which this version must not run. */
+/** The database has a schema that is not compatible with this version. */
 export class SupersededError extends OperatorError {
   override readonly name = "SupersededError";
 }
@@ -60,7 +60,7 @@ export class SupersededError extends OperatorError {
  * The running instances of the service, including this instance.
  *
  * On PostgreSQL, a newer version may migrate the database while this instance runs. It does not apply a migration that
- * this instance must not run beside while the heartbeat of this instance is younger than `INSTANCE_LIFETIME`. With
+ * is incompatible with this instance while the heartbeat of this instance is younger than `INSTANCE_LIFETIME`. With
  * `--migrate-anyway on`, it applies the migration at once; then the next heartbeat finds the new schema, and this
  * instance ends.
  */
@@ -75,7 +75,7 @@ export class Instances {
   #superseded: SupersededError | undefined;
   /**
    * Time before the last heartbeat after which the schema was checked, by both clocks of the process. No migration that
-   * this instance must not run beside begins in the `INSTANCE_LIFETIME` after this time.
+   * is incompatible with this instance begins in the `INSTANCE_LIFETIME` after this time.
    */
   #confirmed: Moment | undefined;
   readonly #check = sharedWhilePending(() => this.#mayAdmit());
@@ -109,14 +109,14 @@ export class Instances {
     }, HEARTBEAT_INTERVAL).unref();
   }
 
-  /** Resolves when this instance must end, because the database has a schema beside which it must not run. */
+  /** Resolves when this instance must end, because the database has a schema that is not compatible with it. */
   get superseded(): Promise<SupersededError> {
     return this.#end.promise;
   }
 
   /**
-   * Requires that this instance may run beside the schema of the database. Call this method before a request or a login
-   * is admitted. If the last heartbeat is too old, sends a heartbeat and reads the schema first.
+   * Requires that this instance is compatible with the schema of the database. Call this method before a request or a
+   * login is admitted. If the last heartbeat is too old, sends a heartbeat and reads the schema first.
    * @throws BusyError the instance must end, or a newer version may be migrating the database
    * @throws Error the schema cannot be read
    */
@@ -146,7 +146,7 @@ export class Instances {
     }
   }
 
-  /** Returns true while no migration can begin that this instance must not run beside. */
+  /** Returns true while no migration can begin that is incompatible with this instance. */
   #isConfirmed(): boolean {
     if (this.#schema === undefined) return true;
     const { elapsed, time } = momentNow();
@@ -282,8 +282,8 @@ export class Instances {
    * Writes the heartbeat of this instance, and clears the records of instances whose last heartbeat is older than
    * `INSTANCE_LIFETIME`. Times come from the database's clock, because the clocks of instances differ. During an outage
    * of the database, no instance can write its heartbeat. So an instance clears the records of other instances only
-   * after its own heartbeats have succeeded for `INSTANCE_LIFETIME`. On PostgreSQL, also checks whether this instance may
-   * run beside the schema of the database.
+   * after its own heartbeats have succeeded for `INSTANCE_LIFETIME`. On PostgreSQL, also checks whether this instance
+   * is compatible with the schema of the database.
    */
   async sign(): Promise<void> {
     const { db } = this.#services;

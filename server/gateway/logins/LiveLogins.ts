@@ -16,7 +16,7 @@ import {
 
 interface LiveLogin extends LoginFacts {
   readonly startedAt: number;
-  /** The ends that were read last. */
+  /** The expiry times that were read last. */
   ends: LoginEnds;
   /**
    * Identifier of the policy state that last admitted the login; undefined before the first policy check of the open
@@ -38,8 +38,8 @@ interface LiveLogin extends LoginFacts {
  */
 const CHECK_INTERVAL = 500;
 /**
- * Time, in milliseconds, from an end in memory until a login ends without a check against the database. While the
- * database responds, the check decides: the end may have been changed.
+ * Time, in milliseconds, from an expiry time in memory until a login ends without a check against the database. While
+ * the database responds, the check decides, because the expiry time may have changed.
  */
 const GRACE = 1_000;
 /**
@@ -71,8 +71,8 @@ interface UnclosedSession {
 /**
  * The logins that go through this instance. A login ends when an instance closes its session, when its device is no
  * longer accepted, when it reaches its time limit, or when the policy no longer allows it. If the database cannot be
- * read, a login still ends at its time limit and at the known ends of its access. When a firewall rule ends, the policy
- * that was read last decides; a login that this policy does not cover ends.
+ * read, a login still ends at its time limit and at the known expiry times of its access. When a firewall rule expires,
+ * the policy that was read last decides; a login that this policy does not cover ends.
  */
 export class LiveLogins {
   readonly #services: Services;
@@ -127,7 +127,7 @@ export class LiveLogins {
 
   /**
    * Adds a login.
-   * @param ends the ends that were known when the policy admitted the login
+   * @param ends the expiry times that were known when the policy admitted the login
    * @param write writes the new session to the database
    */
   async begin(uid: string, facts: LoginFacts, ends: LoginEnds, write: () => Promise<unknown>): Promise<void> {
@@ -275,7 +275,7 @@ export class LiveLogins {
     await this.#closeAll();
   }
 
-  /** Ends the logins whose known ends have passed. Needs no database. */
+  /** Ends the logins whose known expiry times have passed. Needs no database. */
   #endPassed(): void {
     const now = this.#services.now().getTime() - GRACE;
     const time = this.#services.accessTime().getTime() - GRACE;
@@ -355,7 +355,7 @@ export class LiveLogins {
   /**
    * Ends the logins that the policy no longer allows. The audit trail contains every change of the policy, so that one
    * fast query returns the namespaces whose logins must be checked. The audit trail contains no entry when an object
-   * expires, so each login has the time of the next end.
+   * expires, so each login stores the next expiry time.
    */
   async #endRefused(): Promise<void> {
     const byTenant = Map.groupBy(this.#live, ([, { tenantId }]) => tenantId);

@@ -162,18 +162,21 @@ function refusalBy(part: DenyingPart, key: string | undefined, rule: number | un
   }
 }
 
-/** Returns the next end of a rule after a time, in milliseconds since 1970; Infinity without such an end. */
+/**
+ * Returns the next expiry time of a rule after a time, in milliseconds since 1970; Infinity if no rule expires after
+ * it.
+ */
 export const nextRuleEnd = (rules: Policy["rules"], at: Date): number =>
   nextEnd(
     rules.map(({ expiresAt }) => expiresAt),
     at,
   );
 
-/** Returns the next end of a key or of its owner's membership; see {@link nextEnd}. */
+/** Returns the next expiry time of a key or of its owner's membership; see {@link nextEnd}. */
 export const keyEnd = (key: OwnedKey | null | undefined, at: Date): number =>
   nextEnd([key?.expiresAt, key?.owner?.accessExpiresAt], at);
 
-/** Returns the earliest end after a time, in milliseconds since 1970; Infinity without such an end. */
+/** Returns the earliest expiry time after a time, in milliseconds since 1970; Infinity if there is none. */
 export function nextEnd(ends: readonly (Date | string | null | undefined)[], at: Date): number {
   const times = ends.map((end) => (end ? new Date(end).getTime() : Infinity));
   return times.reduce((next, time) => (time > at.getTime() && time < next ? time : next), Infinity);

@@ -27,7 +27,7 @@ export interface LoginFacts {
 interface LoginCheck {
   /** The reason why the policy no longer allows the login; undefined if the policy allows it. */
   readonly refusal: RefusedLogin | undefined;
-  /** The ends that the decision depends on. */
+  /** The expiry times on which the decision depends. */
   readonly ends: Pick<LoginEnds, "access" | "rule">;
 }
 

@@ -163,7 +163,7 @@ export class SessionWriter implements EntryWriter {
     }
   }
 
-  /** Logs the begin and the end of an outage, but not each of the failed writes. */
+  /** Logs the start and the end of an outage, but not each of the failed writes. */
   #report(results: readonly EntriesResult[]): void {
     const failure = results.find(
       (result) => result !== "stored" && result !== "silenced" && result !== "rejected",

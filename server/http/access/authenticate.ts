@@ -164,8 +164,8 @@ function keptUntil({ keptToken, keptUntil: end }: CallerRow, jti: string, now: D
 }
 
 /**
- * Returns the user's role in a namespace; null for a non-member, for a pending member (rules Q6), and after the end of
- * the membership.
+ * Returns the user's role in a namespace; null for a non-member, for a pending member (rules Q6), and after the
+ * membership has expired.
  */
 export async function roleIn(services: SqlServices, tenantId: string, userId: string): Promise<Role | null> {
   const [member] = await readRows<Pick<Member, "role" | "status">>(

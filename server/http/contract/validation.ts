@@ -139,7 +139,8 @@ export function parseParams(
   return result.data;
 }
 
-const noSuchObject = (name: string, rule: string): string => `${name}: no such object; the value ${rule}`;
+const noSuchObject = (name: string, rule: string): string =>
+  `${name}: no such object exists; the value ${rule}`;
 
 /**
  * Validates an operation's body. A missing body is treated as an empty object, which is valid for an operation without
@@ -229,10 +230,10 @@ interface LostField {
 const additions = new WeakMap<Pick<Operation, "id">, Additions>();
 
 /**
- * Returns a field that looks like an addition of this service but is not a field of the operation: another spelling of an
- * addition, such as `expiresAt`, or an addition of another operation on objects of the same kind. If the service ignored
- * such a field, an end or an owner would be lost silently. Other unknown fields have no effect, as on other services of
- * the API, because their clients send them.
+ * Returns a field that looks like an addition of this service but is not a field of the operation: another spelling of
+ * an addition, such as `expiresAt`, or an addition of another operation on objects of the same kind. If the service
+ * ignored such a field, an expiry time or an owner would be lost silently. Other unknown fields have no effect, as on
+ * other services of the API, because their clients send them.
  */
 function lostAddition(operation: Operation, body: unknown): LostField | undefined {
   let known = additions.get(operation);

@@ -13,7 +13,7 @@ const MOST = 10;
 const ID =
   /^pm_(?<brand>[a-z]{2,16})_(?<last4>\d{4})_(?<year>20\d\d)(?<month>0[1-9]|1[0-2])_[A-Za-z0-9-]{1,64}$/;
 
-const unknown = () => new NotFoundError("id: the ledger has no such payment method");
+const unknown = () => new NotFoundError("id: no payment method of the ledger has this id");
 
 /**
  * Parses the id of a payment method.
@@ -59,7 +59,9 @@ export function detach(services: LedgerServices, customerId: string, id: string)
     if (!method) return;
     const [next] = known.filter((other) => other !== method);
     if (!next && (await tx.ledgerSubscription.count({ where: { customerId, status: { in: LIVING } } })) > 0) {
-      throw new ForbiddenError("id: is the last payment method of a running subscription");
+      throw new ForbiddenError(
+        "id: a running subscription has no other payment method; add another one or cancel the subscription first",
+      );
     }
     await tx.ledgerPaymentMethod.delete({ where: { customerId_id: { customerId, id } } });
     if (method.isDefault && next) await makeDefault(tx, customerId, next.id);

@@ -154,7 +154,7 @@ describe("a key with an owner", () => {
     return admitted;
   };
   test("needs a member as the owner", async () => {
-    const message = "owner: is not a member of the namespace";
+    const message = "owner: the user is not a member of the namespace";
     expect(await createKey({ owner: bob.id })).toMatchObject({ status: 400, body: { message } });
     await invite(bob.email);
     expect((await createKey({ owner: bob.id })).body.owner).toBe(bob.id);

@@ -187,7 +187,10 @@ describe("the older forms of updateUser", () => {
       const answer = await user.call("updateUserData", { params: { id }, body });
       return [answer.status, answer.body];
     };
-    expect(await data(other.id, { name: "X" })).toEqual([403, { message: "id: must be the caller's own" }]);
+    expect(await data(other.id, { name: "X" })).toEqual([
+      403,
+      { message: "id: users can change only their own account" },
+    ]);
     expect(await data(user.id, { email: "none" })).toEqual([400, ["email"]]);
     expect(await data(user.id, { username: "otto" })).toEqual([409, ["username"]]);
     expect(await data(user.id, { name: "Nora N", recovery_email: "N@x.org" })).toEqual([200, undefined]);
@@ -203,7 +206,7 @@ describe("the older forms of updateUser", () => {
     };
     expect((await change(PASSWORD, "another-horse", "0".repeat(24))).status).toBe(403);
     for (const [current, password, message] of [
-      ["wrong-horse", "another-horse", "current_password: is wrong"],
+      ["wrong-horse", "another-horse", "current_password: the password is wrong"],
       [PASSWORD, PASSWORD, "new_password: must differ from current_password"],
       [PASSWORD, "abc", "new_password: must have at least 5 characters"],
     ] as const) {

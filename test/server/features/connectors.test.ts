@@ -154,7 +154,7 @@ describe.skipIf(!openssl)("TLS material", () => {
     expect((await stored(uid)).sealedTls).not.toBeNull();
     await update(uid, { secure: false });
     expect(await stored(uid)).toMatchObject({ sealedTls: null, tlsDigest: null });
-    expectError(await update(uid, { secure: true }), 400, "tls: is required for a secure connector");
+    expectError(await update(uid, { secure: true }), 400, "tls: a secure connector needs this field");
     await update(uid, { secure: true, tls, port: ENGINE.port });
     expect((await get(uid)).revision).toBe(revision);
   });

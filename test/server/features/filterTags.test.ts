@@ -82,7 +82,11 @@ describe.each(kinds)("filter tags of a $name", ({ name, kind, param, body, missi
 
   test("keeps the last tag of a filter, since a filter without tags would match everything", async () => {
     const id = await create({ tags: ["beta"] });
-    expectError(await remove(id, "beta"), 400, `tag: is the last tag in the filter of the ${name}`);
+    expectError(
+      await remove(id, "beta"),
+      400,
+      `tag: the filter of the ${name} has no other tag; add another tag to the filter first`,
+    );
     expect((await replace(id, [])).status).toBe(400);
     expect(await filter()).toEqual({ tags: ["beta"] });
   });

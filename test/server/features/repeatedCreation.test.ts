@@ -26,7 +26,7 @@ describe("an API key", () => {
     for (const again of [await create(), await create({ name: "other" })]) {
       expect([again.status, again.body.message]).toEqual([
         409,
-        "Idempotency-Key: was already used to create the API key ci-key with another secret",
+        "this Idempotency-Key already created the API key ci-key with a different secret; send a new Idempotency-Key",
       ]);
     }
     expect([await works(first.id), await names()]).toEqual([true, ["ci-key"]]);
@@ -64,7 +64,7 @@ describe("a membership", () => {
     expectError(
       await invite(eve.email),
       409,
-      `Idempotency-Key: was already used to create the membership of the user ${bob.id}`,
+      `this Idempotency-Key already created the membership of the user ${bob.id}; send a new Idempotency-Key`,
     );
     expect(await app.services.db.member.count({ where: { userId: eve.id } })).toBe(0);
   });
@@ -108,7 +108,7 @@ describe("a tag of a device", () => {
     for (const answer of [await add(first, "core"), await add(second, "edge")]) {
       expect(answer.status).toBe(409);
       expect(answer.body.message).toBe(
-        `Idempotency-Key: was already used to create the tag edge of the device ${first}`,
+        `this Idempotency-Key already created the tag edge of the device ${first}; send a new Idempotency-Key`,
       );
     }
     expect(await app.services.db.deviceTag.count()).toBe(1);
@@ -127,7 +127,7 @@ describe("a tag of a device", () => {
     expectError(
       await add(first, "edge"),
       409,
-      `Idempotency-Key: was already used to create the tag rim of the device ${first}`,
+      `this Idempotency-Key already created the tag rim of the device ${first}; send a new Idempotency-Key`,
     );
     expect((await add(first, "rim")).status).toBe(200);
   });
@@ -159,13 +159,13 @@ describe("a namespace", () => {
     expectError(
       await create("third"),
       409,
-      "Idempotency-Key: was already used to create the namespace second",
+      "this Idempotency-Key already created the namespace second; send a new Idempotency-Key",
     );
     const params = { tenant: tenant_id };
     const { token } = (await ana.call("getNamespaceToken", { params })).body;
     await app.call("editNamespace", { token, params, body: { name: "renamed" } });
     expect((await create("second")).body.message).toBe(
-      "Idempotency-Key: was already used to create the namespace renamed",
+      "this Idempotency-Key already created the namespace renamed; send a new Idempotency-Key",
     );
     expect((await create("renamed")).body.tenant_id).toBe(tenant_id);
   });
@@ -184,7 +184,7 @@ test("refuses a public key if the Idempotency-Key created another public key, an
   expectError(
     await create(sshKeyLine()),
     409,
-    `Idempotency-Key: was already used to create the public key ${fingerprint}`,
+    `this Idempotency-Key already created the public key ${fingerprint}; send a new Idempotency-Key`,
   );
   expect(await app.services.db.publicKey.findMany()).toMatchObject([{ fingerprint }]);
 });

@@ -91,7 +91,11 @@ test("are kept if the filter of a firewall rule would lose its last tag; the mes
   await replace(["edge", "core"]);
   await key({ tags: ["core", "edge"] });
   const { id } = (await rule({ tags: ["edge"] })).body;
-  expectError(await erase("edge"), 400, `tag: is the last tag in the filter of the firewall rule ${id}`);
+  expectError(
+    await erase("edge"),
+    400,
+    `tag: the filter of the firewall rule ${id} has no other tag; add another tag to the filter first`,
+  );
   expect(await tags()).toEqual(["edge", "core"]);
   expect(await filterOfRule()).toEqual({ tags: ["edge"] });
 });

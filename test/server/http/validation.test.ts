@@ -88,7 +88,7 @@ describe("validation of a body", () => {
       headers: authorized(),
       body: "not json",
     });
-    expect(answer.body).toMatchObject({ message: "tag: is not on the device" });
+    expect(answer.body).toMatchObject({ message: "tag: the device does not have this tag" });
   });
 });
 

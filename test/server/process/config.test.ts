@@ -319,7 +319,7 @@ test("SAML requires all of its settings, an edition that has it, and strong cert
     "Cannot read /no/such/file (GATEHOUSE_SAML_CERTIFICATE_FILE): it does not exist",
   );
   for (const file of [newCertificate(1024).cert, "", broken].map(certificateFile)) {
-    expect(() => withFile(file)).toThrow(/^GATEHOUSE_SAML_CERTIFICATE_FILE: .*2048 bits or more$/);
+    expect(() => withFile(file)).toThrow(/^GATEHOUSE_SAML_CERTIFICATE_FILE is .*2048 bits or more$/);
   }
 });
 

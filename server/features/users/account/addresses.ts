@@ -161,9 +161,9 @@ export const confirmAddress: Handler<typeof additionalOperations.confirmAddress>
       "the account has no password on this service: ask the operator of the service to confirm the address",
     );
   const proof = await proveOwner(services, user, body, signal);
-  if (proof === "wrong password") throw new InvalidError("password: is wrong");
-  if (proof === "wrong code") throw new InvalidError("code: is wrong or already used");
-  if (proof === "no code") throw new InvalidError("code: is required because the account has MFA");
+  if (proof === "wrong password") throw new InvalidError("password: the password is wrong");
+  if (proof === "wrong code") throw new InvalidError("code: the code is wrong or already used");
+  if (proof === "no code") throw new InvalidError("code: the account has MFA, so the request needs a code");
   await inTransaction(services, async (tx) => {
     const address = await useToken(services, tx, id, field, token);
     if (address === undefined) throw invalidToken();

@@ -27,7 +27,9 @@ async function invitationOf(services: Services, { sig, email }: Body) {
   const invitation = await openInvitation(services, sig ?? "");
   if (invitation?.user.status === "invited" && invitation.user.email === email.toLowerCase())
     return invitation;
-  throw new UnauthenticatedError("sig: must belong to an open invitation of this e-mail address");
+  throw new UnauthenticatedError(
+    "sig: no open invitation of this e-mail address has this signature; use the link from the invitation",
+  );
 }
 
 /**

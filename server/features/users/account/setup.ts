@@ -32,7 +32,9 @@ export const setup: Handler<PublicOperations["setup"]> = async (context) => {
   const setupDone = () => new ForbiddenError("setup is already done");
   if ((await services.db.user.count()) > 0) throw setupDone();
   if (!isSameSecret(query.sign, setupSign(services.keys)))
-    throw new ForbiddenError("sign: does not match the setup link");
+    throw new ForbiddenError(
+      "sign: the signature does not match the setup link; open the link from the service's log",
+    );
   const passwordHash = await hashPassword(body.password, signal);
   await inTransaction(services, async (tx) => {
     if ((await tx.user.count()) > 0) throw setupDone();

@@ -157,7 +157,7 @@ export const updateUser: Handler<PublicOperations["updateUser"]> = (context) =>
  * @throws ForbiddenError the path contains the id of another user (rules D40)
  */
 function checkOwnId({ userId }: UserCaller, id: string): void {
-  if (userId !== id) throw new ForbiddenError("id: must be the caller's own");
+  if (userId !== id) throw new ForbiddenError("id: users can change only their own account");
 }
 
 export const updateUserData: Handler<PublicOperations["updateUserData"]> = async (context) => {
@@ -172,7 +172,7 @@ export const updateUserPassword: Handler<PublicOperations["updateUserPassword"]>
   if (current === password) throw new InvalidError("new_password: must differ from current_password");
   const user = await callingUser(services, identity);
   if (!(await isCurrentPassword(services, user, current, signal))) {
-    throw new InvalidError("current_password: is wrong");
+    throw new InvalidError("current_password: the password is wrong");
   }
   const passwordHash = await hashPassword(password, signal);
   const data = newPassword(services, identity, passwordHash);

@@ -17,8 +17,8 @@ const MAILS: Record<AccountPurpose, (services: Services, account: string) => Pro
 
 /**
  * Returns the requested mails, with new tokens. The list is empty if the account does not exist or is not eligible:
- * activation requires an unconfirmed account, recovery a local account with a password, and a reset an account with
- * MFA.
+ * activation requires an unconfirmed account, recovery requires a local account with a password, and a reset requires
+ * an account with MFA.
  */
 export function accountMails(
   services: Services,

@@ -25,7 +25,7 @@ export const validateAccount: Handler<PublicOperations["validateAccount"]> = asy
     const valid =
       user?.status === "not-confirmed" &&
       (await useToken(services, tx, user.id, "activation", query.token)) !== undefined;
-    if (!valid) throw new NotFoundError("token: is unknown, used or expired");
+    if (!valid) throw new NotFoundError("token: the link is unknown, used or expired; request a new e-mail");
     const change = { caller: actingUser(user), request, operation: "validateAccount" };
     await changeAccount(services, tx, user, { status: "confirmed" }, change);
   });
@@ -38,7 +38,8 @@ export const validateAccount: Handler<PublicOperations["validateAccount"]> = asy
  */
 export const updateRecoverPassword: Handler<PublicOperations["updateRecoverPassword"]> = async (context) => {
   const { services, params, body, request, signal } = context;
-  const invalidToken = () => new UnauthenticatedError("token: is wrong, used or expired");
+  const invalidToken = () =>
+    new UnauthenticatedError("token: the link is wrong, used or expired; request a new e-mail");
   // The token is checked before the password is hashed, so that wrong tokens do not cause the computation of a hash.
   if (!(await isToken(services, params.uid, "recovery", body.token))) throw invalidToken();
   const passwordHash = await hashPassword(body.password, signal);

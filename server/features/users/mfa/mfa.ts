@@ -45,11 +45,14 @@ export const enableMfa: Handler<PublicOperations["enableMfa"]> = async (context)
   const { services, identity, body, request } = context;
   const user = await callingUser(services, identity);
   if (user.mfaSecret !== null) throw new InvalidError("MFA is already enabled");
-  if (user.recoveryEmail === "") throw new InvalidError("recovery_email: must be set before MFA is enabled");
+  if (user.recoveryEmail === "")
+    throw new InvalidError("recovery_email: set a recovery address before you enable MFA");
   // The code is checked but not marked as used: here it only proves that the user has stored the secret, so the next
   // login can use the same code.
   if (matchingStep(services, body.secret, body.code) === null) {
-    throw new UnauthenticatedError("code: does not belong to the secret");
+    throw new UnauthenticatedError(
+      "code: the code does not match the secret; check the clock of the authenticator app",
+    );
   }
   const digests = [...new Set(body.recovery_codes.map(digestOf))];
   await inTransaction(services, async (tx) => {

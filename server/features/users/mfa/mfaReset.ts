@@ -125,7 +125,7 @@ export const resetMfa: Handler<PublicOperations["resetMfa"]> = async ({
 }) => {
   const id = params["user-id"];
   const user = await services.db.user.findUnique({ where: { id } });
-  if (user === null) throw new NotFoundError("user-id: no such user");
+  if (user === null) throw new NotFoundError("user-id: no user has this id");
   const counter = networkCounter("mfa reset", request, id);
   await takeAttempt(services, counter);
   const caller = actingUser(user);
