@@ -131,7 +131,7 @@ async function drift(io: Io, folder: string, flags: Flags): Promise<CommandOutpu
         provider,
         notes,
         notEvaluated: [...terraform.notEvaluated, ...live.notEvaluated],
-        // Without a project, two folders of one name look like one stack.
+        // Without a project, two folders with the same name look like one stack.
         declarer: isProjectNamed ? plan : undefined,
         home: await connection.homeIfAny(),
         stack: { drift: async () => drift, preview: async () => plan },

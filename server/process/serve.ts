@@ -189,7 +189,8 @@ export async function serve(config: Config): Promise<RunningService> {
     let isSuperseded = false;
     superseded.then(() => {
       isSuperseded = true;
-      // Chores of this version, such as the retention, must not change data beside the newer schema.
+      // Chores of this version, such as the retention, must not change data after a newer version has migrated the
+      // schema.
       return stopChores();
     });
     const running = [app, admin];

@@ -136,7 +136,7 @@ const GITLAB: Provider = {
   },
 };
 
-/** The parts that a service account names: it belongs to one project, and its owner decides who can use it. */
+/** The parts that a service account identifies: it belongs to one project, and its owner decides who can use it. */
 const ACCOUNT = {
   value: /^[a-z0-9-]+@[a-z0-9.-]+\.iam\.gserviceaccount\.com$/,
   require: "email with the address of a service account, or sub with its number",

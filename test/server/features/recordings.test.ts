@@ -294,7 +294,7 @@ describe("recording is refused", () => {
   });
 
   test("for a seat other than a number from 0 to 9999", async () => {
-    const message = "seat: no such object; the value must be a whole number from 0 to 9999";
+    const message = "seat: no such object exists; the value must be a whole number from 0 to 9999";
     for (const seat of ["x", "-1", "01", "10000"]) {
       expectError(
         await ana.call("recordSession", { params: { uid, seat }, body: chunk("x") }),

@@ -141,7 +141,7 @@ test("rejects NUL in a query with 400 and in an id with 404, and never decodes i
   expect(await named("/api/devices?sort_by=a%00b")).toEqual([400, `sort_by: ${NOT_STORED}`]);
   expect(await named("/api/namespaces/api-key/a%00b", "DELETE")).toEqual([
     404,
-    `key: no such object; the value ${NOT_STORED}`,
+    `key: no such object exists; the value ${NOT_STORED}`,
   ]);
   expect(await named("/api/namespaces/api-key/%ED%A0%80", "DELETE")).toEqual([
     400,
@@ -225,7 +225,7 @@ test("returns 404 for a malformed id, and 400 with the allowed values for an unk
   };
   expect(await get("GET", "/api/devices/nope")).toEqual([
     404,
-    "uid: no such object; the value must be 64 lower-case hex characters",
+    "uid: no such object exists; the value must be 64 lower-case hex characters",
   ]);
   expect((await get("GET", `/api/firewall/rules/${"1".repeat(24)}`))[0]).toBe(404);
   const statuses = "status: must be one of accept, reject, pending, unused";
@@ -237,7 +237,7 @@ test("rejects a long tag by its rule, not by the router", async () => {
   expectError(
     await ana.call("deleteTag", { params: { tag: "a".repeat(300) } }),
     404,
-    "tag: no such object; the value must have at most 255 characters",
+    "tag: no such object exists; the value must have at most 255 characters",
     NOT_FOUND,
   );
 });
