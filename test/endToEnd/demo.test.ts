@@ -95,7 +95,7 @@ it(
         // The key has expired during its last session.
         "support@ana.edge-01@127.0.0.1: Permission denied (publickey,password).",
       ]);
-      expect(output).toMatch(/PublicKey "contractor": expired .* ago; delete these lines/);
+      expect(output).toMatch(/PublicKey "contractor": expired .* ago; delete this resource from the program/);
       expect(output).toMatch(
         /The session is open\.\naccess was revoked\nThe session ended \d+\.\d s after the end/,
       );

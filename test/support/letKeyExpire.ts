@@ -90,9 +90,13 @@ export async function letKeyExpire(service: ExpiryService): Promise<void> {
     await service.moveClock(end.getTime() - Date.now() + 5 * MINUTE);
 
     const next = await run(["up", "--yes"]);
-    expect(next).toMatch(/PublicKey "temporary": expired \d+ minutes ago; delete these lines/);
+    expect(next).toMatch(
+      /PublicKey "temporary": expired \d+ minutes ago; delete this resource from the program/,
+    );
     expect(next).not.toMatch(/\+ create|~ update/);
-    expect(await run(["drift"])).toMatch(/temporary: expired \d+ minutes ago; delete these lines/);
+    expect(await run(["drift"])).toMatch(
+      /temporary: expired \d+ minutes ago; delete this resource from the program/,
+    );
 
     // Without the declaration, the service has no such key.
     await run(["up", "--yes"], 0, {});
