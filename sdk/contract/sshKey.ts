@@ -131,9 +131,12 @@ export interface SshPublicKey {
   readonly fingerprint: string;
 }
 
-/** Returns true for a private key: of OpenSSH, also without its first and last line, in PEM form, or of PuTTY. */
+/** The first base64 characters of each OpenSSH private key: the key begins with this text and a zero byte. */
+const PRIVATE_KEY_START = Buffer.from("openssh-key-v1").toString("base64").replace("=", "");
+
+/** Returns true for a private key: of OpenSSH, even without its first and last line, in PEM form, or of PuTTY. */
 export const isPrivateKey = (text: string): boolean =>
-  /PRIVATE KEY|PuTTY-User-Key-File|b3BlbnNzaC1rZXktdjE/.test(text);
+  ["PRIVATE KEY", "PuTTY-User-Key-File", PRIVATE_KEY_START].some((part) => text.includes(part));
 
 /**
  * Reads one OpenSSH public key line: `type base64 [comment]`. Two lines with the same key return equal results,
