@@ -34,7 +34,7 @@ describe("the remedy for users of Terraform", () => {
     [
       "no namespace",
       () => new Connection(memberOf(), { frontEnd: "terraform" }).home(),
-      "declare a gatehouse_namespace",
+      "Declare a gatehouse_namespace",
     ],
   ])("for %s refers to settings of the Terraform provider", async (_, work, remedy) => {
     const error: unknown = await (async () => work())().catch((failure: unknown) => failure);
