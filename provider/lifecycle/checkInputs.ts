@@ -62,13 +62,13 @@ function checkField(name: string, field: InputField, value: unknown): Failure[] 
 /** Returns the failures of an input. The invalid texts in a list are one failure, which contains these texts. */
 function failuresOf(
   name: string,
-  { secret }: InputField,
+  field: InputField,
   value: unknown,
   issues: readonly z.core.$ZodIssue[],
 ): Failure[] {
   const itemAt = (path: readonly PropertyKey[]) => {
     const item = path.reduce<unknown>((inside, step) => Object(inside)[step], value);
-    return typeof path.at(-1) === "number" && typeof item === "string" && !secret ? item : undefined;
+    return typeof path.at(-1) === "number" && typeof item === "string" && !field.secret ? item : undefined;
   };
   const listOf = ({ path }: z.core.$ZodIssue) => JSON.stringify(path.slice(0, -1));
   const isItem = (issue: z.core.$ZodIssue) => itemAt(issue.path) !== undefined;
@@ -79,13 +79,13 @@ function failuresOf(
     const count = items.length === 1 ? "an invalid item" : "invalid items";
     return { code: "invalid_input", field: list, detail: said`has ${count}: ${items.join("; ")}` };
   });
-  return [...issues.filter((issue) => !isItem(issue)).map((issue) => toFailure(name, issue)), ...ofLists];
+  return [...issues.filter((issue) => !isItem(issue)).map((issue) => toFailure(name, field, issue)), ...ofLists];
 }
 
-function toFailure(name: string, issue: z.core.$ZodIssue): Failure {
+function toFailure(name: string, { remedy: text }: InputField, issue: z.core.$ZodIssue): Failure {
   const fault = { field: fieldIn(name, issue.path), detail: [issue.message] };
   if (issue.code !== "custom" || issue.params?.isPrivateKey !== true)
-    return { ...fault, code: "invalid_input" };
+    return { ...fault, code: "invalid_input", ...(text !== undefined && { remedy: [{ own: text }] }) };
   const remedy = said`set it to the content of the file that ends in .pub. If others can read the program, replace the key pair`;
   return { ...fault, code: "private_key", remedy };
 }

@@ -35,6 +35,8 @@ export interface InputField<S extends z.ZodType = z.ZodType, Required extends bo
   readonly isEnd: boolean;
   /** The check of a value that refers to another object. Undefined for other inputs. */
   readonly references?: ReferenceCheck;
+  /** The remedy in errors about an invalid value, as an imperative sentence. */
+  readonly remedy?: string;
   /** Returns the canonical form of a value. Two values with the same canonical form are equal. */
   readonly canonical?: (value: z.output<S>) => z.output<S>;
   /** Returns true if the value refers to the same object as the state, although the two texts differ. */
@@ -120,7 +122,7 @@ export type State<I extends Inputs, O extends Outputs> = {
 /** The options of an input in addition to its schema. Omitted flags default to false. */
 type InputOptions<S extends z.ZodType> = Pick<
   InputField<S>,
-  "description" | "canonical" | "sameAs" | "notDecisive" | "references"
+  "description" | "canonical" | "sameAs" | "notDecisive" | "references" | "remedy"
 > &
   Partial<Pick<InputField<S>, keyof typeof PLAIN>>;
 
@@ -170,4 +172,5 @@ export const tenantInput = optional(tenantId, {
   description: "The ID of the namespace. Defaults to the namespace in the provider configuration.",
   replaces: true,
   notDecisive: "the steps of a plan are assigned to namespaces separately",
+  remedy: "run gatehouse namespace list, which prints the ids",
 });

@@ -1,3 +1,4 @@
+import { issueText } from "@gatehouse-access/sdk/contract";
 import { parseJson } from "@gatehouse-access/sdk/json";
 import { z } from "zod";
 import { EngineError } from "../../engine/index.ts";
@@ -165,7 +166,7 @@ export function parsePlan(text: string, name: string): PlanJson {
   }
   const other = OTHER_OUTPUTS.find(({ member }) => isObject(parsed) && member in parsed);
   if (other) throw invalid(`${other.what}, not a plan`);
-  const result = planJson.safeParse(parsed);
+  const result = planJson.safeParse(parsed, { error: issueText });
   if (result.success) return result.data;
   const [issue] = result.error.issues;
   const where = issue?.path.map(String).join(".") ?? "";
