@@ -79,7 +79,10 @@ function failuresOf(
     const count = items.length === 1 ? "an invalid item" : "invalid items";
     return { code: "invalid_input", field: list, detail: said`has ${count}: ${items.join("; ")}` };
   });
-  return [...issues.filter((issue) => !isItem(issue)).map((issue) => toFailure(name, field, issue)), ...ofLists];
+  return [
+    ...issues.filter((issue) => !isItem(issue)).map((issue) => toFailure(name, field, issue)),
+    ...ofLists,
+  ];
 }
 
 function toFailure(name: string, { remedy: text }: InputField, issue: z.core.$ZodIssue): Failure {

@@ -45,7 +45,10 @@ const REJECTED: Readonly<Record<string, readonly (readonly [Record<string, unkno
     [{ adopt: "force" }, /^adopt must be true or false, or must be overwrite\.$/],
   ],
   Member: [
-    [{ tenant: "mine" }, /^tenant must be a lower-case uuid, the id of a namespace\. Run gatehouse namespace list, which prints the ids\.$/],
+    [
+      { tenant: "mine" },
+      /^tenant must be a lower-case uuid, the id of a namespace\. Run gatehouse namespace list, which prints the ids\.$/,
+    ],
     [{ role: "owner" }, /^role must be one of observer, operator, administrator\.$/],
     [{ email: "ana" }, /^email must be an e-mail address such as ana@example\.com\.$/],
   ],

@@ -107,11 +107,11 @@ describe.runIf(hasTerraform)(`configurations of ${LABEL}`, () => {
     );
     const words = await root.rejected("validate");
     for (const text of [
-      "data: ",
+      "data must contain a complete ssh-ed25519 key",
       "filter must have exactly one of hostname and tags",
-      "priority: ",
-      "source_ip: ",
-      "role: ",
+      "priority must be a whole number",
+      "source_ip must be a regular expression",
+      "role must be one of",
       "name must not be empty; omit it, or set null",
       "on main.tf.json line",
       "in resource.gatehouse_firewall_rule.one",
@@ -208,8 +208,10 @@ describe.runIf(hasTerraform)(`configurations of ${LABEL}`, () => {
       }),
     );
     const words = await root.rejected("apply", "-auto-approve");
-    expect(words).toMatch(/has the tag DeviceTags; .* list that resource in depends_on/);
-    expect(words).toMatch(/role is "observer", declared "operator"; .* adopt = "overwrite" to update it/);
+    expect(words).toMatch(/has the tag DeviceTags\. .* list that resource in depends_on/);
+    expect(words).toMatch(
+      /[Rr]ole is "observer", declared "operator"[.;] .* adopt = "overwrite" to update it/,
+    );
     const named = "forceDestroy: true of DeviceTags";
     root.write({ ...one("public_key", key()), import: [{ to: "gatehouse_public_key.one", id: named }] });
     expect(await root.rejected("plan")).toContain(`has no such object: "${named}". Use the id`);

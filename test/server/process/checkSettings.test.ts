@@ -88,7 +88,10 @@ describe("serve --check", () => {
       `Cannot write the data folder ${missing("data")}`,
     ]);
     const secret = await check({ GATEHOUSE_SECRET_FILE: missing("secret") });
-    expect(secret).toMatchObject({ code: 1, stderr: expect.stringContaining("GATEHOUSE_SECRET_FILE: ") });
+    expect(secret).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining("GATEHOUSE_SECRET_FILE cannot be used: "),
+    });
   });
 
   test("reports a host key in the data folder that other users can read", async () => {
