@@ -1,6 +1,6 @@
 /**
  * Returns a text as a sentence: with a capital letter if the first word is an ordinary word, and with a final period.
- * Names such as `validDays` and URLs stay as they are.
+ * Names such as `validDays` and URLs stay as they are. The text must not begin with data of a user, such as a name.
  */
 export const sentence = (text: string): string =>
   withPeriod(text.replace(/^\p{Ll}+(?=[ ,'])/u, (word) => capitalized(word)));

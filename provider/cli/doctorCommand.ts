@@ -1,5 +1,5 @@
 import type { Command } from "@commander-js/extra-typings";
-import { errorText } from "@gatehouse-access/sdk/errors";
+import { withPeriod } from "@gatehouse-access/sdk/errors";
 import { printable, tableLines } from "../words.ts";
 import { type ActionOf, BLOCKED, type CommandOutput, type Io } from "./commandOutput.ts";
 import type { Check, CheckState, Diagnosis } from "./doctorReport.ts";
@@ -39,7 +39,7 @@ const COLORS = { ok: "green", warning: "yellow", failed: "red", "not checked": "
 function checksText({ stdout, env }: Io, checks: readonly Check[]): string {
   const c = colors(stdout, env);
   const rows = checks.flatMap(({ name, state, found, remedy, details = [] }) => [
-    [state, name, printable(errorText({ code: "", detail: found, remedy }))],
+    [state, name, printable(remedy === undefined ? found : `${withPeriod(found)} ${remedy}`)],
     ...details.map((detail) => ["", "", `- ${printable(detail)}`]),
   ]);
   const lines = [...tableLines(rows)].map((line) =>

@@ -63,7 +63,7 @@ async function test(io: Io, folder: string, flags: Flags): Promise<CommandOutput
   if (!(await hasPolicyTests(folder))) {
     throw new EngineError(
       "policy_tests",
-      `${folder} has no policy tests. Add a file named *.policy.ts, in the project directory or in policy/.`,
+      `The project ${folder} has no policy tests. Add a file named *.policy.ts, in the project directory or in policy/.`,
     );
   }
   const { terraform, configuration } = await planOrConfiguration(io, folder, flags);

@@ -22,7 +22,7 @@ export function openRepository(folder: string, env: NodeJS.ProcessEnv = process.
       return git(folder, ["rev-parse", option], env);
     } catch (error) {
       if (!(error instanceof EngineError)) throw error;
-      throw new EngineError("git", `${folder} is not in a git repository: ${error.message}`, {
+      throw new EngineError("git", `The folder ${folder} is not in a git repository: ${error.message}`, {
         cause: error,
       });
     }
@@ -138,7 +138,10 @@ export function checkOut({ gitFolder, env }: Repository, commit: string, folder:
  */
 export function requireInside(checkout: string, folder: string): void {
   if (within(realpathSync(checkout), realpathSync(existing(folder))) === undefined) {
-    throw new EngineError("git", `${relative(checkout, folder)} points outside of the revision's files.`);
+    throw new EngineError(
+      "git",
+      `The folder ${relative(checkout, folder)} points outside of the revision's files.`,
+    );
   }
 }
 

@@ -364,7 +364,7 @@ describeEngines("a stack's first runs", {}, (engine) => {
     });
 
     it.each([
-      ["a wrong password", { GATEHOUSE_PASSWORD: "wrong-password" }, /wrong user name or password/],
+      ["a wrong password", { GATEHOUSE_PASSWORD: "wrong-password" }, /Wrong user name or password/],
       ["a missing address", { GATEHOUSE_URL: "" }, /GATEHOUSE_URL is not set\. Set GATEHOUSE_URL, or/],
     ] as [string, Record<string, string>, RegExp][])("reports %s", async (_what, env, error) => {
       expect(await preview(policy, env)).toMatchObject({ code: 1, stderr: expect.stringMatching(error) });

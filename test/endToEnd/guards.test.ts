@@ -266,7 +266,7 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
   it("preview and review block on changes that the service would reject", async () => {
     const stack = newStack();
     await createKey(fleet.client, "bob");
-    const exists = /PublicKey "bob": PublicKey.adopt: .* already exists/;
+    const exists = /PublicKey "bob": (PublicKey\.)?adopt: .* already exists/;
     const cases: readonly (readonly [Policy, readonly RegExp[]])[] = [
       [
         {

@@ -50,8 +50,8 @@ describe.each(adoptable.map((definition) => ({ type: definition.name, definition
         const declared = field ? { ...base, [field]: value } : base;
         await expect(second.up(program(declared))).rejects.toThrow(
           field
-            ? new RegExp(`${type}\\.adopt: .* already exists.* differs: ${field} is .*adopt: "overwrite"`)
-            : new RegExp(`${type}\\.adopt: .* already exists.*adopt: true`),
+            ? new RegExp(`adopt: .* already exists.* differs: ${field} is .*adopt: "overwrite"`)
+            : new RegExp(`adopt: .* already exists.*adopt: true`),
         );
         expect(await first.refresh()).toEqual([]);
       },
@@ -131,7 +131,7 @@ describe("duplicate declarations in one program", () => {
     async ({ type, args }) => {
       const here = fleet.here(args);
       await expect(first.preview({ one: { type, args: here }, two: { type, args: here } })).rejects.toThrow(
-        new RegExp(`${type}\\.\\w+: ${same(`${type} "two"`, `${type} "one"`)}`),
+        new RegExp(`\\w+: ${same(`${type} "two"`, `${type} "one"`)}`),
       );
       expect(first.state.size).toBe(0);
     },

@@ -105,7 +105,7 @@ describe("rotation of an API key", () => {
       await harness.up(program);
       const { key: before } = outputs();
       await expect(harness.up(program, { force: ["ci"] })).rejects.toThrow(
-        /ApiKey\.overlap: .*keepers.*gatehouse rotate/,
+        /overlap: .*keepers.*gatehouse rotate/,
       );
       expect(await isValid(before)).toBe(true);
       expect(await harness.preview(program)).toEqual([]);
@@ -367,7 +367,7 @@ describe("rotation of an API key", () => {
   it("rejects a name that another key has, and reports the remedy", async () => {
     await createKey("taken");
     await expect(harness.up(key({ name: "taken" }))).rejects.toThrow(
-      /ApiKey\.name: the namespace already has an API key "taken".*choose another name/,
+      /name: The namespace already has an API key "taken".*choose another name/,
     );
     await deleteKey("taken");
   });

@@ -337,7 +337,7 @@ describe("a PublicKey with an owner", () => {
   it("is an error in the preview if no user has the address", async () => {
     harness = open(app.url);
     await expect(harness.preview(owned("unknown@example.org"))).rejects.toThrow(
-      /owner: unknown@example.org is not the e-mail address of a member/,
+      /owner: The address unknown@example.org is not the e-mail address of a member/,
     );
     expect(await ownerIds()).toEqual([]);
   });

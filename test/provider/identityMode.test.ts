@@ -226,7 +226,7 @@ it("the name of a revoked install key stays taken", async () => {
     "name: The name pallet is taken by a revoked install key. Use another name",
   );
   await expect(harness.up(installKey("legacy"))).rejects.toThrow(
-    "the name legacy is taken by a system key of the service",
+    "The name legacy is taken by a system key of the service",
   );
 });
 

@@ -180,7 +180,7 @@ describe("a creation whose response is lost, next to an equal object of another 
     const args = { device: "tagged-manually", tag: "hand" };
     proxy.loseAnswer(isWrite);
     await expect(harness.up({ it: { type: "DeviceTagAttachment", args } })).rejects.toThrow(
-      /DeviceTagAttachment\.adopt: .* already exists/,
+      /adopt: .* already exists/,
     );
     expect(harness.state.size).toBe(0);
     expect((await fleet.client.getDevice({ params: { uid } })).tags).toEqual(["hand"]);
@@ -209,7 +209,7 @@ describe("an ApiKey whose creation response is lost, in a process that then ends
   }, async () => {
     await die("ci-bot");
     await expect(harness.up(key("ci-bot"))).rejects.toThrow(
-      /ApiKey\.name: the namespace already has an API key "ci-bot", and the secret of an existing key cannot be read; delete/,
+      /name: The namespace already has an API key "ci-bot", and the secret of an existing key cannot be read\. Delete/,
     );
     expect(await names()).toEqual(["ci-bot"]);
   });

@@ -48,7 +48,7 @@ describe("a user who is no longer a member of the namespace", () => {
   afterEach(() => owner().deleteNamespace({ params: { tenant } }));
 
   const refusal =
-    /credential: the user of the credential is not a member of the namespace .* add the user to the namespace/;
+    /credential: The user of the credential is not a member of the namespace .* Add the user to the namespace/;
 
   it("gets an error from a refresh, which deletes no object from the state", async () => {
     await expect(harness.refresh()).rejects.toThrow(refusal);

@@ -96,7 +96,7 @@ it.skipIf(isTerraform)(
     const [first, second] = [sshKeyLine(), sshKeyLine()];
     await harness.up({ one: key(first), two: key(second) });
     await expect(harness.up({ one: key(second), two: key(first) })).rejects.toThrow(
-      /PublicKey\.adopt: .* already exists .*managed by another resource of this program/,
+      /adopt: .* already exists .*managed by another resource of this program/,
     );
     expect(await fleet.client.getPublicKeys()).toHaveLength(2);
   },

@@ -132,7 +132,7 @@ describe("a Member", () => {
   it("with a pending invitation is rejected without adopt, and with adopt adopts this invitation", async () => {
     await start(...before, "invite alice again", "list invitations");
     await expect(harness.up(alice())).rejects.toThrow(
-      /Member\.adopt: .* already exists .*equals the declaration/,
+      /adopt: .* already exists .*equals the declaration/,
     );
     await harness.up(alice({ adopt: true }));
     expect(harness.state.get("alice")?.outputs.status).toBe("invited");

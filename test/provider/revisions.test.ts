@@ -118,7 +118,7 @@ describe.skipIf(!gitOnPath)(`a revision's program, with ${gitLabel}`, () => {
     symlinkSync(outside, join(repository.root, "app"));
     const linked = repository.commit("A link");
     repository.git("checkout", "--quiet", whole);
-    await expect(ready(linked)).rejects.toThrow("app points outside of the revision's files.");
+    await expect(ready(linked)).rejects.toThrow("The folder app points outside of the revision's files.");
     expect(readdirSync(outside)).toEqual(["Pulumi.yaml"]);
   });
 

@@ -77,7 +77,7 @@ it("a workload with the role administrator manages all objects of the namespaces
 
 it("a workload with the role observer reads objects, and changes none", async () => {
   await trusting.trust({ claims });
-  await expect(harness.up({ rule: rule() })).rejects.toThrow(/permission denied/);
+  await expect(harness.up({ rule: rule() })).rejects.toThrow(/Permission denied/);
   expect(await trusting.fleet.client.getFirewallRules()).toEqual([]);
 });
 

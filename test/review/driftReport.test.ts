@@ -78,7 +78,7 @@ describe("the suggestion of drift", () => {
     const [suggestion] = suggested(kind, fields, inputs);
     if (kind !== "Member") return expect(suggestion).toBe(line);
     expect(suggestion).toMatch(
-      /^Member "x": a program cannot declare this value \(Member\.role: .*\); revert the drift with drift --repair$/,
+      /^Member "x": a program cannot declare this value \(Member\.role .*\); revert the drift with drift --repair$/,
     );
   });
 });
