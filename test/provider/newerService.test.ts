@@ -131,9 +131,7 @@ describe("a Member", () => {
 
   it("with a pending invitation is rejected without adopt, and with adopt adopts this invitation", async () => {
     await start(...before, "invite alice again", "list invitations");
-    await expect(harness.up(alice())).rejects.toThrow(
-      /adopt: .* already exists .*equals the declaration/,
-    );
+    await expect(harness.up(alice())).rejects.toThrow(/adopt: .* already exists .*equals the declaration/);
     await harness.up(alice({ adopt: true }));
     expect(harness.state.get("alice")?.outputs.status).toBe("invited");
     expect(writes()).toEqual([`POST /api/namespaces/${TENANT}/members`]);
