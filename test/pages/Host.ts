@@ -2,7 +2,7 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import type { Shell, Started } from "../support/Shell.ts";
 import { shellIn } from "./PageFleet.ts";
-import { type PageContext, typed, withoutComment } from "./PageTest.ts";
+import { type OnEnd, type PageContext, typed, withoutComment } from "./PageTest.ts";
 
 /** A shell on the host of the service. */
 export interface Host extends PageContext {
@@ -14,20 +14,16 @@ export interface Host extends PageContext {
 const DATA = /\/var\/lib\/gatehouse/g;
 
 /** Starts a shell. Folders of the system are folders of the shell. */
-export async function startHost(folder: string): Promise<Host> {
+export async function startHost(folder: string, onEnd: OnEnd): Promise<Host> {
   const shell = shellIn(folder);
   const running: Started<string>[] = [];
   for (const name of ["backup", "etc"]) mkdirSync(join(folder, name), { mode: 0o700 });
   shell.substitute(DATA, join(folder, "data"));
   shell.substitute(/ \/backup\//, ` ${join(folder, "backup")}/`);
   shell.substitute(/\/etc\/gatehouse\//, `${join(folder, "etc")}/`);
-  return {
-    shell,
-    running,
-    async stop() {
-      for (const service of running) await service.stop();
-    },
-  };
+  const host = { shell, running };
+  onEnd(() => stopServices(host));
+  return host;
 }
 
 /** Starts the service of a line on free ports, and waits until it listens. */
@@ -47,6 +43,6 @@ export const runsService = (beginning: string) =>
   });
 
 /** Ends the services, for example before a restore. */
-export const stopServices = async ({ running }: Host) => {
+export const stopServices = async ({ running }: Pick<Host, "running">) => {
   for (const service of running.splice(0)) await service.stop();
 };

@@ -5,7 +5,7 @@ import { agentCall, createKey, type Fleet, startFleet } from "../support/fleet.t
 import { PASSPHRASE } from "../support/gatehouse.ts";
 import { ROOT } from "../support/pageCommands.ts";
 import { Shell } from "../support/Shell.ts";
-import type { PageContext } from "./PageTest.ts";
+import type { OnEnd, PageContext } from "./PageTest.ts";
 
 /** The URL of the service in the pages. */
 const URL_IN_PAGES = /https:\/\/access\.example\.org/g;
@@ -43,9 +43,11 @@ interface PageFleetOptions {
  */
 export async function startPageFleet(
   folder: string,
+  onEnd: OnEnd,
   { namespace = "fleet", empty = false, fleet: given }: PageFleetOptions = {},
 ): Promise<PageFleet> {
   const fleet = given ?? (await startFleet());
+  if (given === undefined) onEnd(fleet.stop);
   const password = "correct-horse";
   for (const username of ["ana", "carla"]) {
     await fleet.service.createUser({ username, password, email: `${username}@example.org` });
@@ -54,6 +56,7 @@ export async function startPageFleet(
     url: fleet.service.url,
     credential: passwordCredential({ username: "ana", password }),
   });
+  onEnd(() => user.close());
   const { tenantId: tenant } = await user.createNamespace({ body: { name: namespace } });
   const client = user.forTenant(tenant);
   for (const [name, ...tags] of DEVICES) {
@@ -76,10 +79,6 @@ export async function startPageFleet(
     client,
     tenant,
     path,
-    async stop() {
-      await user.close();
-      if (given === undefined) await fleet.stop();
-    },
   };
 }
 

@@ -11,8 +11,10 @@ import { saveTranscript } from "../support/transcript.ts";
 /** The shell of a page, and all other things that its lines need. */
 export interface PageContext {
   readonly shell: Shell;
-  stop(): Promise<void>;
 }
+
+/** Registers a function that stops a service or a process at the end of the page, also after a failure. */
+export type OnEnd = (stop: () => Promise<unknown>) => void;
 
 /** The expectations of a line, and the work of the test around it. */
 interface TypedOptions<C> {
@@ -80,7 +82,7 @@ interface Definition<C extends PageContext> {
   /** The reason why this machine cannot type the page. Undefined if it can. */
   readonly skip?: string | undefined;
   /** Prepares the shell. @param folder the home directory of the shell */
-  start(folder: string): Promise<C>;
+  start(folder: string, onEnd: OnEnd): Promise<C>;
   /** The lines of the page, in order. */
   readonly lines: readonly PageLine<C>[];
   /** Checks the result of the whole page. */
@@ -118,16 +120,17 @@ function declareTests<C extends PageContext>({ path, skip, start, lines, after }
     let folder: string;
     let context: C;
     let hasFailed = false;
+    const stops: (() => Promise<unknown>)[] = [];
 
     beforeAll(async () => {
       expect(differences(text, lines)).toEqual([]);
       folder = mkdtempSync(join(tmpdir(), "gatehouse-page-"));
       // The user of an agent enters the folder.
       chmodSync(folder, 0o711);
-      context = await start(folder);
+      context = await start(folder, (stop) => stops.unshift(stop));
     });
     afterAll(async () => {
-      await context?.stop();
+      for (const stop of stops) await stop();
       rmSync(folder, { recursive: true, force: true });
       if (context !== undefined) saveTranscript(path, context.shell.transcript);
     });

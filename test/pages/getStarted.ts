@@ -5,13 +5,13 @@ import { isRoot } from "../support/nobody.ts";
 import { newKey, publicHalf, ssh, sshPortOf, withoutSsh } from "../support/sshFleet.ts";
 import type { Terminal } from "../support/terminal.ts";
 import { type PageFleet, startPageFleet } from "./PageFleet.ts";
-import { pageTypedIn, typed, typedPage } from "./PageTest.ts";
+import { type OnEnd, pageTypedIn, typed, typedPage } from "./PageTest.ts";
 
 interface EnrollingFleet extends PageFleet {
   readonly sshPort: number;
   /** The address of the device, `<namespace>.<device>`, after the acceptance. */
   address: string;
-  stopAgent(): Promise<void>;
+  readonly onEnd: OnEnd;
 }
 
 /** Runs the printed command on the device, accepts the device, and returns its address. */
@@ -28,7 +28,7 @@ async function enrollBy(context: EnrollingFleet, terminal: Terminal): Promise<vo
     if (line.includes('"tunnel open"')) isOpen();
     return /"uid":"([0-9a-f]+)"/.exec(line)?.[1];
   });
-  context.stopAgent = agent.stop;
+  context.onEnd(agent.stop);
   await terminal.untilShown("Accept this device? [y/N] ");
   expect(/^ {2}uid +(\S+)/m.exec(terminal.shown())?.[1]).toBe(agent.value);
   terminal.type("y");
@@ -41,22 +41,12 @@ async function enrollBy(context: EnrollingFleet, terminal: Terminal): Promise<vo
 export const firstDevice = typedPage<EnrollingFleet>({
   path: "docs/get-started/first-device.md",
   skip: withoutSsh,
-  async start(folder) {
+  async start(folder, onEnd) {
     const flags = ["--ssh-port", "0", "--ssh-refusals-per-address", "0"];
     const fleet = await startFleet([], { flags });
-    const context = await startPageFleet(folder, { fleet, empty: true });
-    const enrolling: EnrollingFleet = {
-      ...context,
-      sshPort: sshPortOf(fleet.service),
-      address: "",
-      stopAgent: async () => {},
-      async stop() {
-        await enrolling.stopAgent();
-        await context.stop();
-        await fleet.stop();
-      },
-    };
-    return enrolling;
+    onEnd(fleet.stop);
+    const context = await startPageFleet(folder, onEnd, { fleet, empty: true });
+    return { ...context, sshPort: sshPortOf(fleet.service), address: "", onEnd };
   },
   lines: [
     typed("export GATEHOUSE_URL"),

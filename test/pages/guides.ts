@@ -5,20 +5,20 @@ import { blocksIn, pageText } from "../support/pageCommands.ts";
 import { startWebhook, type TestWebhook } from "../support/webhook.ts";
 import { hasTerraform } from "../terraform/support/terraform.ts";
 import { enroll, type PageFleet, setSettings, startPageFleet } from "./PageFleet.ts";
-import { listedPage, omitted, typed, typedIn, typedPage } from "./PageTest.ts";
+import { listedPage, type OnEnd, omitted, typed, typedIn, typedPage } from "./PageTest.ts";
 
 const PULUMI = "needs the Pulumi CLI";
 
 /** Starts a service, and sets the settings of `ana`. */
-async function startWithSettings(folder: string): Promise<PageFleet> {
-  const context = await startPageFleet(folder);
+async function startWithSettings(folder: string, onEnd: OnEnd): Promise<PageFleet> {
+  const context = await startPageFleet(folder, onEnd);
   await setSettings(context);
   return context;
 }
 
 /** Starts a service whose namespace is the program `policy`, applied as the stack `prod`. */
-async function startManaged(folder: string): Promise<PageFleet> {
-  const context = await startWithSettings(folder);
+async function startManaged(folder: string, onEnd: OnEnd): Promise<PageFleet> {
+  const context = await startWithSettings(folder, onEnd);
   await importPolicy(context);
   return context;
 }
@@ -31,8 +31,8 @@ async function importPolicy({ shell }: PageFleet): Promise<void> {
 
 export const access = typedPage<PageFleet>({
   path: "docs/guides/access.md",
-  async start(folder) {
-    const context = await startManaged(folder);
+  async start(folder, onEnd) {
+    const context = await startManaged(folder, onEnd);
     await enroll(context.client, context.tenant, "db-2", "prod");
     const filter = { hostname: "^db-2$" };
     const rule = { action: "deny" as const, active: true, priority: 100, sourceIp: ".*", username: "^root$" };
@@ -57,8 +57,8 @@ export const access = typedPage<PageFleet>({
 
 export const apiKeyRotation = typedPage<PageFleet>({
   path: "docs/guides/api-key-rotation.md",
-  async start(folder) {
-    const context = await startWithSettings(folder);
+  async start(folder, onEnd) {
+    const context = await startWithSettings(folder, onEnd);
     const { shell, path } = context;
     await shell.type("mkdir keys && cd keys");
     const [declaration = ""] = blocksIn(pageText("docs/guides/api-key-rotation.md"), "ts");
@@ -110,17 +110,14 @@ interface NotifiedFleet extends PageFleet {
 export const drift = typedPage<NotifiedFleet>({
   path: "docs/guides/drift.md",
   skip: hasTerraform ? undefined : "terraform is not on the PATH",
-  async start(folder) {
-    const context = await startManaged(folder);
+  async start(folder, onEnd) {
+    const context = await startManaged(folder, onEnd);
     const webhook = await startWebhook();
+    onEnd(webhook.stop);
     await changeManually(context);
     await context.shell.type("gatehouse terraform install");
     context.shell.substitute(/2026-12-01T18:00Z/, new Date(Date.now() - 86_400_000).toISOString());
-    const stop = async () => {
-      await context.stop();
-      await webhook.stop();
-    };
-    return { ...context, webhook, stop };
+    return { ...context, webhook };
   },
   lines: [
     typed("gatehouse drift policy --stack prod", { code: 2, prints: "backdoor" }),
@@ -170,14 +167,14 @@ export const drift = typedPage<NotifiedFleet>({
 export const importGuide = typedPage<PageFleet>({
   path: "docs/guides/import.md",
   skip: hasTerraform ? undefined : "terraform is not on the PATH",
-  async start(folder) {
-    const context = await startPageFleet(folder, { namespace: "prod" });
+  async start(folder, onEnd) {
+    const context = await startPageFleet(folder, onEnd, { namespace: "prod" });
     await setSettings(context);
     return context;
   },
   lines: [
     typed("gatehouse import --tenant prod --out policy"),
-    typed("gatehouse preview policy", { prints: "9 unchanged" }),
+    typed("gatehouse preview policy", { prints: "8 unchanged" }),
     typed("gatehouse import --tenant prod --out policy --format terraform", {
       async before(context) {
         rmSync(context.path("policy"), { recursive: true });
@@ -193,8 +190,8 @@ export const importGuide = typedPage<PageFleet>({
 
 export const policyTests = typedPage<PageFleet>({
   path: "docs/guides/policy-tests.md",
-  async start(folder) {
-    const context = await startManaged(folder);
+  async start(folder, onEnd) {
+    const context = await startManaged(folder, onEnd);
     await createKey(context.client, "Contractor", "^support$", { hostname: "^db-" });
     const [tests = ""] = blocksIn(pageText("docs/guides/policy-tests.md"), "ts");
     writeFileSync(context.path("policy", "access.policy.ts"), tests);
@@ -211,8 +208,8 @@ export const policyTests = typedPage<PageFleet>({
 
 export const review = typedPage<PageFleet>({
   path: "docs/guides/review.md",
-  async start(folder) {
-    const context = await startWithSettings(folder);
+  async start(folder, onEnd) {
+    const context = await startWithSettings(folder, onEnd);
     const { shell, path } = context;
     await shell.type("git init --quiet --initial-branch main repository && cd repository");
     await importPolicy(context);
@@ -249,16 +246,13 @@ const AGENT = "needs an agent; test/gateway/sshConfig.test.ts logs in with the p
 
 export const sshClients = typedPage<PageFleet>({
   path: "docs/guides/ssh-clients.md",
-  async start(folder) {
+  async start(folder, onEnd) {
     const fleet = await startFleet([], { flags: ["--ssh-port", "0"] });
-    const context = await startPageFleet(folder, { fleet });
+    onEnd(fleet.stop);
+    const context = await startPageFleet(folder, onEnd, { fleet });
     await setSettings(context);
     await context.shell.type("mkdir -m 700 .ssh");
-    const stop = async () => {
-      await context.stop();
-      await fleet.stop();
-    };
-    return { ...context, stop };
+    return { ...context };
   },
   lines: [
     typed("gatehouse ssh-config --tag prod"),

@@ -47,8 +47,8 @@ const POSTGRESQL = "needs a PostgreSQL server; test/server/postgresql tests the 
 
 export const backup = typedPage<Host>({
   path: "docs/operate/backup.md",
-  async start(folder) {
-    const host = await startHost(folder);
+  async start(folder, onEnd) {
+    const host = await startHost(folder, onEnd);
     host.running.push(await serve(host.shell, "gatehouse-server serve --data-dir data"));
     return host;
   },
@@ -72,8 +72,8 @@ export const backup = typedPage<Host>({
 
 export const accounts = typedPage<Host>({
   path: "docs/operate/accounts.md",
-  async start(folder) {
-    const host = await startHost(folder);
+  async start(folder, onEnd) {
+    const host = await startHost(folder, onEnd);
     const { shell } = host;
     mkdirSync(join(folder, "secrets"), { mode: 0o700 });
     const url = "smtps://user:password@mail.example.org";
@@ -129,11 +129,11 @@ interface Move extends PageFleet {
 
 export const upgrade = typedPage<Move>({
   path: "docs/operate/upgrade.md",
-  async start(folder) {
-    const context = await startPageFleet(folder, { namespace: "prod" });
+  async start(folder, onEnd) {
+    const context = await startPageFleet(folder, onEnd, { namespace: "prod" });
     const other = join(folder, "other");
     mkdirSync(other);
-    const target = await startPageFleet(other, { namespace: "prod", empty: true });
+    const target = await startPageFleet(other, onEnd, { namespace: "prod", empty: true });
     const { shell, path } = context;
     shell.substitute(/https:\/\/old\.example\.org/, context.fleet.service.url);
     shell.substitute(/https:\/\/new\.example\.org/, target.fleet.service.url);
@@ -141,11 +141,7 @@ export const upgrade = typedPage<Move>({
     await shell.type(
       `export PULUMI_BACKEND_URL=file://${folder} PULUMI_CONFIG_PASSPHRASE_FILE=${path("secrets", "passphrase")}`,
     );
-    const stop = async () => {
-      await context.stop();
-      await target.stop();
-    };
-    return { ...context, target, stop };
+    return { ...context, target };
   },
   lines: [
     typed("export GATEHOUSE_URL=https://old.example.org"),
@@ -173,8 +169,8 @@ export const upgrade = typedPage<Move>({
 
 export const workloadIdentity = typedPage<Host>({
   path: "docs/operate/workload-identity.md",
-  async start(folder) {
-    const host = await startHost(folder);
+  async start(folder, onEnd) {
+    const host = await startHost(folder, onEnd);
     copyFileSync(makeCertificate(folder, "ca").cert, join(folder, "etc", "ca.pem"));
     return host;
   },
@@ -184,8 +180,8 @@ export const workloadIdentity = typedPage<Host>({
 
 export const billing = typedPage<Host>({
   path: "docs/operate/billing.md",
-  async start(folder) {
-    const host = await startHost(folder);
+  async start(folder, onEnd) {
+    const host = await startHost(folder, onEnd);
     const { shell, running } = host;
     await shell.type("export GATEHOUSE_EDITION=cloud GATEHOUSE_PUBLIC_URL=https://gate.example.org");
     running.push(await serve(shell, "gatehouse-server serve --data-dir data"));
@@ -202,8 +198,8 @@ export const billing = typedPage<Host>({
 
 export const rollout = typedPage<PageFleet>({
   path: "docs/operate/rollout.md",
-  async start(folder) {
-    const context = await startPageFleet(folder);
+  async start(folder, onEnd) {
+    const context = await startPageFleet(folder, onEnd);
     await setSettings(context);
     const { uid } = await agentCall(context.client, "new-1", "02:00:00:00:00:99", context.tenant);
     context.shell.substitute(/<uid>/, uid);
@@ -218,11 +214,13 @@ export const rollout = typedPage<PageFleet>({
 export const recordings = typedPage<PageFleet>({
   path: "docs/operate/recordings.md",
   skip: withoutSsh,
-  async start(folder) {
+  async start(folder, onEnd) {
     const fleet = await startFleet([], { flags: ["--ssh-port", "0", ...UNLIMITED] });
-    const context = await startPageFleet(folder, { fleet, empty: true });
+    onEnd(fleet.stop);
+    const context = await startPageFleet(folder, onEnd, { fleet, empty: true });
     const { client, tenant, shell } = context;
     const agent = await startAgent({ url: fleet.service.url, tenant, hostname: "edge-01", folder });
+    onEnd(agent.stop);
     await client.acceptDevice({ params: { uid: agent.uid } });
     const key = newKey(folder, "key");
     const everything = { username: ".*", filter: { hostname: ".*" } };
@@ -233,12 +231,7 @@ export const recordings = typedPage<PageFleet>({
     const [session] = await client.getSessions({ query: {} });
     shell.substitute(/https:\/\/gate\.example\.org/, fleet.service.url);
     shell.substitute(/<uid>/, session?.uid ?? "");
-    const stop = async () => {
-      await agent.stop();
-      await context.stop();
-      await fleet.stop();
-    };
-    return { ...context, stop };
+    return { ...context };
   },
   lines: [
     typed("umask"),

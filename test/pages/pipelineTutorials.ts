@@ -20,7 +20,7 @@ import { blocksIn, pageText, ROOT } from "../support/pageCommands.ts";
 import { keyData } from "../support/policy.ts";
 import { startTrustingFleet, type TrustingFleet } from "../support/trustingFleet.ts";
 import { type PageFleet, startPageFleet } from "./PageFleet.ts";
-import { typed, typedPage } from "./PageTest.ts";
+import { type OnEnd, typed, typedPage } from "./PageTest.ts";
 
 const GITHUB_PAGE = "docs/tutorials/github-actions.md";
 const GITLAB_PAGE = "docs/tutorials/gitlab.md";
@@ -53,11 +53,14 @@ new PublicKey("ana", {
 /** Starts a service that trusts the issuer of the test, and creates the repository beside a clone of this project. */
 async function startPipeline<Platform extends { stop(): Promise<unknown> }>(
   folder: string,
+  onEnd: OnEnd,
   startPlatform: () => Promise<Platform>,
 ): Promise<PipelineFleet<Platform>> {
   const trusting = await startTrustingFleet();
+  onEnd(trusting.stop);
   const platform = await startPlatform();
-  const fleet = await startPageFleet(folder, { fleet: trusting.fleet, empty: true });
+  onEnd(platform.stop);
+  const fleet = await startPageFleet(folder, onEnd, { fleet: trusting.fleet, empty: true });
   const { shell } = fleet;
   symlinkSync(ROOT, join(folder, "gatehouse"));
   const root = join(folder, "access");
@@ -77,11 +80,6 @@ async function startPipeline<Platform extends { stop(): Promise<unknown> }>(
     trusting,
     repository,
     platform,
-    async stop() {
-      await fleet.stop();
-      await platform.stop();
-      await trusting.stop();
-    },
   };
 }
 
@@ -148,7 +146,7 @@ const firstApply = <C extends PipelineFleet<unknown>>(page: string, variables: (
   typed<C>("export GATEHOUSE_URL", { before: (context) => addDeclarations(page, context) }),
   typed<C>("export GATEHOUSE_USERNAME"),
   typed<C>("export PULUMI_BACKEND_URL"),
-  typed<C>("gatehouse up policy --stack prod", { adds: "--yes", prints: "4 created" }),
+  typed<C>("gatehouse up policy --stack prod", { adds: "--yes", prints: "3 created" }),
   typed<C>("grep gatehouse:tenant", {
     after(context, { stdout }) {
       const [, id = ""] = /gatehouse:tenant: (\S+)/.exec(stdout) ?? [];
@@ -161,7 +159,7 @@ const firstApply = <C extends PipelineFleet<unknown>>(page: string, variables: (
 export const githubActions = typedPage<PipelineFleet<TestGithub>>({
   path: GITHUB_PAGE,
   skip: gitOnPath ? undefined : "git is not on the PATH",
-  start: (folder) => startPipeline(folder, startGithub),
+  start: (folder, onEnd) => startPipeline(folder, onEnd, startGithub),
   lines: [
     typed("mkdir -p .github/workflows"),
     typed("cp -R ../gatehouse/"),
@@ -213,7 +211,7 @@ const RULE = { action: "deny" as const, active: true, priority: 1, sourceIp: ".*
 export const gitlab = typedPage<PipelineFleet<TestGitlab>>({
   path: GITLAB_PAGE,
   skip: gitOnPath ? undefined : "git is not on the PATH",
-  start: (folder) => startPipeline(folder, startGitlab),
+  start: (folder, onEnd) => startPipeline(folder, onEnd, startGitlab),
   lines: [
     typed("cp ../gatehouse/"),
     ...firstApply<PipelineFleet<TestGitlab>>(GITLAB_PAGE, (context) =>

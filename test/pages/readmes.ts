@@ -6,12 +6,12 @@ import { keyData } from "../support/policy.ts";
 import { hasTerraform } from "../terraform/support/terraform.ts";
 import { type Host, runsService, startHost } from "./Host.ts";
 import { enroll, type PageFleet, setSettings, startPageFleet } from "./PageFleet.ts";
-import { listedPage, omitted, pageTypedIn, typed, typedIn, typedPage } from "./PageTest.ts";
+import { listedPage, type OnEnd, omitted, pageTypedIn, typed, typedIn, typedPage } from "./PageTest.ts";
 
 export const providerReadme = typedPage<PageFleet>({
   path: "provider/README.md",
-  async start(folder) {
-    const context = await startPageFleet(folder, { namespace: "prod", empty: true });
+  async start(folder, onEnd) {
+    const context = await startPageFleet(folder, onEnd, { namespace: "prod", empty: true });
     await setSettings(context);
     const { shell, path } = context;
     await enroll(context.client, context.tenant, "app-1", "prod");
@@ -33,7 +33,7 @@ export const providerReadme = typedPage<PageFleet>({
     typed("npm install @gatehouse-access/provider"),
     typed("export GATEHOUSE_URL"),
     typed("npx gatehouse review --stack prod --create", { prints: "No blocking findings" }),
-    typed("npx gatehouse up", { adds: "--yes", prints: "3 created" }),
+    typed("npx gatehouse up", { adds: "--yes", prints: "2 created" }),
     typed("npx gatehouse drift"),
     typed("npx gatehouse import", { prints: "1 PublicKey" }),
     typed("npx gatehouse --help", { prints: "import" }),
@@ -53,8 +53,8 @@ export const serverReadme = typedPage<Host>({
 
 export const agentReadme = typedPage<Host>({
   path: "agent/README.md",
-  async start(folder) {
-    const host = await startHost(folder);
+  async start(folder, onEnd) {
+    const host = await startHost(folder, onEnd);
     writeFileSync(join(folder, "password.txt"), "correct-horse-battery\n");
     return host;
   },
@@ -75,8 +75,8 @@ export const agentReadme = typedPage<Host>({
 });
 
 /** The lines of a page after the import of a namespace into Terraform. */
-async function startTerraform(folder: string, namespace: string): Promise<PageFleet> {
-  const context = await startPageFleet(folder, { namespace });
+async function startTerraform(folder: string, onEnd: OnEnd, namespace: string): Promise<PageFleet> {
+  const context = await startPageFleet(folder, onEnd, { namespace });
   await setSettings(context);
   expect(await context.shell.type("gatehouse terraform install")).toMatchObject({ code: 0 });
   return context;
@@ -87,7 +87,7 @@ const TERRAFORM = hasTerraform ? undefined : "terraform is not on the PATH";
 export const existingNamespace = typedPage<PageFleet>({
   path: "docs/reference/terraform/guides/existing-namespace.md",
   skip: TERRAFORM,
-  start: (folder) => startTerraform(folder, "production"),
+  start: (folder, onEnd) => startTerraform(folder, onEnd, "production"),
   lines: [
     typed("gatehouse import --tenant production"),
     typed("cd access"),
@@ -100,8 +100,8 @@ export const existingNamespace = typedPage<PageFleet>({
 export const reviewAndDrift = typedPage<PageFleet>({
   path: "docs/reference/terraform/guides/review-and-drift.md",
   skip: TERRAFORM,
-  async start(folder) {
-    const context = await startTerraform(folder, "fleet");
+  async start(folder, onEnd) {
+    const context = await startTerraform(folder, onEnd, "fleet");
     const { shell, path } = context;
     await shell.type("gatehouse import --tenant fleet --out access --format terraform");
     await shell.type("cd access");

@@ -3,18 +3,18 @@ import { expect } from "vitest";
 import { blocksIn, pageText } from "../support/pageCommands.ts";
 import { hasTerraform } from "../terraform/support/terraform.ts";
 import { type PageFleet, setSettings, startPageFleet } from "./PageFleet.ts";
-import { omitted, typed, typedPage } from "./PageTest.ts";
+import { type OnEnd, omitted, typed, typedPage } from "./PageTest.ts";
 import { githubActions, gitlab } from "./pipelineTutorials.ts";
 
 export const importANamespace = typedPage<PageFleet>({
   path: "docs/tutorials/import-a-namespace.md",
-  start: (folder) => startPageFleet(folder),
+  start: (folder, onEnd) => startPageFleet(folder, onEnd),
   lines: [
     typed("export GATEHOUSE_URL"),
     typed("export GATEHOUSE_USERNAME"),
     typed("export PULUMI_BACKEND_URL"),
     typed("gatehouse import --tenant fleet"),
-    typed("gatehouse preview policy", { prints: /^9 unchanged/m }),
+    typed("gatehouse preview policy", { prints: /^8 unchanged/m }),
     typed("gatehouse coverage policy", { prints: "100 %" }),
     typed("gatehouse review policy", { prints: "No access changes" }),
     typed("gatehouse drift policy", {
@@ -29,8 +29,8 @@ export const importANamespace = typedPage<PageFleet>({
 });
 
 /** The program of an API key, as the page describes it. */
-async function startKeys(folder: string): Promise<PageFleet> {
-  const context = await startPageFleet(folder);
+async function startKeys(folder: string, onEnd: OnEnd): Promise<PageFleet> {
+  const context = await startPageFleet(folder, onEnd);
   await setSettings(context);
   const { shell, path } = context;
   await shell.type("mkdir keys && cd keys");
@@ -49,7 +49,7 @@ export const rotateAnApiKey = typedPage<PageFleet>({
   path: ROTATION,
   start: startKeys,
   lines: [
-    typed("gatehouse up --stack prod", { adds: "--yes", prints: "2 created" }),
+    typed("gatehouse up --stack prod", { adds: "--yes", prints: "1 created" }),
     omitted("pulumi stack output", "needs the Pulumi CLI"),
     typed("gatehouse rotate --stack prod --yes", {
       async after(context) {
@@ -72,8 +72,8 @@ export const rotateAnApiKey = typedPage<PageFleet>({
 export const pulumiAndTerraform = typedPage<PageFleet>({
   path: "docs/tutorials/pulumi-and-terraform.md",
   skip: hasTerraform ? undefined : "terraform is not on the PATH",
-  async start(folder) {
-    const context = await startPageFleet(folder);
+  async start(folder, onEnd) {
+    const context = await startPageFleet(folder, onEnd);
     await setSettings(context);
     return context;
   },
@@ -91,7 +91,7 @@ export const pulumiAndTerraform = typedPage<PageFleet>({
         await shell.type("cd ..");
       },
     }),
-    typed("gatehouse preview policy", { prints: "9 unchanged" }),
+    typed("gatehouse preview policy", { prints: "8 unchanged" }),
   ],
   async after({ shell, client }) {
     await shell.type("cd access");
