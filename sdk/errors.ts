@@ -282,7 +282,7 @@ const onlyOne = (fields: readonly string[]) => (fields.length === 1 ? fields : u
 export class AuthenticationError extends RequestError {
   protected static override readonly code = "authentication";
   override readonly name = "AuthenticationError";
-  /** The time at which the token expired; undefined if the error has another cause. */
+  /** The time at which the token expired; undefined if the error has a different cause. */
   readonly expiredAt?: Date;
   readonly #mfaToken?: string;
 
@@ -472,7 +472,7 @@ export class TransportError extends RequestError {
 export class ProtocolError extends RequestError {
   protected static override readonly code = "protocol";
   override readonly name = "ProtocolError";
-  /** The limit that the response exceeds; undefined if the error has another cause. */
+  /** The limit that the response exceeds; undefined if the error has a different cause. */
   readonly limit?: AnswerLimit;
 
   constructor(

@@ -114,7 +114,7 @@ export interface Comparisons {
    */
   contains(value: string | readonly string[]): Filter;
   eq(value: Scalar): Filter;
-  /** Matches items whose field has another value, and items without the field. */
+  /** Matches items whose field has a different value, and items without the field. */
   ne(value: Scalar): Filter;
   gt(value: number): Filter;
   bool(value: boolean): Filter;

@@ -55,7 +55,7 @@ const FIXES: Readonly<Record<string, readonly Fix[]>> = {
  * Loads the library ssh2 with {@link FIXES}. In the loaded library, a terminal request contains `modes` as bytes (RFC
  * 4254, section 8), and a server can refuse a channel with `reject(code, text)` (section 5.1).
  * @param importer URL of a module in a package that depends on ssh2 1.17.0
- * @throws Error when the library has another version
+ * @throws Error when the library has a different version
  */
 export function loadSsh2(importer: string): unknown {
   const require = createRequire(importer);

@@ -26,7 +26,7 @@ export function isNoToken(error: unknown): boolean {
 
 /**
  * Returns true for a 404 to a request whose path identifies an object. The paths of lists and logins identify no object,
- * so a 404 to such a path has another cause, such as a proxy. The object is missing only if {@link isProvenMissing}
+ * so a 404 to such a path has a different cause, such as a proxy. The object is missing only if {@link isProvenMissing}
  * returns true, or a list does not contain it.
  */
 export function isMissingObject(error: unknown): error is NotFoundError {

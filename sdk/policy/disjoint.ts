@@ -25,7 +25,7 @@ const WHITE_SPACE = /\\[sS]/;
 /**
  * Returns true if no possible text (a login name, address or device name, depending on `subject`) matches all of the
  * patterns. Returns false if a text matches all patterns, or if the function cannot decide: a pattern does not compile,
- * has another meaning in JavaScript than in RE2, or is too large.
+ * has a different meaning in JavaScript than in RE2, or is too large.
  */
 export const areDisjoint = (patterns: readonly string[], subject: Subject): boolean =>
   answers.get(JSON.stringify([subject, ...patterns]), () => compared(patterns, subject));

@@ -104,7 +104,7 @@ const REPEATS_MAX = 64;
 /**
  * Returns sample texts that a pattern matches, built from the literals of the pattern. Each alternative of the pattern
  * is in at least one sample. If there are few alternatives, the result contains all combinations. The function tests
- * each sample against the pattern. The result is empty for a pattern that does not compile, or that has another meaning
+ * each sample against the pattern. The result is empty for a pattern that does not compile, or that has a different meaning
  * in JavaScript than in RE2.
  * @param filler text for parts of the pattern that match almost any character; default: `x`
  */

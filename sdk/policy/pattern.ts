@@ -403,14 +403,14 @@ function textsOf(element: AST.Element): string[] | undefined {
 const parser = new RegExpParser();
 
 /**
- * Matches syntax that has another meaning in JavaScript than in RE2, and syntax that JavaScript does not support:
+ * Matches syntax that has a different meaning in JavaScript than in RE2, and syntax that JavaScript does not support:
  * escapes with letters (`\Q`, `\pN`, `\A`, …) except the common classes, groups with flags or names, nested classes, a
  * class that begins with `]`, counts with leading zeros (literals in RE2), and characters beyond U+FFFF or lone
  * surrogates (RE2 reads code points).
  */
 const DIFFERENT = /\\[^\W_dDwWsSbB]|\(\?(?!:)|\[\^?\]|\[[^\]]*\[|\{(?:\d+,)?0\d|[\ud800-\udfff]/;
 
-/** Returns the syntax tree of a pattern; undefined if the pattern has another meaning in JavaScript than in RE2. */
+/** Returns the syntax tree of a pattern; undefined if the pattern has a different meaning in JavaScript than in RE2. */
 export function patternTree(text: string): AST.Pattern | undefined {
   if (DIFFERENT.test(text)) return undefined;
   try {

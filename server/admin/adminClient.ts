@@ -33,7 +33,7 @@ async function sendRequest<T>(
     // Only the router's own response to an unknown path has the field `error`.
     if (response.statusCode === 404 && error !== undefined) {
       throw new OperatorError(
-        "The running service does not support this command, because it has another version. Run the command with that " +
+        "The running service does not support this command, because it has a different version. Run the command with that " +
           "version: `npx @gatehouse-access/server@<version> …`. A restart with the installed version would migrate the " +
           "database, so back up the service first.",
       );

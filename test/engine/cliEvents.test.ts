@@ -220,7 +220,7 @@ describe("an object that a provider reports as adopted", () => {
   });
 
   test.each([notice("it", "t/2"), notice("other", "t/1")])(
-    "is not counted as an import if the notice has another name or id",
+    "is not counted as an import if the notice has a different name or id",
     (event) => {
       expect(stepsOf([event, ...created, event], false, "up")).toMatchObject([{ op: "create", id: "t/1" }]);
     },

@@ -56,7 +56,7 @@ test("the example's tests pass after up, and fail after a manual change of a dev
 }, async () => {
   const program = copyProgram(folder);
   const file = join(program, "index.ts");
-  // The owner of the namespace has another address in the test.
+  // The owner of the namespace has a different address in the test.
   writeFileSync(file, readFileSync(file, "utf8").replace("ana@example.org", "admin@example.com"));
   const stack = new Stack({ program, folder, engine: "embedded", env: fleet.env });
   try {

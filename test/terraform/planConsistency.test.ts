@@ -193,7 +193,7 @@ describe("a plan whose parts contradict each other is rejected", () => {
       },
     ],
     [
-      `${ANA}: its type is gatehouse_tag, but its address has another type`,
+      `${ANA}: its type is gatehouse_tag, but its address has a different type`,
       resource({ type: "gatehouse_tag" }),
     ],
     [`${ANA}: its mode is data, but its address has another mode`, resource({ mode: "data" })],

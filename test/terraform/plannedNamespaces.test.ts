@@ -155,7 +155,7 @@ describe("the default namespace of a plan", () => {
   const conditional = hcl(`var.tenant == "" ? "" : "${B}"`);
   const block = { gatehouse: { tenant: variable } };
 
-  it("is the one of the planned resources, even if the expression has another value", () => {
+  it("is the one of the planned resources, even if the expression has a different value", () => {
     const resources = [{ change: creates(B) }];
     expect(read({ blocks: block, files: conditional, resources }).tenant).toBe(B);
     expect(read({ blocks: block, files: hcl("var.tenant"), resources }).tenant).toBe(B);

@@ -147,7 +147,7 @@ const typeIn = (address: string): string | undefined =>
 
 function addressProblems({ address, type, change }: ResourceChange): string[] {
   const inAddress = typeIn(address);
-  const problems = inAddress === type ? [] : [`its type is ${type}, but its address has another type`];
+  const problems = inAddress === type ? [] : [`its type is ${type}, but its address has a different type`];
   const ids = [
     ["before", change.before],
     ["after", change.after],
@@ -177,7 +177,7 @@ function configurationProblems(
   // Terraform writes the block of a resource with a generated configuration after the plan.
   if (!block) return change.generated_config === undefined ? ["the configuration does not contain it"] : [];
   if (block.type !== type)
-    return [`its type is ${type}, but the configuration of ${address} has another type`];
+    return [`its type is ${type}, but the configuration of ${address} has a different type`];
   const { provider_config_key: key } = block;
   if (Object.keys(json.configuration.provider_config).length === 0) return [];
   if (key === undefined) return ["the configuration does not contain its provider block"];

@@ -316,7 +316,7 @@ export class PlanReader {
     const isInModule = address.startsWith("module.");
     const variableOf = (variable: string) =>
       !isInModule && this.#origin.isInPlan(variable) ? this.#variables[variable] : undefined;
-    // An expression with more text than the variable has another value, which the comparison shows.
+    // An expression with more text than the variable has a different value, which the comparison shows.
     const written = expressionValue(expressions[name], variableOf, () => true);
     if (written === undefined || written === null || !hasType(valueType, written)) return false;
     return sameValue(field, fromTerraform(valueType, written), fromTerraform(valueType, row[name]));

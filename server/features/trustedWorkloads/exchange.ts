@@ -71,7 +71,7 @@ async function verify(
   });
   const { typ } = protectedHeader;
   const isJwt = typ === undefined || (typeof typ === "string" && typ.toUpperCase() === "JWT");
-  if (!isJwt) throw new RejectedToken("the token has another type than JWT");
+  if (!isJwt) throw new RejectedToken("the token has a different type than JWT");
   const { iat = Number.NaN, exp = Number.NaN } = payload;
   // The tolerance is only for the start of the token's validity.
   if (!(exp > second && exp * 1000 <= LAST_TIME)) throw new RejectedToken("the token is expired");

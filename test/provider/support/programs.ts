@@ -147,7 +147,7 @@ const byName: Record<string, fc.Arbitrary<Record<string, unknown>>> = {
         "https://gitlab.example.com/oidc",
       ),
       audience: fc.constantFrom("https://gatehouse.example.com", "gatehouse"),
-      // The first two have another order of the same claims.
+      // The first two have a different order of the same claims.
       claims: fc.constantFrom(
         { repository: "acme/fleet", ref: "refs/heads/release-*" },
         { ref: "refs/heads/release-*", repository: "acme/fleet" },

@@ -100,7 +100,7 @@ function mapped(
 
 /**
  * Decodes the object in a message. Returns undefined for null.
- * @throws Error if the attributes differ from the schema, or a value has another type
+ * @throws Error if the attributes differ from the schema, or a value has a different type
  */
 export function decoded(members: readonly Attribute[], wire: Wire | undefined): Row | undefined {
   if (!wire?.msgpack?.length) throw new Error("the provider sends no value");

@@ -139,7 +139,7 @@ test("reports a running service of an earlier version", async () => {
     code: 1,
     stdout: "",
     stderr:
-      "gatehouse-server: The running service does not support this command, because it has another version. Run the " +
+      "gatehouse-server: The running service does not support this command, because it has a different version. Run the " +
       "command with that version: `npx @gatehouse-access/server@<version> …`. A restart with the installed version would " +
       "migrate the database, so back up the service first.\n",
   });
