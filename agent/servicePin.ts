@@ -44,7 +44,7 @@ export class ServicePin {
   learn(key: string, log: Log): void {
     if (key === this.#key) return;
     if (this.#key === undefined) {
-      if (!LINE.test(`ssh-rsa ${key}\n`)) throw new Error("agent_key: must be an RSA key in base64");
+      if (!LINE.test(`ssh-rsa ${key}\n`)) throw new Error("agent_key must be an RSA key in base64");
       ftruncateSync(this.#descriptor);
       writeSync(this.#descriptor, `ssh-rsa ${key}\n`);
       fsyncSync(this.#descriptor);

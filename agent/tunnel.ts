@@ -141,7 +141,7 @@ async function pickUp(
   server: SshServer,
 ): Promise<void> {
   if (typeof path !== "string" || !path.startsWith(PICK_UP_PATH)) {
-    throw new Error(`connPath: must begin with ${PICK_UP_PATH}`);
+    throw new Error(`connPath must begin with ${PICK_UP_PATH}`);
   }
   const socket = new WebSocket(addressOf(url, path), {
     agent,

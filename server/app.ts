@@ -91,7 +91,7 @@ export async function newApp(
       reply
         .code(400)
         .headers(securityHeaders(request.id, servers.secure))
-        .send({ message: "URL: must be well-formed" }),
+        .send({ message: "URL must be well-formed" }),
   });
   servers.closeWith(app);
   gatherFacts(app, services.settings);

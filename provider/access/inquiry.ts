@@ -263,7 +263,7 @@ function personOf(members: ReturnType<typeof membersOf>, email: string) {
   const known = members.map((member) => member.email).sort(byText);
   throw new AccessInquiryError(
     "person",
-    `The address ${email} is not that of a member`,
+    `${email} is not a member`,
     `the members are ${firstOf(known, NAMED_MAX)}`,
   );
 }

@@ -322,7 +322,7 @@ function capabilityDetails(server: Server): string[] {
     ...Array.from(Map.groupBy(missing, serversWith), ([servers, names]) =>
       servers === undefined
         ? `Not available: ${names.join(", ")}.`
-        : `Not available: ${names.join(", ")}. Servers with it: ${servers}.`,
+        : `Not available: ${names.join(", ")}. Supported by: ${servers}.`,
     ),
   ];
 }

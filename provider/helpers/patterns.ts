@@ -50,7 +50,7 @@ function rangePatterns(range: string): string[] {
   const bits = Number(length ?? most);
   const isLength = length === undefined || /^[0-9]{1,3}$/.test(length);
   if (family === 0 || more.length > 0 || !isLength || bits > most) {
-    throw new TypeError(`cidr("${range}"): must be a range like 10.0.0.0/8 or 2001:db8::/32`);
+    throw new TypeError(`cidr("${range}") must be a range like 10.0.0.0/8 or 2001:db8::/32`);
   }
   const isMapped = family === 6 && bits >= 96 && groupsOf(address).slice(0, 6).join() === "0,0,0,0,0,65535";
   if (isMapped) {

@@ -20,7 +20,8 @@ export type ClaimedKind = (typeof CLAIMED_KINDS)[number];
 const claim = declaration
   .strict()
   .refine((value) => declaredByText(value) !== undefined, {
-    error: "each part must be a text without control characters and not empty, at most 1024 bytes in total",
+    error:
+      "must have parts that are not empty and contain no control characters, with at most 1024 bytes in total",
   })
   .describe("The program resource that declares the object from now on");
 

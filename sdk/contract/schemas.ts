@@ -325,7 +325,7 @@ export function issueText(issue: z.core.$ZodRawIssue): string {
   switch (issue.code) {
     case "invalid_type": {
       const expected = TYPE_NAMES[issue.expected] ?? issue.expected;
-      return issue.input === undefined ? `must be given: ${expected}` : `must be ${expected}`;
+      return issue.input === undefined ? `is required and must be ${expected}` : `must be ${expected}`;
     }
     case "too_small":
       return bound("at least", issue.minimum, issue.origin);
@@ -333,8 +333,9 @@ export function issueText(issue: z.core.$ZodRawIssue): string {
       return bound("at most", issue.maximum, issue.origin);
     case "invalid_value": {
       const values = issue.values.map((value) => (value === "" ? "empty" : String(value)));
-      if (issue.input === undefined) return `must be given: ${values.join(", ")}`;
-      return values.length === 1 ? `must be ${values[0]}` : `must be one of ${values.join(", ")}`;
+      const requirement =
+        values.length === 1 ? `must be ${values[0]}` : `must be one of ${values.join(", ")}`;
+      return issue.input === undefined ? `is required and ${requirement}` : requirement;
     }
     case "invalid_format":
       return `must be ${FORMATS[issue.format] ?? `a valid ${issue.format}`}`;

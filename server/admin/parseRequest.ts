@@ -10,7 +10,7 @@ import { checkTexts } from "../http/contract/validation.ts";
 export function parseRequest<T extends z.ZodType>(schema: T, body: unknown): z.output<T> {
   const parsed = schema.safeParse(body, { error: issueText });
   if (!parsed.success) {
-    const problems = parsed.error.issues.map((issue) => `${issue.path.join(".")}: ${issue.message}`);
+    const problems = parsed.error.issues.map((issue) => `${issue.path.join(".")} ${issue.message}`);
     throw new InvalidError(problems.join("\n"));
   }
   checkTexts(parsed.data, "");

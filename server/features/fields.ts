@@ -259,7 +259,7 @@ export function updatedEnd(
   if (requested === undefined || requested === null) return requested === null ? null : stored;
   const end = new Date(requested);
   if (end.getTime() >= 0 && end.getTime() <= LAST_TIME) return end;
-  throw new InvalidError(`${field}: must be a time from 1970 to 9999`);
+  throw new InvalidError(`${field} must be a time from 1970 to 9999`);
 }
 
 /**
@@ -272,6 +272,6 @@ export function newEnd(
   requested: string | null | undefined,
 ): Date | null {
   const end = updatedEnd(field, requested, null);
-  if (end !== null && end <= accessTime()) throw new InvalidError(`${field}: must be in the future`);
+  if (end !== null && end <= accessTime()) throw new InvalidError(`${field} must be in the future`);
   return end;
 }

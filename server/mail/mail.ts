@@ -33,8 +33,8 @@ export class MailError extends Error {
  * after a line break would become another header.
  */
 export function messageOf(from: string, { to, subject, text }: Mail): SendMailOptions {
-  if (!email.safeParse(to).success) throw new MailError("to: must be one e-mail address");
-  if (/\p{Cc}/u.test(subject)) throw new MailError("subject: must be one line");
+  if (!email.safeParse(to).success) throw new MailError("to must be one e-mail address");
+  if (/\p{Cc}/u.test(subject)) throw new MailError("subject must be one line");
   return {
     from,
     // The recipient is passed as an object, which the library uses as a single address. It would parse a string as a

@@ -58,7 +58,7 @@ function requireInternalToken(app: FastifyInstance, token: string): void {
   app.addHook("onRequest", async (request) => {
     const sent = request.headers[internal.INTERNAL_TOKEN.toLowerCase()];
     if (typeof sent === "string" && isSameSecret(sent, token)) return;
-    throw new ForbiddenError(`${internal.INTERNAL_TOKEN}: missing or wrong`);
+    throw new ForbiddenError(`${internal.INTERNAL_TOKEN} is missing or wrong`);
   });
 }
 

@@ -106,7 +106,7 @@ describe("the configuration of a stack with a replacement for the Pulumi CLI", (
       config: 'fail("warning: old\\nerror: it is broken\\n", "swordfish")',
     });
     await expect(broken.config()).rejects.toThrow(
-      /^The Pulumi CLI could not read the stack's configuration\. error: it is broken$/,
+      /^The Pulumi CLI could not read the stack's configuration\. error: it is broken\.$/,
     );
   });
 

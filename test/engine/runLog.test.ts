@@ -7,7 +7,9 @@ test("a mask hides secrets in the output of programs and providers, but keeps th
   log.hide({ password: secret("wrong"), short: secret("user") });
   log.diagnostic({
     severity: "error",
-    message: "the program read wrong: wrong user name or password (401)",
+    message: "the program read wrong: wrong user name or password at the service (401)",
   });
-  expect(log.diagnostics[0]?.message).toBe("the program read [secret]: wrong user name or password (401)");
+  expect(log.diagnostics[0]?.message).toBe(
+    "the program read [secret]: wrong user name or password at the service (401)",
+  );
 });

@@ -27,10 +27,10 @@ function readOptions() {
     },
   });
   const { seed, credential, "max-examples": maxExamples } = values;
-  if (!/^\d{1,10}$/.test(seed)) throw new Error("--seed: must be a whole number of at most 10 digits");
-  if (!/^[1-9]\d{0,5}$/.test(maxExamples)) throw new Error("--max-examples: must be from 1 to 999999");
+  if (!/^\d{1,10}$/.test(seed)) throw new Error("--seed must be a whole number of at most 10 digits");
+  if (!/^[1-9]\d{0,5}$/.test(maxExamples)) throw new Error("--max-examples must be from 1 to 999999");
   const credentials = CREDENTIALS.filter((kind) => credential === undefined || kind === credential);
-  if (credentials.length === 0) throw new Error(`--credential: must be one of ${CREDENTIALS.join(", ")}`);
+  if (credentials.length === 0) throw new Error(`--credential must be one of ${CREDENTIALS.join(", ")}`);
   return { seed, maxExamples, credentials };
 }
 

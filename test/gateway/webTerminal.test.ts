@@ -156,7 +156,7 @@ describe("the web terminal", () => {
 
   it("requires a password, or a key with its signature", async () => {
     await expect(requestTicket({ device: target.agent.uid, username: "root" })).rejects.toThrow(
-      "password: required unless",
+      "password is required unless",
     );
   });
 });

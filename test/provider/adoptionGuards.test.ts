@@ -191,10 +191,10 @@ describe("a create request without a clear answer", () => {
   });
 
   it("is not repeated if the service refused the request", async () => {
-    const refused = new NotFoundError("no such namespace", { ...REQUEST, status: 404, isFromService: true });
+    const refused = new NotFoundError("No such namespace", { ...REQUEST, status: 404, isFromService: true });
     expect(await run({ creations: [refused] })).toEqual({
       calls: ["create"],
-      created: expect.stringContaining("no such namespace"),
+      created: expect.stringContaining("No such namespace"),
     });
     const unproven = new NotFoundError("not found", { ...REQUEST, status: 404 });
     expect((await run({ creations: [unproven, OBJECT] })).created).toBe(OBJECT.id);

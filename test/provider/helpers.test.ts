@@ -87,7 +87,7 @@ describe("cidr()", () => {
   it.each(["", "10.0.0.0/33", "10.0.0/8", "2001:db8::/129", "10.0.0.0/8/8", "10.0.0.0/-1", "10.0.0.0/08x"])(
     "rejects %j and reports it",
     (range) => {
-      expect(() => cidr(range)).toThrow(`cidr("${range}"): must be a range like`);
+      expect(() => cidr(range)).toThrow(`cidr("${range}") must be a range like`);
     },
   );
 

@@ -146,7 +146,7 @@ describe("new settings of a Namespace on a server of version 0.19", () => {
     await harness.up(program());
     await expect(harness.preview(program({ [name]: ALL[name] }))).rejects.toThrow(
       new RegExp(
-        `settings\\.${isTerraform ? terraformName(name) : name}: This server \\(0\\.19\\.0, .*\\) does not have this setting`,
+        `settings\\.${isTerraform ? terraformName(name) : name}: This server \\(ShellHub 0\\.19\\.0, .*\\) does not have this setting`,
       ),
     );
     expect(await harness.preview(program())).toEqual([]);

@@ -327,7 +327,7 @@ test.each([
   [
     "a wrong password",
     () => ({ ...world.fleet.env, GATEHOUSE_PASSWORD: "wrong-horse" }),
-    "Wrong user name or password .401.. ",
+    "Wrong user name or password at .*GATEHOUSE_PASSWORD. ",
   ],
   [
     "no service",

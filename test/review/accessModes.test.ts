@@ -349,7 +349,7 @@ describe("the namespace of an API key", () => {
   it("is set by GATEHOUSE_TENANT if the server returns no object of it", async () => {
     const env = await start("identity", "key", EMPTY);
     const unset = await gatehouse(["access"], env);
-    expect([unset.stderr, unset.code]).toEqual([expect.stringContaining("set GATEHOUSE_TENANT"), 1]);
+    expect([unset.stderr, unset.code]).toEqual([expect.stringContaining("Set GATEHOUSE_TENANT"), 1]);
     const set = await gatehouse(["access"], { ...env, GATEHOUSE_TENANT: TENANTS.identity });
     expect([set.stdout, set.code]).toEqual([expect.stringContaining(UNREAD_SSH_KEYS), 2]);
   });

@@ -361,10 +361,10 @@ describe("gatehouse access", () => {
     expect(text).toContain("1 of 2 keys");
     expect(text).toContain("\nb (");
     expect(() => answer(enforcing, { person: "eva@example.com" })).toThrow(
-      "--person: eva@example.com is not a member",
+      "--person eva@example.com is not a member",
     );
     expect(() => answer(enforcing, { person: "eva@example.com" })).toThrow(
-      expect.objectContaining({ remedy: "members: bob@example.com, owner@example.com" }),
+      expect.objectContaining({ remedy: "the members are bob@example.com, owner@example.com" }),
     );
     expect(() => answer(estate, { person: bob.email })).toThrow("does not store the owners of public keys");
     expect(() => answer({ ...enforcing, members: undefined }, { person: bob.email })).toThrow(

@@ -176,7 +176,7 @@ test("key in identity mode, and user and toRequireApproval in legacy mode, fail 
       given,
       'must not have "users"',
     );
-    await fails(["toRequireApproval({ user: undefined })"], given, "user must be given");
+    await fails(["toRequireApproval({ user: undefined })"], given, "user is required");
   }
   const { failures } = await runBody("expect(access).toRequireApproval({});", factsOf(smallPolicy));
   expect(failures).toMatchObject([

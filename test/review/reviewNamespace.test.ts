@@ -50,7 +50,7 @@ describe.each([
     expect(other.missingPermissions).toMatchObject([{ operation: "inviteMember" }]);
     expect(other.notEvaluated).toEqual([]);
     expect(other.unknown).toEqual([
-      expect.stringContaining("whether these addresses have an account: mia@example.org"),
+      expect.stringContaining("whether mia@example.org has an account on the service"),
     ]);
   });
 });
@@ -106,7 +106,7 @@ describe("a plan compared with a base plan", () => {
     const secret = created("Member", "mia", { email: "mia@example.org", role: "[secret]" });
     const { unknown } = await review(HOME, steps(30), { base: planOf(secret) });
     expect(unknown).toEqual([
-      expect.stringContaining("whether these addresses have an account: mia@example.org"),
+      expect.stringContaining("whether mia@example.org has an account on the service"),
       expect.stringMatching(/^at the base revision: Member "mia": its role is secret/),
     ]);
     expect((await review(HOME, [secret], { base: planOf(secret) })).notEvaluated).toEqual([

@@ -5,14 +5,14 @@ import { listenOnNewPort } from "../support/listening.ts";
 import { connect, createKey, failure } from "./scriptedClient.ts";
 import { fakeTiming, scriptedServer } from "./scriptedServer.ts";
 
-/** Starts a server that sends one of these texts for each request, and the first one at once. Returns its URL. */
+/** Starts a server that sends the next of these texts for each request, on any connection. Returns its URL. */
 async function serverWith(
   ...answers: readonly [string, ...string[]]
 ): Promise<{ url: string; connections: () => number }> {
   let connections = 0;
+  const rest = [...answers];
   const server = createServer((socket) => {
     connections += 1;
-    const rest = [...answers];
     const answer = () => void socket.write(rest.shift() ?? "");
     socket.on("error", () => {}).on("data", answer);
   });

@@ -131,7 +131,7 @@ it("throws different error classes, and keeps the service's message", async () =
   await expect(fleet.client.getDevice({ params: { uid: missing } })).rejects.toThrow(NotFoundError);
   const refused = fleet.client.createNamespace({ body: { name: "not.a.label" } });
   await expect(refused).rejects.toThrow(ValidationError);
-  await expect(refused).rejects.toThrow(/name: must be one host-name label/);
+  await expect(refused).rejects.toThrow(/name must be one host-name label/);
   await expect(refused).rejects.toMatchObject({ requestId: expect.stringMatching(/^[0-9a-f-]{36}$/) });
 });
 

@@ -115,7 +115,7 @@ describe.runIf(hasTerraform)(`an interrupted apply of ${LABEL}`, () => {
       await expect.poll(async () => (await list()).length).toBe(before + 1);
       const next = await moduleAt(holding, root.folder);
       expect(await next.rejected("apply", "-auto-approve")).toMatch(
-        /already exists .* set adopt = true to adopt it, or import it by this id/,
+        /already exists .* Set adopt = true to adopt it, or import it by this id/,
       );
       await next.applied(declared({ adopt: true }));
       expect(await next.changes()).toEqual([]);

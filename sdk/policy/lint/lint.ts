@@ -272,7 +272,7 @@ export const SOON_DAYS = 14;
  */
 export function expiryOf(expires: number | string): Date | null {
   const date = new Date(typeof expires === "number" ? expires * 1000 : expires);
-  if (Number.isNaN(date.getTime())) throw new RangeError("expires: must be seconds since 1970, or a date");
+  if (Number.isNaN(date.getTime())) throw new RangeError("expires must be seconds since 1970, or a date");
   return date.getTime() > 0 ? date : null;
 }
 

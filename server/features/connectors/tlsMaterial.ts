@@ -21,7 +21,7 @@ export interface StoredTls {
 export const NO_TLS: StoredTls = { sealedTls: null, tlsDigest: null };
 
 const ALLOWED =
-  "tls: must be the certificate of an authority (ca), a certificate (cert) and its private key without a passphrase " +
+  "tls must be the certificate of an authority (ca), a certificate (cert) and its private key without a passphrase " +
   "(key), all in PEM form";
 
 /**

@@ -45,7 +45,7 @@ export function provesKey(services: Services, report: Report): boolean {
   if (proof === undefined) return false;
   const { challenge, signature } = proof;
   if (!isValid(services, challenge)) {
-    throw new ForbiddenError("proof.challenge: unknown or expired; request a new one (challengeDevice)");
+    throw new ForbiddenError("proof.challenge is unknown or expired; request a new one (challengeDevice)");
   }
   const text = Buffer.from(devices.proofText(tenant, challenge));
   if (!hasSigned(publicKey, text, Buffer.from(signature, "base64"))) {

@@ -85,7 +85,7 @@ export const acceptInvite: Handler<PublicOperations["acceptInvite"]> = async (co
     const inside = within(services, tx);
     const addressed = await openInvitation(inside, body.sig);
     if (addressed?.tenantId === tenantId && addressed.userId !== userId) {
-      throw new ForbiddenError("sig: belongs to another user's invitation");
+      throw new ForbiddenError("sig belongs to another user's invitation");
     }
     const member = await tx.member.findUnique({ where: { tenantId_userId: { tenantId, userId } } });
     if (!member || !isOpen(member, services)) {

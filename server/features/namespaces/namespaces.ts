@@ -112,7 +112,7 @@ export const createNamespace: ObjectWrite<PublicOperations["createNamespace"], N
         throw new ForbiddenError(`the user can own at most ${limit} namespaces`);
       }
       if (body.tenant && (await findRow(tx, "RetiredTenant", { tenantId: body.tenant }))) {
-        throw new ConflictError("tenant: belongs to a deleted namespace");
+        throw new ConflictError("tenant belongs to a deleted namespace");
       }
       return insertNamespace(services, {
         name: body.name.toLowerCase(),

@@ -157,7 +157,7 @@ function readKey(data: string): { readonly fingerprint: string; readonly data: s
     const key = parseSshPublicKey(Buffer.from(data, "base64").toString("utf8"));
     if (!LOGIN_KEY_TYPES.includes(key.type))
       throw new Error(
-        `must be a key with which clients can log in, not ${key.type}: one of ${LOGIN_KEY_TYPES.join(", ")}`,
+        `clients cannot log in with a key of the type ${key.type}; use one of ${LOGIN_KEY_TYPES.join(", ")}`,
       );
     // The comment of the key is omitted, so that the same key always has the same text (models section 5).
     return {

@@ -49,7 +49,7 @@ export function readAssertion(xml: string, expected: Expected): Assertion {
     );
   checkConditions(onlyChild(assertion, "Conditions"), expected);
   if (children(assertion, ASSERTION, "AuthnStatement").length === 0)
-    throw new SamlError("AuthnStatement: missing");
+    throw new SamlError("AuthnStatement is missing");
   return { id, nameId: nameOf(subject), attributes: attributesOf(assertion) };
 }
 
@@ -87,7 +87,7 @@ function timeOf(element: Element, name: string): number | undefined {
   if (!element.hasAttribute(name)) return undefined;
   const text = element.getAttribute(name) ?? "";
   const time = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z$/.test(text) ? Date.parse(text) : Number.NaN;
-  if (Number.isNaN(time)) throw new SamlError(`${name}: must be a time in UTC`);
+  if (Number.isNaN(time)) throw new SamlError(`${name} must be a time in UTC`);
   return time;
 }
 
@@ -97,7 +97,7 @@ function nameOf(subject: Element): string {
   if (name.getAttribute("Format") === TRANSIENT)
     throw new SamlError("NameID: the format must not be transient");
   const text = elementText(name);
-  if (text.length > NAME_LENGTH) throw new SamlError(`NameID: must have at most ${NAME_LENGTH} characters`);
+  if (text.length > NAME_LENGTH) throw new SamlError(`NameID must have at most ${NAME_LENGTH} characters`);
   return text;
 }
 

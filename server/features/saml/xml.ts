@@ -53,7 +53,7 @@ export const children = (parent: Element, namespace: string, name: string): Elem
  */
 export function onlyChild(parent: Element, name: string): Element {
   const [child, ...more] = children(parent, ASSERTION, name);
-  if (!child || more.length > 0) throw new SamlError(`${parent.localName}: must contain exactly one ${name}`);
+  if (!child || more.length > 0) throw new SamlError(`${parent.localName} must contain exactly one ${name}`);
   return child;
 }
 
@@ -63,7 +63,8 @@ export function onlyChild(parent: Element, name: string): Element {
  */
 export function elementText(element: Element): string {
   const text = element.textContent?.trim();
-  if (!text || childElements(element).length > 0) throw new SamlError(`${element.localName}: must be a text`);
+  if (!text || childElements(element).length > 0)
+    throw new SamlError(`${element.localName} must contain only text`);
   return text;
 }
 

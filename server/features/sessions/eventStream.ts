@@ -128,7 +128,7 @@ function readEvent(message: string): StreamedEvent {
   if (event.success) return event.data;
   // The error message contains the name of the field, but not the value.
   throw malformed(
-    `${event.error.issues[0]?.path.join(".") || "message"}: must match the schema of an event`.slice(0, 100),
+    `${event.error.issues[0]?.path.join(".") || "message"} must match the schema of an event`.slice(0, 100),
   );
 }
 

@@ -24,8 +24,8 @@ export async function appendRecord(
   seat: number,
   chunk: Chunk,
 ): Promise<void> {
-  if (chunk.uid !== key.uid) throw new WrongTypeError("uid: must match the session in the path");
-  if (chunk.seat !== seat) throw new WrongTypeError("seat: must match the seat in the path");
+  if (chunk.uid !== key.uid) throw new WrongTypeError("uid must match the session in the path");
+  if (chunk.seat !== seat) throw new WrongTypeError("seat must match the seat in the path");
   const { message: text, stream = "stdout", width, height } = chunk;
   const at = services.now();
   const entry = { kind: "output", at, seat, stream, text, size: { width, height } } as const;

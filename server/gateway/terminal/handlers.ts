@@ -77,7 +77,7 @@ async function userOf(services: Services, { authorization }: RequestFacts): Prom
  */
 function checkCredential({ password, fingerprint, signature }: TicketRequest): void {
   if (password || (fingerprint && signature)) return;
-  throw new InvalidError("password: required unless fingerprint and signature are given");
+  throw new InvalidError("password is required unless fingerprint and signature are given");
 }
 
 /**

@@ -86,7 +86,7 @@ export function checkTexts(value: unknown, name: string, fieldNames = false): vo
   if (path === undefined) return;
   if (fieldNames) throw new InvalidFieldsError(path.slice(0, 1));
   const field = [...(name ? [name] : []), ...path].join(".");
-  throw new InvalidError(`${field}: ${NOT_STORABLE}`);
+  throw new InvalidError(`${field} ${NOT_STORABLE}`);
 }
 
 /**
@@ -161,7 +161,7 @@ export function parseBody(operation: Operation, body: unknown): unknown {
   if (lost !== undefined) {
     throw fieldNames
       ? new InvalidFieldsError([lost.path])
-      : new InvalidError(`${lost.path}: unknown field; ${lost.remedy}`);
+      : new InvalidError(`${lost.path} is an unknown field; ${lost.remedy}`);
   }
   if (!ANY_TEXT.has(id)) checkTexts(result.data, "", fieldNames);
   return result.data;
@@ -170,7 +170,7 @@ export function parseBody(operation: Operation, body: unknown): unknown {
 function refusal(issues: readonly Issue[], name: string, fieldNames: boolean): ServiceError {
   const text = (issue: Issue): string => {
     const inner = innermost(issue);
-    return `${[...(name ? [name] : []), ...inner.path].join(".") || "body"}: ${inner.message}`;
+    return `${[...(name ? [name] : []), ...inner.path].join(".") || "body"} ${inner.message}`;
   };
   const wrongType = issues.find(isWrongType);
   if (wrongType) return new WrongTypeError(text(wrongType));
@@ -204,14 +204,14 @@ export function readQuery<O extends Operation>(operation: O, query: unknown): z.
     const value = given[name];
     if (value === undefined || value === "") continue;
     // If a parameter occurs twice, the intended value is unknown, and a proxy may have checked the other value.
-    if (Array.isArray(value)) throw new InvalidError(`${name}: must occur once`);
+    if (Array.isArray(value)) throw new InvalidError(`${name} must occur once`);
     values[name] = PAGING[name] ? PAGING[name](wholeNumber(name, value)) : value;
   }
   return parse<O["query"]>(operation.query, values, "");
 }
 
 function wholeNumber(name: string, text: string): number {
-  if (!/^[+-]?\d+$/.test(text)) throw new WrongTypeError(`${name}: must be a whole number`);
+  if (!/^[+-]?\d+$/.test(text)) throw new WrongTypeError(`${name} must be a whole number`);
   return Number(text);
 }
 

@@ -19,7 +19,7 @@ export function readBodies(app: FastifyInstance): void {
       try {
         return JSON.parse(utf8.decode(body));
       } catch {
-        throw new WrongTypeError("body: must be JSON");
+        throw new WrongTypeError("body must be JSON");
       }
     },
   );
@@ -29,7 +29,7 @@ export function readBodies(app: FastifyInstance): void {
     { parseAs: "buffer" as const },
     async (request: FastifyRequest, body: Buffer) => {
       if (body.length === 0 || request.routeOptions.config.operation?.body === undefined) return undefined;
-      throw new ContentTypeError("body: must have the content type application/json");
+      throw new ContentTypeError("body must have the content type application/json");
     },
   );
 }

@@ -41,7 +41,7 @@ declare module "fastify" {
  */
 export function requireOneHost(app: FastifyInstance): void {
   app.addHook("onRequest", (request, _reply, done) => {
-    done(hostsOf(request.raw.rawHeaders) > 1 ? new InvalidError("Host: must occur once") : undefined);
+    done(hostsOf(request.raw.rawHeaders) > 1 ? new InvalidError("Host must occur once") : undefined);
   });
 }
 

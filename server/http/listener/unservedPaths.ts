@@ -45,7 +45,7 @@ export function answerUnservedPaths(
     return reply
       .code(405)
       .header("Allow", allowed)
-      .send({ message: `method: must be one of ${allowed}` });
+      .send({ message: `method must be one of ${allowed}` });
   });
 }
 

@@ -100,7 +100,7 @@ describe("a policy test fails", () => {
     [
       "an undefined field",
       ({ access }) => assert(access).not.toAllow({ login: undefined } as never),
-      "login: ",
+      "login is required",
     ],
     [
       "an unknown field",

@@ -273,7 +273,7 @@ describe("the deletion of objects", () => {
   test("continues after a failure, and reports all failures", async () => {
     const removed: string[] = [];
     const work = removeObjects(connection, deleting([], ["a", "c"]), ({ name }) => removed.push(name));
-    await expect(work).rejects.toThrow(/^Cannot delete 2 objects: .*a is in use; .*c is in use$/);
+    await expect(work).rejects.toThrow(/^Cannot delete 2 objects: .*a is in use; .*c is in use\.$/);
     expect(removed).toEqual(["b"]);
   });
 });

@@ -207,8 +207,8 @@ describe("the older forms of updateUser", () => {
     expect((await change(PASSWORD, "another-horse", "0".repeat(24))).status).toBe(403);
     for (const [current, password, message] of [
       ["wrong-horse", "another-horse", "current_password: the password is wrong"],
-      [PASSWORD, PASSWORD, "new_password: must differ from current_password"],
-      [PASSWORD, "abc", "new_password: must have at least 5 characters"],
+      [PASSWORD, PASSWORD, "new_password must differ from current_password"],
+      [PASSWORD, "abc", "new_password must have at least 5 characters"],
     ] as const) {
       expectError(await change(current, password), 400, message);
     }

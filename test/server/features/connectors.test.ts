@@ -164,7 +164,7 @@ describe.skipIf(!openssl)("TLS material", () => {
     const key = privateKey.export({ type: "pkcs8", format: "pem" });
     const { status, text } = await create({ ...secure, tls: { ...tls, key } });
     expect(status).toBe(400);
-    expect(text).toContain("tls: must be");
+    expect(text).toContain("tls must be");
     expect(text).not.toContain("PRIVATE");
   });
 

@@ -33,7 +33,7 @@ async function report(proof: (valid: { challenge: string; signature: string }) =
 
 test("requires a challenge of the service, of the last minute, signed with the device's key", async () => {
   expect(await report((proof) => proof)).toEqual([403, expect.stringContaining("proof.signature: ")]);
-  const unknown = expect.stringContaining("proof.challenge: ");
+  const unknown = expect.stringContaining("proof.challenge is ");
   expect(await report((proof) => ({ ...proof, challenge: `9${proof.challenge}` }))).toEqual([403, unknown]);
   expect(await report((proof) => ({ ...proof, challenge: "anything" }))).toEqual([403, unknown]);
   const late = report((proof) => {

@@ -161,7 +161,7 @@ test("accepts the end of a recording twice, and answers 404 for an unknown sessi
   // The body has no `message`, so the service reads it as incomplete output, and not as a request that ends the
   // recording.
   const half = await end(JSON.stringify({ uid, seat: 0 }));
-  expect([half.status, half.body.message]).toEqual([422, expect.stringMatching(/^message: must be given/)]);
+  expect([half.status, half.body.message]).toEqual([422, expect.stringMatching(/^message is required/)]);
 });
 
 describe("a WebSocket of events", () => {
@@ -221,13 +221,13 @@ describe("a WebSocket of events", () => {
 
   test.each([
     ["other than JSON", "secret-word", 1007, "messages must be JSON"],
-    ["other than an object", "[]", 1007, "message: must match the schema of an event"],
-    ["a field too few", '{"type":"shell"}', 1007, "timestamp: must match the schema of an event"],
-    ["nested data", event("env", { secret: { word: 1 } }), 1007, "data: must match the schema of an event"],
+    ["other than an object", "[]", 1007, "message must match the schema of an event"],
+    ["a field too few", '{"type":"shell"}', 1007, "timestamp must match the schema of an event"],
+    ["nested data", event("env", { secret: { word: 1 } }), 1007, "data must match the schema of an event"],
     ["invalid output", event("pty-output", "secret-word"), 1007, expect.stringContaining("output")],
     ["other than text", Buffer.from(event("shell", null)), 1003, "messages must be text"],
     ["too long", event("env", "A".repeat(220_000)), 1009, ""],
-    ["a type that databases reject", event("a\0", null), 1007, expect.stringContaining("type: ")],
+    ["a type that databases reject", event("a\0", null), 1007, expect.stringContaining("type must")],
     ["of a missing session", event("shell", null), 1008, "no such session"],
   ])(
     "closes after a message that is invalid (%s), and logs no content",

@@ -201,7 +201,7 @@ describe.each(creations)("$id", ({ id, table, request, change, remove }) => {
       expectError(
         await create(1, ana, key),
         400,
-        "Idempotency-Key: must be 1 to 255 visible ASCII characters",
+        "Idempotency-Key must be 1 to 255 visible ASCII characters",
         { label: key },
       );
     }

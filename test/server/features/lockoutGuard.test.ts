@@ -168,7 +168,7 @@ describe("the header Gatehouse-Lockout-Guard", () => {
       expectError(
         await bob.call("removeMember", { params: member(cy), headers }),
         400,
-        "Gatehouse-Lockout-Guard: must be on",
+        "Gatehouse-Lockout-Guard must be on",
       );
     }
   });

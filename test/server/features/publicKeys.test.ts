@@ -56,7 +56,7 @@ test("rejects a new DSA key, with the types of keys with which clients can log i
   expectError(
     await create({ data: base64(DSA_KEY) }),
     400,
-    /^data: must be a key with which clients can log in, not ssh-dss: one of ssh-ed25519, ssh-rsa, /,
+    /^data: clients cannot log in with a key of the type ssh-dss; use one of ssh-ed25519, ssh-rsa, /,
   );
   expect((await ana.call("getPublicKeys")).body).toEqual([]);
 });

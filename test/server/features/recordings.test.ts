@@ -284,10 +284,10 @@ describe("recording is refused", () => {
 
   test("for another seat or session than in the path, without a message, or with a width below 0", async () => {
     for (const [more, message] of [
-      [{ seat: 1 }, "seat: must match the seat in the path"],
-      [{ uid: "0".repeat(64) }, "uid: must match the session in the path"],
-      [{ message: undefined }, "message: must be given: a string"],
-      [{ width: -1 }, "width: must be at least 0"],
+      [{ seat: 1 }, "seat must match the seat in the path"],
+      [{ uid: "0".repeat(64) }, "uid must match the session in the path"],
+      [{ message: undefined }, "message is required and must be a string"],
+      [{ width: -1 }, "width must be at least 0"],
     ] as const) {
       expectError(await record("x", more), 422, message);
     }

@@ -86,7 +86,7 @@ describe("a session", () => {
       expect((await internal.call("createSession", { body: login({ device_uid }) })).status).toBe(404);
     }
     expect((await internal.call("createSession", { body: login({ ip_address: "here" }) })).body.message).toBe(
-      "ip_address: must be an IPv4 or IPv6 address",
+      "ip_address must be an IPv4 or IPv6 address",
     );
     expect(await listed()).toEqual([]);
   });
@@ -156,7 +156,7 @@ describe("closeSession", () => {
     expect((await close(uid, "web-1")).status).toBe(400);
     const params = { uid };
     expect((await ana.call("closeSession", { params, body: {} })).body.message).toMatch(
-      /^device: must be given/,
+      /^device is required/,
     );
     expect(await isActive(uid)).toBe(true);
   });

@@ -67,7 +67,7 @@ describe("lookupDevice", () => {
     expect((await lookup({ domain: "lab", name: "web" })).status).toBe(404);
     expect((await lookup({ domain: "lab" })).status).toBe(400);
     expect((await lookup({ domain: "lab", name: "web-1", ip_address: "here" })).body.message).toBe(
-      "ip_address: must be an IPv4 or IPv6 address",
+      "ip_address must be an IPv4 or IPv6 address",
     );
   });
 });
@@ -354,7 +354,7 @@ describe("private keys", () => {
     await accept();
     const { body } = await internal.call("createPrivateKey");
     for (const data of ["\u0000\u0000\u0000 ", "line\nline", "tab\t", "delete\u007f", "c1\u0085"]) {
-      expectError(await sign(body.fingerprint, { data }), 400, "data: must not contain control characters");
+      expectError(await sign(body.fingerprint, { data }), 400, "data must not contain control characters");
     }
     expect((await sign(body.fingerprint, { data: "" })).status).toBe(400);
     expect((await sign(body.fingerprint, { data: "für Jürgen" })).status).toBe(200);

@@ -406,7 +406,7 @@ describe("the issuer of a workload", () => {
     ["https://gitlab.com/a/../b", "https://gitlab.com/b"],
     ["https://0x7f.1", "https://127.0.0.1"],
   ])("is rejected as %j, with the normalized form", async (issuer, normalized) => {
-    expectError(await write(issuer), 400, `issuer: must be in the normalized form ${normalized}`);
+    expectError(await write(issuer), 400, `issuer must be in the normalized form ${normalized}`);
     expect((await write(normalized)).body.issuer).toBe(normalized);
   });
 

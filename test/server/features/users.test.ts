@@ -58,7 +58,7 @@ describe("updateUser", () => {
       [{ username: "BOB" }, 409, ["username"]],
       [{ username: "bob", email: "bob@example.org" }, 409, ["username", "email"]],
       [{ username: "ana", email: "ana@example.org" }, 200, undefined],
-      [{ name: 5 }, 422, { message: "name: must be a string" }],
+      [{ name: 5 }, 422, { message: "name must be a string" }],
     ] as const) {
       expect(await update(body), JSON.stringify(body)).toEqual([status, answer]);
     }

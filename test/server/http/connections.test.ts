@@ -46,7 +46,7 @@ test("rejects two hosts and a missing host, for every path, on every listener", 
         const answer = await answerTo(`${head}${second}\r\nConnection: close\r\n\r\n`, url);
         expect(answer).toMatch(/^HTTP\/1\.1 400 /);
         expect(answer).toMatch(/^x-request-id: [0-9a-f-]{36}\r$/m);
-        expect(answer).toContain('{"message":"Host: must occur once"}');
+        expect(answer).toContain('{"message":"Host must occur once"}');
       }
       expect(await answerTo(`${head}Connection: close\r\n\r\n`, url)).not.toMatch(/^HTTP\/1\.1 400 /);
     }

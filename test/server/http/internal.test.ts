@@ -61,7 +61,7 @@ describe.each(Object.keys(internalOperations) as (keyof InternalOperations)[])("
       expectError(
         await internal.send(operation.method, missing(operation), { headers }),
         403,
-        "X-Internal-Token: missing or wrong",
+        "X-Internal-Token is missing or wrong",
         { label: JSON.stringify(headers) },
       );
     }

@@ -50,15 +50,15 @@ describe("user create", () => {
   });
 
   test.each([
-    ["a taken name", create("ann"), "hunter22", "taken"],
+    ["a taken name", create("ann"), "hunter22", "another user has this name"],
     [
       "a name with a blank",
       create("a n n", "--email", "ann2@example.com"),
       "hunter22",
-      "username: may contain letters",
+      "username may contain letters",
     ],
-    ["a short name", create("ci"), "hunter22", "gatehouse-server: username: must have at least 3 characters"],
-    ["a short password", create("short"), "1234", "password: must have at least 5 characters"],
+    ["a short name", create("ci"), "hunter22", "gatehouse-server: username must have at least 3 characters"],
+    ["a short password", create("short"), "1234", "password must have at least 5 characters"],
     ["no password", create("none"), "", "The standard input has no password"],
     [
       "a wrong number",
@@ -271,6 +271,6 @@ describe("audit", () => {
   });
 
   test("reports the valid values for a wrong limit", async () => {
-    expectFailure(await service.admin(["audit", "--limit", "0"]), "limit: ");
+    expectFailure(await service.admin(["audit", "--limit", "0"]), "limit must be at least 1");
   });
 });

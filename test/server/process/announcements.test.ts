@@ -48,11 +48,11 @@ test("creates an announcement from stdin or a file, lists it, and deletes it", a
 });
 
 test.each([
-  ["a title that is too long", ["create", "--title", "x".repeat(91)], "text", "title: "],
+  ["a title that is too long", ["create", "--title", "x".repeat(91)], "text", "title must have"],
   ["no text", ["create", "--title", "x"], " \n", "The standard input has no text"],
   ["a missing file", ["create", "--title", "x", "--file", "/nonexistent"], "", "(--file)"],
   ["an unknown id", ["delete", "0d6a1f7e-53c8-4c0e-8a6b-19d1f0b7c3aa"], "", "no announcement has the id"],
-  ["a malformed id", ["delete", "nonsense"], "", "uuid: "],
+  ["a malformed id", ["delete", "nonsense"], "", "uuid must be"],
 ])("rejects %s", async (_case, args, stdin, reason) => {
   expectFailure(await service.admin(command(...args), stdin), reason);
 });

@@ -52,7 +52,9 @@ export async function insertUser(
     });
   } catch (error) {
     if (isDatabaseError(error, "P2002"))
-      throw new ConflictError("username or email: another user has this name or address; choose another one");
+      throw new ConflictError(
+        "username or email: another user has this name or address; choose a different one",
+      );
     throw error;
   }
 }

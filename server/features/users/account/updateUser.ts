@@ -169,7 +169,7 @@ export const updateUserPassword: Handler<PublicOperations["updateUserPassword"]>
   const { services, identity, params, body, request, signal } = context;
   const { current_password: current, new_password: password } = body;
   checkOwnId(identity, params.id);
-  if (current === password) throw new InvalidError("new_password: must differ from current_password");
+  if (current === password) throw new InvalidError("new_password must differ from current_password");
   const user = await callingUser(services, identity);
   if (!(await isCurrentPassword(services, user, current, signal))) {
     throw new InvalidError("current_password: the password is wrong");
