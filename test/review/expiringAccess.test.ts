@@ -368,7 +368,7 @@ describe("gatehouse access", () => {
     );
     expect(() => answer(estate, { person: bob.email })).toThrow("does not store the owners of public keys");
     expect(() => answer({ ...enforcing, members: undefined }, { person: bob.email })).toThrow(
-      "the members could not be read",
+      "The members could not be read",
     );
   });
 
