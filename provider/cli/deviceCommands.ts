@@ -212,7 +212,7 @@ async function selected(connection: Connection, text: string): Promise<Device> {
     names.length === 0
       ? "The namespace has no pending device. Run gatehouse device enroll."
       : `Pending devices: ${firstOf(names, LISTED)}.`;
-  throw new EngineError("usage", `The namespace has no device ${text}. ${known}`);
+  throw new EngineError("usage", `The namespace has no device "${text}". ${known}`);
 }
 
 async function accepted(connection: Connection, { uid, tenantId }: Device): Promise<CommandOutput> {
