@@ -29,7 +29,7 @@ export const resourceErrors = {
   ambiguous_object: { cause: "Several objects have this name.", remedy: "Use the id of the object." },
   invalid_id: {
     cause: "The id does not have the required form.",
-    remedy: "Use the form that the error message contains.",
+    remedy: "Use the format in the error message.",
   },
   changed_out_of_band: {
     cause:
@@ -47,7 +47,7 @@ export const resourceErrors = {
   unsupported_by_server: {
     cause: "The server's version or edition does not have what the resource needs.",
     remedy:
-      "Remove the resource or the input, or use a server that has it. `gatehouse doctor` lists what the server lacks.",
+      "Remove the resource or the input, or use a server that supports it. `gatehouse doctor` lists the features that the server lacks.",
   },
   lockout: {
     cause: "The change would lock out the user or workload that applies it, or the administrators.",

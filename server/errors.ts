@@ -138,8 +138,8 @@ const CODES: Readonly<Record<string, string>> = {
  */
 const OUTAGES: Readonly<Record<Outage, { readonly message: string; readonly retryAfter: number }>> = {
   busy: { message: "the database is busy, try again", retryAfter: 1 },
-  unwritable: { message: "the database cannot be written now, try again later", retryAfter: 5 },
-  unreachable: { message: "the database cannot be reached now, try again later", retryAfter: 5 },
+  unwritable: { message: "the service cannot write to the database now; try again later", retryAfter: 5 },
+  unreachable: { message: "the service cannot connect to the database now; try again later", retryAfter: 5 },
 };
 
 /**

@@ -163,7 +163,7 @@ export function accessEvidence(
 /** Returns the name of the kind of object that has a role in decisions about logins. */
 function kindWith<P extends "subject" | "decision">(part: P, value: Deciding[P]): string {
   const kind = kindsWith("decides").find(({ decides }) => decides[part] === value);
-  if (!kind) throw new Error(`no kind of object is the ${value} of a decision`);
+  if (!kind) throw new Error(`access decisions have no field ${value}`);
   return kind.definition.name;
 }
 

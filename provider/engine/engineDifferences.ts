@@ -76,8 +76,8 @@ export const ENGINE_DIFFERENCES = [
   {
     id: "deleted-once",
     text:
-      "If a run stops after it has deleted a dependent for a replacement, the next run does not delete " +
-      "the dependent again. The CLI deletes it again. This deletion fails if the provider rejects the " +
+      "If a run stops after it deletes a dependent resource of a replaced resource, the next run does not delete " +
+      "the dependent resource again. The CLI deletes it again. This deletion fails if the provider rejects the " +
       "deletion of a missing object.",
   },
   {

@@ -113,7 +113,7 @@ export class PassphraseError extends EngineError {
 
   static wrong(): PassphraseError {
     return new PassphraseError(
-      "The passphrase is wrong: this stack was created with another passphrase. Set PULUMI_CONFIG_PASSPHRASE, or PULUMI_CONFIG_PASSPHRASE_FILE, to that passphrase.",
+      "The passphrase is wrong: this stack was created with a different passphrase. Set PULUMI_CONFIG_PASSPHRASE, or PULUMI_CONFIG_PASSPHRASE_FILE, to that passphrase.",
     );
   }
 }

@@ -22,7 +22,7 @@ export function hostname(...names: readonly string[]): string {
 
 function exactly(helper: string, names: readonly string[]): string {
   if (names.length === 0 || names.some((name) => typeof name !== "string" || name === "")) {
-    throw new TypeError(`${helper}(): needs at least one name, and no name can be empty`);
+    throw new TypeError(`${helper}() needs at least one name, and no name can be empty`);
   }
   const [first = "", ...more] = [...new Set(names)].sort().map(quoted);
   return more.length === 0 ? `^${first}$` : `^(${[first, ...more].join("|")})$`;

@@ -171,7 +171,7 @@ const notStored = (resource: string, end: string): ResourceError =>
     field: ["expiresAt"],
     value: end,
     detail: said`The service did not store the end, so it does not end the access`,
-    remedy: said`check the proxies between this machine and the service, remove the end, or do not require enforced expiry`,
+    remedy: said`check the proxies between this machine and the service, remove the expiry time, or do not require enforced expiry`,
   });
 
 /** Returns the state of an object on the service, with the values that only the state before or the program contains. */

@@ -59,7 +59,7 @@ function booleanOf(predicate: string, result: unknown): boolean {
 }
 
 function toAllow(subject: unknown, [query, ...more]: readonly unknown[], negated: boolean): Judgment {
-  if (more.length > 0) throw new TypeError("toAllow(): takes exactly one query");
+  if (more.length > 0) throw new TypeError("toAllow() takes exactly one query");
   const queried = queriedAccess(accessOf("toAllow", subject), readQuery("toAllow", query));
   const { count, examples } = allowedCases(queried);
   if (count > 0) {
@@ -79,7 +79,7 @@ function toAllow(subject: unknown, [query, ...more]: readonly unknown[], negated
 }
 
 function toRequireApproval(subject: unknown, [query, ...more]: readonly unknown[]): Judgment {
-  if (more.length > 0) throw new TypeError("toRequireApproval(): takes exactly one query");
+  if (more.length > 0) throw new TypeError("toRequireApproval() takes exactly one query");
   const access = accessOf("toRequireApproval", subject);
   const queried = queriedAccess(access, readQuery("toRequireApproval", query));
   const allowed = allowedCases(queried);
@@ -107,11 +107,14 @@ function toRequireApproval(subject: unknown, [query, ...more]: readonly unknown[
 }
 
 function onlyFrom(subject: unknown, [given, query = {}, ...more]: readonly unknown[]): Judgment {
-  if (more.length > 0) throw new TypeError("onlyFrom(): takes networks and a query");
+  if (more.length > 0) throw new TypeError("onlyFrom() takes networks and a query");
   const access = accessOf("onlyFrom", subject);
   const networks = readNetworks("onlyFrom", given);
   const read = readQuery("onlyFrom", query);
-  if (read.from) throw new TypeError("onlyFrom(): from: pass the networks as the first argument");
+  if (read.from)
+    throw new TypeError(
+      "onlyFrom() accepts no field from in its query: pass the networks as the first argument",
+    );
   const outside = queriedAccess(access, read, networks, (address) => !within(networks, address));
   const { count, examples } = allowedCases(outside);
   const vacuous = missingOf(outside);
@@ -124,7 +127,7 @@ function onlyFrom(subject: unknown, [given, query = {}, ...more]: readonly unkno
 }
 
 function toExpireWithin(subject: unknown, [duration, query = {}, ...more]: readonly unknown[]): Judgment {
-  if (more.length > 0) throw new TypeError("toExpireWithin(): takes a duration and a query");
+  if (more.length > 0) throw new TypeError("toExpireWithin() takes a duration and a query");
   const access = accessOf("toExpireWithin", subject);
   const limit = access.time.getTime() + durationOf("toExpireWithin", duration);
   const queried = queriedAccess(access, readQuery("toExpireWithin", query));
@@ -132,11 +135,16 @@ function toExpireWithin(subject: unknown, [duration, query = {}, ...more]: reado
   const lasts = ({ until }: Grant) => until === undefined || Date.parse(until) > limit;
   const { count, examples } = allowedCases(queried, lasts);
   if (count > 0) {
-    const message = `${count} of ${counted(allowed, "allowed case")} ${count === 1 ? "does" : "do"} not end within ${duration}`;
+    const message = `${count} of ${counted(allowed, "allowed case")} ${count === 1 ? "does" : "do"} not expire within ${duration}`;
     return { ...found(queried, count), holds: false, message, counterexamples: examples };
   }
   const vacuous = allowed > 0 ? undefined : nothingAllowed(queried);
-  return { ...found(queried, 0), holds: true, message: `all allowed cases end within ${duration}`, vacuous };
+  return {
+    ...found(queried, 0),
+    holds: true,
+    message: `all allowed cases expire within ${duration}`,
+    vacuous,
+  };
 }
 
 const DURATION = /^([1-9][0-9]{0,5})([mhd])$/;
@@ -148,7 +156,7 @@ function durationOf(matcher: string, given: unknown): number {
   const unitMs = UNITS_MS[unit];
   if (unitMs !== undefined) return Number(count) * unitMs;
   throw new TypeError(
-    `${matcher}(): takes a duration in minutes, hours or days, such as "30m", "24h" or "14d"`,
+    `${matcher}() takes a duration in minutes, hours or days, such as "30m", "24h" or "14d"`,
   );
 }
 
@@ -178,7 +186,7 @@ const nothingAllowed = (queried: QueriedAccess): string => {
 function accessOf(matcher: string, subject: unknown): Pick<Access, "policy" | "evaluated" | "time"> {
   const { policy, evaluated, time = new Date() } = (subject ?? {}) as Partial<Access>;
   if (!policy || !evaluated)
-    throw new TypeError(`${matcher}(): needs the access that the policy test receives`);
+    throw new TypeError(`${matcher}() needs the access that the policy test receives`);
   return { policy, evaluated, time };
 }
 
@@ -293,7 +301,7 @@ const apiKeyList = z.array(z.object({ name: z.string(), expiresIn: z.number(), c
 const lifeLimit = z.strictObject({ withinDays: z.number().positive() });
 
 function exactlyOneOwner(subject: unknown, args: readonly unknown[]): Judgment {
-  if (args.length > 0) throw new TypeError("exactlyOneOwner(): takes no arguments");
+  if (args.length > 0) throw new TypeError("exactlyOneOwner() takes no arguments");
   const members = read(
     memberList,
     subject,
@@ -306,7 +314,7 @@ function exactlyOneOwner(subject: unknown, args: readonly unknown[]): Judgment {
 }
 
 function everyKeyExpires(subject: unknown, [limit, ...more]: readonly unknown[]): Judgment {
-  if (more.length > 0) throw new TypeError("everyKeyExpires(): takes at most one limit");
+  if (more.length > 0) throw new TypeError("everyKeyExpires() takes at most one limit");
   const keys = read(
     apiKeyList,
     subject,
@@ -315,7 +323,7 @@ function everyKeyExpires(subject: unknown, [limit, ...more]: readonly unknown[])
   const days =
     limit === undefined
       ? undefined
-      : read(lifeLimit, limit, "everyKeyExpires(): takes { withinDays: a positive number }").withinDays;
+      : read(lifeLimit, limit, "everyKeyExpires() takes { withinDays: a positive number }").withinDays;
   const unlimited = keys.filter(({ expiresIn }) => expiresIn <= 0);
   const tooLong = keys.filter(({ expiresIn, createdAt }) => {
     const lifeMs = expiresIn * 1000 - Date.parse(createdAt);
@@ -355,7 +363,7 @@ function toAllSatisfy(subject: unknown, args: readonly unknown[]): Judgment {
 
 function predicateOf(matcher: string, [predicate, what, ...more]: readonly unknown[]) {
   if (typeof predicate !== "function" || more.length > 0 || !["string", "undefined"].includes(typeof what)) {
-    throw new TypeError(`${matcher}(): takes a function and an optional description`);
+    throw new TypeError(`${matcher}() takes a function and an optional description`);
   }
   return { predicate: predicate as (value: unknown) => unknown, what: what as string | undefined };
 }

@@ -120,7 +120,7 @@ export class TimeLimitError extends Error {
 export async function endedWithin<T>(seconds: number, work: T | Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const limit = new Promise<never>((_, reject) => {
-    const error = new TimeLimitError(`not finished after ${counted(seconds, "second")}`);
+    const error = new TimeLimitError(`timed out after ${counted(seconds, "second")}`);
     timer = setTimeout(() => reject(error), seconds * 1000);
   });
   try {

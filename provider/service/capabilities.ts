@@ -175,7 +175,7 @@ const LACKS = {
   "session settings": { text: "does not have this setting", remedy: "remove the setting" },
   "access expiry": {
     text: "does not end access by itself",
-    remedy: "remove the end, or do not require enforced expiry",
+    remedy: "remove the expiry time, or do not require enforced expiry",
     notice: "the first run after the end of an object removes the object",
   },
   "key owners": {
@@ -196,7 +196,7 @@ const LACKS = {
   },
   "legacy mode": {
     text: "does not change the namespace to legacy mode, because the namespace was created in identity mode",
-    remedy: "use identity, and declare the access as access policies",
+    remedy: "use the mode identity, and declare access policies",
   },
 } as const satisfies Partial<Record<Capability, Lack>>;
 

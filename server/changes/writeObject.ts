@@ -145,7 +145,7 @@ function checkRevision(declared: Declared | null, expected: string | undefined):
   const present = `"${revisionOf(declared)}"`;
   const tags = expected.split(",").map((tag) => tag.trim());
   if (tags.includes(present) || tags.includes("*")) return;
-  throw new PreconditionError(`${IF_MATCH}: the object has changed, its revision is ${present}`, {
+  throw new PreconditionError(`${IF_MATCH}: the object has changed, and its revision is now ${present}`, {
     ETag: present,
   });
 }

@@ -50,7 +50,7 @@ export function sealerOf(secret: string): Sealer {
         return decipher.update(bytes.subarray(NONCE + TAG), undefined, "utf8") + decipher.final("utf8");
       } catch {
         throw new OperatorError(
-          "A secret in the database was sealed with another instance secret. Set GATEHOUSE_SECRET_FILE (or " +
+          "A secret in the database was sealed with a different instance secret. Set GATEHOUSE_SECRET_FILE (or " +
             "GATEHOUSE_SECRET) of every instance to the secret of the instance that created the database",
         );
       }

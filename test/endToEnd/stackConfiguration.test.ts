@@ -103,7 +103,7 @@ describe("credentials that only the stack's configuration contains", { timeout: 
       expect(code).toBe(1);
       expect(errorOf(args, stdout, "passphrase")).toBe("passphrase");
       expect(stderr).toBe(
-        "error: The passphrase is wrong: this stack was created with another passphrase. Set PULUMI_CONFIG_PASSPHRASE, or PULUMI_CONFIG_PASSPHRASE_FILE, to that passphrase. [passphrase]\n",
+        "error: The passphrase is wrong: this stack was created with a different passphrase. Set PULUMI_CONFIG_PASSPHRASE, or PULUMI_CONFIG_PASSPHRASE_FILE, to that passphrase. [passphrase]\n",
       );
     }
   });

@@ -65,7 +65,9 @@ test("drift exits with 0 without a difference, 2 with a difference, and 1 on an 
   ws.env.PULUMI_CONFIG_PASSPHRASE = "wrong";
   const failed = await ws.command("drift", ...args);
   expect(failed.code).toBe(1);
-  expect(failed.output).toContain("The passphrase is wrong: this stack was created with another passphrase.");
+  expect(failed.output).toContain(
+    "The passphrase is wrong: this stack was created with a different passphrase.",
+  );
 });
 
 describeEngines("a missing stack", {}, (engine) => {

@@ -329,7 +329,7 @@ describe("check", () => {
   it("lists the existing resource types", async () => {
     await expect(check(await configured(), "Rule", {})).rejects.toMatchObject({
       details: expect.stringMatching(
-        /^gatehouse:index:Rule: not a resource of this provider; valid resources: gatehouse:index:Namespace, /,
+        /^gatehouse:index:Rule is not a resource of this provider; valid resources: gatehouse:index:Namespace, /,
       ),
     });
   });

@@ -40,7 +40,7 @@ describe("login() and hostname()", () => {
   });
 
   it.each([[[]], [[""]]])("reject %j", (given) => {
-    expect(() => login(...given)).toThrow(/login\(\): needs at least one name/);
+    expect(() => login(...given)).toThrow(/login\(\) needs at least one name/);
   });
 });
 

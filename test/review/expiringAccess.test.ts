@@ -485,7 +485,7 @@ describe("policy tests", () => {
   test("toExpireWithin fails with examples of access that lasts longer or does not end", async () => {
     const longer = await run('access).toExpireWithin("24h", { key: "contractor-*" })');
     expect(longer.failures).toMatchObject([{ counterexamples: [{ until: SOON }] }]);
-    expect(longer.failures[0]?.message).toMatch(/^1 of 1 allowed case does not end within 24h$/);
+    expect(longer.failures[0]?.message).toMatch(/^1 of 1 allowed case does not expire within 24h$/);
     const endless = await run('access).toExpireWithin("24h", { key: "Ana*", login: "root" })');
     expect(endless.failures[0]?.counterexamples[0]).toMatchObject({ until: null });
   });

@@ -142,7 +142,7 @@ policyTest("asserts too late", () => late());
   expect(report?.tests).toMatchObject([
     { ok: false, failures: [{ message: "9 cases are allowed", line: 4 }] },
     { ok: false, failures: [{ message: "later", line: 8 }] },
-    { ok: false, line: 11, failures: [{ message: "not finished after 0.05 seconds", line: 11 }] },
+    { ok: false, line: 11, failures: [{ message: "timed out after 0.05 seconds", line: 11 }] },
     { ok: false, failures: [{ line: 12 }] },
   ]);
 });
@@ -176,6 +176,6 @@ console.log(JSON.stringify({ loaded, messages }));`;
   expect(others).toEqual([]);
   expect(messages).toEqual([
     expect.stringContaining("gatehouse did not load this file"),
-    "expect(…).exactlyOneOwner(): can only be called in a running policyTest",
+    "expect(…).exactlyOneOwner() was called outside a policy test. Call it inside policyTest()",
   ]);
 });

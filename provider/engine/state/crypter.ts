@@ -55,7 +55,7 @@ function crypterFor(key: Buffer, saltText: string): Crypter {
         return Buffer.concat(opened).toString("utf8");
       } catch {
         throw new PassphraseError(
-          "The text cannot be decrypted: it was encrypted with another key, or changed afterwards.",
+          "The text cannot be decrypted: it was encrypted with a different key, or was changed later.",
         );
       }
     },

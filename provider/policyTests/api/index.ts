@@ -54,7 +54,7 @@ export interface PolicyTestOptions {
 export function policyTest(name: string, body: PolicyTestBody, options: PolicyTestOptions = {}): void {
   const { timeLimit = TIME_LIMIT, namespaces } = options;
   if (typeof name !== "string" || name.trim() === "") throw new TypeError("policyTest(): needs a name");
-  if (typeof body !== "function") throw new TypeError(`policyTest("${name}"): needs a function to run`);
+  if (typeof body !== "function") throw new TypeError(`policyTest("${name}") needs a function to run`);
   if (!(timeLimit > 0)) {
     throw new TypeError(`policyTest("${name}"): timeLimit must be a positive number of seconds`);
   }
@@ -86,11 +86,11 @@ export function policyTest(name: string, body: PolicyTestBody, options: PolicyTe
  * @throws TypeError if the namespace or the reason is empty, or the namespace is `*`
  */
 export function untested(namespace: string, reason: string): void {
-  if (!isText(namespace)) throw new TypeError("untested(): needs the name or id of a namespace");
+  if (!isText(namespace)) throw new TypeError("untested() needs the name or id of a namespace");
   if (namespace === ALL_NAMESPACES) {
     throw new TypeError(`untested("${ALL_NAMESPACES}"): declare each untested namespace by its name or id`);
   }
-  if (!isText(reason)) throw new TypeError(`untested("${namespace}"): needs a reason`);
+  if (!isText(reason)) throw new TypeError(`untested("${namespace}") needs a reason`);
   if (!loading.file) throw notLoaded(`untested("${namespace}")`);
   loading.file.declareUntested({ namespace, reason: reason.trim(), stack: stackAbove(untested) });
 }
@@ -123,7 +123,8 @@ function matchers(subject: unknown, negated: boolean): Record<string, (...args: 
 function matcherOf(subject: unknown, matcher: MatcherName, negated: boolean): (...args: unknown[]) => void {
   return function called(...args) {
     const judge = running.getStore();
-    if (!judge) throw new Error(`expect(…).${matcher}(): can only be called in a running policyTest`);
+    if (!judge)
+      throw new Error(`expect(…).${matcher}() was called outside a policy test. Call it inside policyTest()`);
     judge({ matcher, negated, subject, args, stack: stackAbove(called) });
   };
 }

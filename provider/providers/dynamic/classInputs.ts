@@ -34,7 +34,7 @@ function rejectProvider(type: string, name: string, options: pulumi.CustomResour
   if (named === undefined) return;
   const origin = options.provider ? "its option provider" : "the providers of its parent";
   throw new Error(
-    `${type.slice(type.lastIndexOf(":") + 1)} "${name}": ${origin} sets a provider, which has no effect: all objects of a stack are on the service in GATEHOUSE_URL or gatehouse:url. Use a stack for each service or credential; for another namespace of the same service, set the input tenant`,
+    `${type.slice(type.lastIndexOf(":") + 1)} "${name}": ${origin} sets a provider, which has no effect: all objects of a stack belong to the service at GATEHOUSE_URL or gatehouse:url. Use a separate stack for each service or credential; for a different namespace of the same service, set the input tenant`,
   );
 }
 

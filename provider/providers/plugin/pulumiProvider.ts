@@ -159,7 +159,7 @@ export class PulumiProvider {
     const token = request.getTok();
     const called = functions.find(({ name }) => token === OWN_PLUGIN + name);
     if (!called)
-      throw new Error(`${token}: not a function of this provider; valid functions: ${namesOf(functions)}`);
+      throw new Error(`${token} is not a function of this provider; valid functions: ${namesOf(functions)}`);
     const given = propsIn(request.getArgs());
     const { failures, result } = await callFunction(called, () => this.#service(), plainValues(given));
     const answer = new proto.InvokeResponse();
@@ -309,7 +309,7 @@ export class PulumiProvider {
     const type = urnType(urn);
     const lifecycle = this.#lifecycles.get(type);
     if (!lifecycle)
-      throw new Error(`${type}: not a resource of this provider; valid resources: ${namesOf(definitions)}`);
+      throw new Error(`${type} is not a resource of this provider; valid resources: ${namesOf(definitions)}`);
     return lifecycle;
   }
 

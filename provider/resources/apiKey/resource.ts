@@ -38,7 +38,7 @@ const days = z.int().min(0);
 
 const previous = z.object({
   tenant: tenantId.describe("The ID of the namespace of the key."),
-  name: z.string().describe("The name of the key when it was replaced."),
+  name: z.string().describe("The name that the key had when it was replaced."),
   createdAt: dateTime.describe("The time when the key was created."),
   createdBy: userId.describe("The ID of the user who created the key."),
   until: dateTime.describe("The time after which the next run revokes the key."),

@@ -51,7 +51,7 @@ const settings = z.strictObject({
     "The maximum size of the recording of a session, in MiB. `0` means the limit of the server.",
   ),
   sessionRecordFailure: wireSettings.session_record_failure.describe(
-    "The policy for a session that cannot be recorded for too long, for example during an outage of the server's database. Must be `continue` (the session continues, and its record gets a gap) or `end` (the session ends).",
+    "The behavior when a session cannot be recorded for a long time, for example during an outage of the server's database. Must be `continue` (the session continues, and its record gets a gap) or `end` (the session ends).",
   ),
   sshForwarding: z
     .array(forwardingRule)
@@ -377,7 +377,7 @@ async function needsSwitch(client: Client, tenant: string, mode: SshAccessMode):
     code: "unsupported_change",
     field: ["settings", "sshAccessMode"],
     detail: said`cannot change to legacy: the namespace was created in identity mode`,
-    remedy: said`use identity, and declare the access as access policies`,
+    remedy: said`use the mode identity, and declare access policies`,
   });
 }
 

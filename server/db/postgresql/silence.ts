@@ -30,7 +30,7 @@ export function endSilence(pool: Pool, url: string, bounds: Bounds): void {
       const lost = now - silence.since >= bounds.connection ? new Error("a lost connection") : await check();
       if (!inUse.has(client) || socket.bytesRead !== silence.bytes) return;
       if (lost === undefined) socket.setTimeout(half);
-      else socket.destroy(new Error("Connection terminated: the database is silent", { cause: lost }));
+      else socket.destroy(new Error("Connection terminated: the database did not respond", { cause: lost }));
     });
   };
   pool.on("connect", watch);

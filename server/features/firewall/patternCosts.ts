@@ -56,7 +56,7 @@ export async function checkPatternCosts(
   const cost = totalPatternCost(added);
   if (others + cost <= FIREWALL_PATTERNS_MAX || cost <= totalPatternCost(removed)) return;
   throw new ForbiddenError(
-    `the patterns of the namespace's firewall rules can have a total cost of at most ${FIREWALL_PATTERNS_MAX}: use ` +
+    `the total cost of the namespace's firewall patterns would exceed ${FIREWALL_PATTERNS_MAX}: use ` +
       "fewer different patterns, smaller patterns, or patterns of literals such as ^web-1$ and ^(?:root|deploy)$, " +
       "which cost nothing",
   );

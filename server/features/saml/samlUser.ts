@@ -40,7 +40,7 @@ export function samlUser(
     const sameEmail = await tx.user.findUnique({ where: { email: person.email } });
     if (sameEmail && !settings.linkUsers)
       throw new ForbiddenError(
-        `the e-mail address ${person.email} belongs to a user with another login method`,
+        `the e-mail address ${person.email} belongs to a user with a different login method`,
       );
     const user = sameEmail ? confirmed(sameEmail) : await newUser(services, tx, person);
     await tx.samlIdentity.create({ data: { ...key, userId: user.id } });

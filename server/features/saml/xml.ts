@@ -15,7 +15,7 @@ const MAXIMUM_ELEMENTS = 2000;
  * @throws SamlError the text is not well-formed XML, or contains `<!`
  */
 export function parseXml(xml: string): Element {
-  if (xml.includes("<!")) throw new SamlError("document types, comments and CDATA are not accepted");
+  if (xml.includes("<!")) throw new SamlError("DOCTYPE declarations, comments and CDATA are not allowed");
   const fail = (message: string) => {
     throw new SamlError(message);
   };

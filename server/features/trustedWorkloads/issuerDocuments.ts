@@ -73,7 +73,7 @@ export function documentReader({ networks, proxy, lookupAll = lookupInDns }: Rea
   return async (address, maxBytes, signal) => {
     const url = URL.parse(address);
     if (url?.protocol !== "https:" || url.username !== "" || url.password !== "") {
-      throw new DocumentError("the address is not an https URL without a user");
+      throw new DocumentError("the address must be an https URL without a user name");
     }
     // Node does not look up an IP address, so it is checked here.
     const host = url.hostname.replace(/^\[|\]$/g, "");

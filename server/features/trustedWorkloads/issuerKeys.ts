@@ -140,7 +140,7 @@ export class IssuerKeys {
     const address = `${issuer.replace(/\/$/, "")}/.well-known/openid-configuration`;
     const discovery = await this.#read(address, DISCOVERY_BYTES, signal);
     const { issuer: named, jwks_uri } = Object(discovery) as Readonly<Record<string, unknown>>;
-    if (named !== issuer) throw new DocumentError("the discovery document has another issuer");
+    if (named !== issuer) throw new DocumentError("the discovery document has a different issuer");
     if (typeof jwks_uri !== "string") throw new DocumentError("the discovery document has no jwks_uri");
     const keySet = (await this.#read(jwks_uri, KEYS_BYTES, signal)) as JSONWebKeySet;
     const { keys } = Object(keySet) as Partial<JSONWebKeySet>;

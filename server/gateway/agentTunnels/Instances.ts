@@ -167,8 +167,8 @@ export class Instances {
     const oldest = row?.oldest ?? "";
     if (oldest <= this.#schema) return;
     this.#superseded = new SupersededError(
-      `A newer version of the service has migrated the database to a schema beside which only ${oldest} and newer ` +
-        `schemas may run. This version has the schema ${this.#schema}. Start the newer version`,
+      `A newer version of the service has migrated the database to a schema with which only the schemas ${oldest} and newer ` +
+        `can run. This version has the schema ${this.#schema}. Start the newer version`,
     );
     this.#end.resolve(this.#superseded);
   }
@@ -255,7 +255,7 @@ export class Instances {
           { peer: peer.peerUrl, reason: error.message },
           "another instance did not connect to a device",
         );
-        reject(new UnreachableError("is connected to an instance that did not answer"));
+        reject(new UnreachableError("is connected to an instance that did not respond"));
       };
       socket.once("error", fail);
       socket.once("open", () => {

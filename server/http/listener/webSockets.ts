@@ -336,7 +336,7 @@ class WebSocketConnection {
 
   /** Closes the WebSocket in favor of a new one. */
   closeForNew(): void {
-    this.#log.warn("too many WebSockets are open: closing one without messages");
+    this.#log.warn("too many open WebSockets: closing one that has sent no message");
     this.end(CLOSE.tryLater, "too many WebSockets are open");
   }
 

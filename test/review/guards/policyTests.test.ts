@@ -70,7 +70,7 @@ describe("a policy test fails", () => {
 
   test("if it does not end before its time limit", async () => {
     const { promise, resolve } = Promise.withResolvers<void>();
-    expect(await resultOf(() => promise, {}, 0.01)).toEqual(failsWith("not finished"));
+    expect(await resultOf(() => promise, {}, 0.01)).toEqual(failsWith("timed out"));
     resolve();
   });
 

@@ -49,7 +49,7 @@ test("a new rule is refused if the different patterns of the namespace would cos
   const refused = await create(large(999));
   expect([refused.status, refused.body.message]).toEqual([
     403,
-    expect.stringContaining(`can have a total cost of at most ${FIREWALL_PATTERNS_MAX}`),
+    expect.stringContaining(`would exceed ${FIREWALL_PATTERNS_MAX}`),
   ]);
   for (const more of [{ source_ip: large(999) }, { filter: { hostname: large(999) } }]) {
     expect((await create("root", more)).status).toBe(403);

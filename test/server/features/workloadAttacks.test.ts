@@ -346,8 +346,8 @@ describe("an issuer", () => {
 
   /** Discovery documents with a wrong field, by the reason why the service does not read the keys. */
   const DISCOVERIES: readonly (readonly [string, () => object, RegExp])[] = [
-    ["another issuer", () => ({ issuer: "https://id.example.org" }), /another issuer/],
-    ["its issuer with a slash", () => ({ issuer: `${shared.issuer.url}/` }), /another issuer/],
+    ["another issuer", () => ({ issuer: "https://id.example.org" }), /a different issuer/],
+    ["its issuer with a slash", () => ({ issuer: `${shared.issuer.url}/` }), /a different issuer/],
     ["no jwks_uri", () => ({ jwks_uri: undefined }), /no jwks_uri/],
     ["a jwks_uri over HTTP", () => ({ jwks_uri: "http://127.0.0.1/jwks" }), /not an https URL/],
     ["a jwks_uri of a file", () => ({ jwks_uri: "file:///etc/passwd" }), /not an https URL/],
@@ -380,7 +380,7 @@ describe("an issuer", () => {
     ["sends keys that are too long", KEYS, endless, /longer than 131072 bytes/],
     ["sends too many keys", KEYS, keySet(...Array(101).fill({ kty: "RSA" })), /at most 100 keys/],
     ["sends no JSON", DISCOVERY, (_, response) => response.end("<html>"), /is not JSON/],
-    ["sends null", DISCOVERY, json(null), /another issuer/],
+    ["sends null", DISCOVERY, json(null), /a different issuer/],
     ["sends a list of keys that is no list", KEYS, json({ keys: { 0: {} } }), /not a list/],
     ["sends keys that are no objects", KEYS, json({ keys: [1, null] }), /malformed/],
     ["sends deeply nested keys", KEYS, nested, /malformed|nested|call stack/],

@@ -109,7 +109,9 @@ describe("an instance whose database is migrated by a newer version", () => {
     await one.sign();
     await migrate(NEWER);
     await one.sign();
-    expect((await one.superseded).message).toMatch(/beside which only 9999_newer and newer schemas may run/);
+    expect((await one.superseded).message).toMatch(
+      /with which only the schemas 9999_newer and newer can run/,
+    );
     await expect(one.requireSchema()).rejects.toThrow(REFUSED);
   });
 

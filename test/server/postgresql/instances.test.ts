@@ -287,7 +287,7 @@ test.each([
   const refused = await callServerCommand(["serve", "--data-dir", dataDir, "--port", "0"], { env });
   expectFailure(
     refused,
-    /^gatehouse-server: A secret in the database was sealed with another instance secret\. [^\n]*GATEHOUSE_SECRET[^\n]*\n$/,
+    /^gatehouse-server: A secret in the database was sealed with a different instance secret\. [^\n]*GATEHOUSE_SECRET[^\n]*\n$/,
   );
   expect(refused.stderr).not.toContain(INSTANCE_SECRET);
   expect(await statuses("GET /readyz")).toEqual([200, 200, 200]);

@@ -96,7 +96,7 @@ test("readiness fails while the database rejects writes, and recovers without a 
   await expect.poll(list, patiently).toBe(200);
   const refused = await makeKey(body.token, "refused");
   expect([refused.status, refused.headers.get("retry-after")]).toEqual([503, "5"]);
-  expect(refused.body).toEqual({ message: "the database cannot be written now, try again later" });
+  expect(refused.body).toEqual({ message: "the service cannot write to the database now; try again later" });
   await become("off");
   await expect.poll(ready, patiently).toBe(200);
   expect((await makeKey(body.token, "taken")).status).toBe(200);

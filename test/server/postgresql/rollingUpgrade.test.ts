@@ -231,7 +231,7 @@ describe.skipIf(why)(
       expect(await outdated.ended).toBe(1);
       const fatal = outdated.logs().filter(({ level }) => level === 60);
       expect(fatal.map(({ msg }) => msg)).toEqual([
-        expect.stringContaining("beside which only 9003_contract and newer schemas may run"),
+        expect.stringContaining("with which only the schemas 9003_contract and newer can run"),
       ]);
       expect((await call(newer, "GET /api/devices", { token })).status).toBe(200);
     });

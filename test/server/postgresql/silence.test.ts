@@ -60,7 +60,7 @@ describe.concurrent("a silent database", { tags: ["long"] }, () => {
       const answers = await Promise.all([read(), makeKey("lost"), login(), read(), makeKey("lost"), read()]);
       for (const { status, headers, body } of answers) {
         expect([status, headers.get("retry-after")]).toEqual([503, "5"]);
-        expect(body).toEqual({ message: "the database cannot be reached now, try again later" });
+        expect(body).toEqual({ message: "the service cannot connect to the database now; try again later" });
       }
     }
     proxy.recover();

@@ -46,7 +46,7 @@ test("while the disk is full, writes return 503 and reads succeed; with free spa
   expect([refused.status, refused.headers.get("retry-after"), refused.body]).toEqual([
     503,
     "5",
-    { message: "the database cannot be written now, try again later" },
+    { message: "the service cannot write to the database now; try again later" },
   ]);
   expect((await keys()).sort()).toEqual(created.sort());
   await pragma("max_page_count = 1000000000");
@@ -143,7 +143,7 @@ test.skipIf(process.platform === "win32")(
     const key = { name: "refused", expires_at: 30 };
     expect(await call(service, "POST /api/namespaces/api-key", { token, body: key })).toMatchObject({
       status: 503,
-      body: { message: "the database cannot be written now, try again later" },
+      body: { message: "the service cannot write to the database now; try again later" },
     });
     expect(
       service.logs().some(({ msg }) => msg.startsWith("cannot write the heartbeat of this instance")),

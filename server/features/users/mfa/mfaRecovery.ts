@@ -82,7 +82,7 @@ export const disableMfa: Handler<PublicOperations["disableMfa"]> = async (contex
     throw new InvalidError("code, recovery_code: exactly one of them is required");
   const user = await callingUser(services, identity);
   if (user.mfaSecret === null) throw new InvalidError("MFA is not enabled");
-  const wrong = () => new ForbiddenError("code, recovery_code: wrong or already used");
+  const wrong = () => new ForbiddenError("code or recovery_code is wrong or already used");
   const counter = mfaCounter(user.id);
   // The attempt is counted before the code is checked, so that each concurrent guess counts.
   await takeAttempt(services, counter);

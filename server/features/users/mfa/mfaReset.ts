@@ -139,7 +139,7 @@ export const resetMfa: Handler<PublicOperations["resetMfa"]> = async ({
       },
     });
     if (count === 0)
-      throw new UnauthenticatedError("main_email_code, recovery_email_code: wrong, used or expired");
+      throw new UnauthenticatedError("main_email_code or recovery_email_code is wrong, used or expired");
     await forgetFailures(within(services, tx), counter);
     await turnMfaOff(services, tx, user, { caller, request, operation: "resetMfa" }, true);
   });
