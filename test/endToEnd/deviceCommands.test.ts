@@ -237,7 +237,7 @@ describe("gatehouse device accept", () => {
     const unknown = await gatehouse(["device", "accept", "web-9", "--yes"], lab.env);
     expect([unknown.code, unknown.stderr]).toEqual([
       1,
-      "error: The namespace has no device "web-9". The namespace has no pending device. Run gatehouse device enroll. [usage]\n",
+      'error: The namespace has no device "web-9". The namespace has no pending device. Run gatehouse device enroll. [usage]\n',
     ]);
     for (let n = 1; n <= 22; n += 1) await lab.enroll(`web-${n}`);
     await lab.enroll("db-1");
