@@ -1,20 +1,22 @@
-/** Time in milliseconds that decisions may take in one turn of the event loop. */
+/** Maximum time, in milliseconds, that decisions may take in one turn of the event loop. */
 const SLICE = 3;
-/** Maximum number of decisions of one owner that wait or run. */
+/** Maximum number of waiting and running decisions for each owner. */
 const WAITING = 200;
 
-/** A decision that other work may interrupt after each step. Most steps take much less than a millisecond. */
+/**
+ * A decision that yields after each step, so that other work can run. Most steps take much less than a millisecond.
+ */
 export type Decision<T> = Generator<void, T, void>;
 
 interface Job {
-  /** Runs steps until the time, and returns true if the decision has ended. */
+  /** Runs steps of the decision until the given time. Returns true if the decision has ended. */
   advance(until: number): boolean;
 }
 
 /**
- * Runs decisions whose cost a tenant chooses, such as the evaluation of a namespace's firewall rules, so that they delay
- * other requests little. In each turn of the event loop, decisions run for a few milliseconds. If the decisions of
- * several owners wait, their owners take turns. An owner is a namespace, or a part of its decisions.
+ * Runs decisions whose cost a tenant controls, such as the evaluation of a namespace's firewall rules, with little
+ * delay for other requests. In each turn of the event loop, decisions run for a few milliseconds. If decisions of
+ * several owners wait, the owners take turns. An owner is a namespace, or one group of a namespace's decisions.
  */
 export class DecisionTurns {
   readonly #busy: () => Error;
@@ -23,13 +25,13 @@ export class DecisionTurns {
   readonly #jobs = new Map<string, Job[]>();
   #isAwaited = false;
   /**
-   * Time in milliseconds that decisions have taken beyond the slices of the past turns, and in the present turn. After a
-   * long step, decisions let others run for several turns.
+   * Time, in milliseconds, that decisions have taken in this turn, plus the time by which earlier turns exceeded their
+   * slices. After a long step, no decision runs for several turns, so that other work can run.
    */
   #taken = 0;
 
   /**
-   * @param busy returns the error for a decision that is refused because too many decisions of its owner wait
+   * @param busy returns the error with which a decision is rejected if too many decisions of its owner wait
    * @param now returns the time of a monotonic clock, in milliseconds
    */
   constructor(busy: () => Error, now: () => number = () => performance.now()) {
@@ -40,7 +42,7 @@ export class DecisionTurns {
   /**
    * Runs a decision after all earlier decisions of the owner.
    * @returns the result of the decision; the promise rejects with the error of the decision
-   * @throws the error of `busy`: too many decisions of the owner wait
+   * @throws the error that `busy` returns: too many decisions of the owner wait
    */
   run<T>(owner: string, decision: Decision<T>): Promise<T> {
     const jobs = this.#jobs.get(owner) ?? [];
@@ -48,7 +50,7 @@ export class DecisionTurns {
     return new Promise<T>((resolve, reject) => {
       jobs.push({ advance: (until) => this.#advance(decision, until, resolve, reject) });
       this.#jobs.set(owner, jobs);
-      // Most decisions take less than a millisecond. They need no other turn of the event loop.
+      // Most decisions take less than a millisecond, so they can finish in this turn of the event loop.
       if (this.#jobs.size === 1 && jobs.length === 1) this.#runSlice();
       this.#awaitNextTurn();
     });
@@ -85,7 +87,7 @@ export class DecisionTurns {
     });
   }
 
-  /** Runs decisions, one of each owner in turn, until the time of the slice is over. */
+  /** Runs decisions, one of each owner in turn, until the time slice is used up. */
   #runSlice(): void {
     while (this.#jobs.size > 0 && this.#taken < SLICE) {
       const [[owner, jobs] = ["", []]] = this.#jobs;
@@ -94,7 +96,7 @@ export class DecisionTurns {
       const hasEnded = job?.advance(began + SLICE - this.#taken) ?? true;
       this.#taken += this.#now() - began;
       if (hasEnded) jobs.shift();
-      // The owner goes to the end of the list.
+      // Move the owner to the end of the list.
       this.#jobs.delete(owner);
       if (jobs.length > 0) this.#jobs.set(owner, jobs);
     }

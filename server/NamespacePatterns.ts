@@ -1,13 +1,15 @@
 import { newPattern, type Pattern, type PatternSource } from "@gatehouse-access/sdk/policy";
 
 /**
- * Maximum memory of the cached patterns of one namespace, in bytes. The most expensive patterns that the contract allows
- * in the firewall rules of a namespace fit.
+ * Maximum memory for the cached patterns of one namespace, in bytes. This memory is sufficient for the most expensive
+ * firewall rules that the contract allows in a namespace.
  */
 const NAMESPACE_MAX = 48 * 1024 * 1024;
-/** Maximum memory of all cached patterns, in bytes. Most patterns use much less memory than they may use. */
+/**
+ * Maximum memory for all cached patterns, in bytes. Most patterns use much less memory than the limit for a pattern.
+ */
 const TOTAL_MAX = 2 * NAMESPACE_MAX;
-/** Memory of a text that is not a pattern, in bytes. */
+/** Memory that a cached string uses if it is not a valid pattern, in bytes. */
 const INVALID_BYTES = 1024;
 
 interface NamespaceCache {
@@ -17,8 +19,8 @@ interface NamespaceCache {
 
 /**
  * Caches the compiled patterns of each namespace. The memory for each namespace is limited, so that no namespace can
- * replace the patterns of all others. If the memory for all namespaces is used, the cache removes the patterns of the
- * namespace that was used least recently.
+ * evict the patterns of all other namespaces. If the memory for all namespaces is used up, the cache evicts the
+ * patterns of the least recently used namespace.
  */
 export class NamespacePatterns {
   readonly #namespaces = new Map<string, NamespaceCache>();
@@ -35,15 +37,17 @@ export class NamespacePatterns {
     this.#totalMax = totalMax;
   }
 
-  /** Estimate of the memory that the cached patterns use at most, in bytes. */
+  /** Upper estimate of the memory that the cached patterns use, in bytes. */
   get bytes(): number {
     return this.#bytes;
   }
 
-  /** Returns the source of the patterns of a namespace, for one decision. */
+  /**
+   * Returns the pattern source of a namespace for one decision, and marks the namespace as the most recently used one.
+   */
   of(tenantId: string): PatternSource {
     const namespace = this.#namespaceOf(tenantId);
-    // The namespace that was used most recently is the last one.
+    // The map is ordered by use: the most recently used namespace is last.
     this.#namespaces.delete(tenantId);
     this.#namespaces.set(tenantId, namespace);
     return (text) => this.#patternOf(this.#namespaceOf(tenantId), text);
@@ -62,9 +66,9 @@ export class NamespacePatterns {
     if (patterns.has(text)) return patterns.get(text);
     const pattern = newPattern(text);
     const bytes = pattern?.bytes ?? INVALID_BYTES;
-    // A decision tests the patterns of a namespace in the same order each time. If a new pattern replaced the oldest one,
-    // a cache that is too small would never contain the next pattern. A full cache starts again instead. This also removes
-    // patterns that the namespace no longer uses.
+    // If the cache of the namespace is full, clear it. Evicting only the oldest pattern would not work: each decision
+    // tests the patterns in the same order, so a cache that is too small would never contain the next pattern. Clearing
+    // the cache also removes patterns that the namespace no longer uses.
     if (namespace.bytes + bytes > this.#namespaceMax) this.#clear(namespace);
     patterns.set(text, pattern);
     namespace.bytes += bytes;

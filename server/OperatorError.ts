@@ -21,7 +21,7 @@ export function problemsOf(checks: readonly (() => unknown)[]): readonly string[
   });
 }
 
-/** Causes of failed connections and listeners, by the code of the system's error. */
+/** Causes of connections and listeners that failed, by the system's error code. */
 const SOCKET_CAUSES: Readonly<Record<string, string>> = {
   EACCES: "permission denied",
   EADDRINUSE: "the port is already in use",
@@ -30,7 +30,7 @@ const SOCKET_CAUSES: Readonly<Record<string, string>> = {
   ENOTFOUND: "the host name does not resolve",
 };
 
-/** Returns the cause of a caught error, for use in another message. */
+/** Returns the cause of a caught error, for use in an error message. */
 export function reasonOf(error: unknown): string {
   const { code = "" } = Object(error) as Partial<NodeJS.ErrnoException>;
   const cause = SOCKET_CAUSES[code];

@@ -7,7 +7,8 @@ type Address = ipaddr.IPv4 | ipaddr.IPv6;
 const SITE_BITS = 64;
 
 /**
- * Parses an IP address. Node's `isIP` checks the text first, because `ipaddr.js` also accepts `127.1` and `0x7f000001`.
+ * Parses an IP address. Node's `isIP` checks the string first, because `ipaddr.js` also accepts `127.1` and
+ * `0x7f000001`.
  */
 function read(text: string): Address | undefined {
   const kind = isIP(text);
@@ -20,15 +21,15 @@ function read(text: string): Address | undefined {
 
 /**
  * Returns the normal form of an IP address: lower case, IPv6 shortened and without a zone, mapped IPv4 as IPv4. Returns
- * undefined for any other text.
+ * undefined if the string is not an IP address.
  */
 export function normalAddress(text: string): string | undefined {
   return read(text)?.toString();
 }
 
 /**
- * Returns the network that one client controls: an IPv4 address, or the /64 of an IPv6 address. Within a /64, a
- * client can change its address with every request. Other text is returned unchanged.
+ * Returns the network that one client controls: an IPv4 address, or the /64 of an IPv6 address. Within a /64, a client
+ * can change its address with every request. Returns any other string unchanged.
  */
 export function networkOf(address: string): string {
   const parsed = read(address);
@@ -50,8 +51,8 @@ export function isPublic(address: string): boolean {
 }
 
 /**
- * Returns the normal form of an address or of a range such as `10.0.0.0/8`; undefined for any other text. A range of
- * mapped IPv4 addresses becomes a range of IPv4 addresses.
+ * Returns the normal form of an address or of a range such as `10.0.0.0/8`. Returns undefined for any other string. A
+ * range of mapped IPv4 addresses becomes a range of IPv4 addresses.
  */
 export function normalRange(text: string): string | undefined {
   const [, base = text, length] = /^([^/]*)\/(\d{1,3})$/.exec(text) ?? [];
@@ -63,7 +64,7 @@ export function normalRange(text: string): string | undefined {
   return `${address}/${bits}`;
 }
 
-/** Returns a function that tests whether an address equals a given address or lies in a given range. */
+/** Returns a function that tests whether an address equals the given address or is in the given range. */
 export function addressMatcher(ranges: readonly string[]): (address: string) => boolean {
   const parsed = ranges.map((range) => {
     if (range.includes("/")) return ipaddr.parseCIDR(range);

@@ -56,14 +56,20 @@ export const behaviorOf = <T extends Operations>(handlers: Handlers<T, ObjectRow
   write: (services, request) => writeObject(objects, services, request),
 });
 
-/** Maximum request body of a route that is not an operation, in bytes. The contract limits the bodies of operations. */
+/**
+ * Maximum size of the request body for a route that is not an operation, in bytes. The contract limits the bodies of
+ * operations.
+ */
 const BODY_LIMIT = 64 * 1024;
-/** Maximum length of a path parameter before validation. Validation applies the actual limits and reports them. */
+/**
+ * Maximum length of a path parameter before validation. Validation then applies and reports the limit of each
+ * parameter.
+ */
 const PARAMETER_LIMIT = 2048;
 
 /**
- * Builds the base app of every listener, without routes and authentication. A route without declared access
- * (`config.operation` or `config.publicBecause`) makes `register`, `route` or `ready` throw, so that no route is
+ * Builds the base app of every listener, without routes and authentication. If a route has no declared access
+ * (`config.operation` or `config.publicBecause`), then `register`, `route` or `ready` throws, so that no route is
  * public by accident.
  * @param corsOrigins origins whose pages may read the responses
  */
@@ -77,16 +83,16 @@ export async function newApp(
   const app: FastifyInstance = Fastify({
     serverFactory: servers.make,
     ...(loggerInstance ? { loggerInstance } : { logger }),
-    // The hook below writes one log line per request. Fastify itself would write two lines.
+    // The `onResponse` hook below writes one log line per request. Fastify itself would write two lines.
     logController: new LogController({ disableRequestLogging: true }),
     genReqId: () => randomUUID(),
     bodyLimit: BODY_LIMIT,
     exposeHeadRoutes: false,
-    // Requests that arrive while the service closes its connections are answered.
+    // Answer requests that arrive while the service closes its connections.
     return503OnClosing: false,
     routerOptions: { maxParamLength: PARAMETER_LIMIT },
     schemaController,
-    // For an unreadable URL, Fastify runs no hooks. So this handler sets the security headers itself.
+    // Fastify runs no hooks for a malformed URL, so this handler sets the security headers itself.
     frameworkErrors: (_error, request, reply: FastifyReply) =>
       reply
         .code(400)
@@ -101,15 +107,14 @@ export async function newApp(
   requireDeclaredAccess(app);
   answerErrors(app);
   readBodies(app);
-  // The log line contains only the fields below, and none of them is a secret. Redaction would take longer than writing
-  // the line.
+  // Redaction is off: it would take longer than writing the line, and none of the fields below is a secret.
   const requestLog = app.log.child({}, { redact: [] });
   app.addHook("onResponse", async (request, reply) => {
     const { statusCode, elapsedTime } = reply;
     requestLog.info({ reqId: request.id, req: request, statusCode, ms: elapsedTime }, "request");
     const { config, url } = request.routeOptions;
-    // For a route that is not an operation, the metric uses the route's pattern. Raw paths would create a time series
-    // for each requested path.
+    // For a route that is not an operation, the metric uses the route's pattern. With raw paths, each requested path
+    // would create a time series.
     const operation = config.operation?.id ?? url ?? "none";
     services.metrics.requests.inc({ operation, status: statusCode });
     services.metrics.duration.observe({ operation }, elapsedTime / 1000);
@@ -118,8 +123,8 @@ export async function newApp(
 }
 
 /**
- * Rejects requests with 503 if this instance is not compatible with the schema of the database. The probe `/healthz`,
- * which only reports that the process runs, always responds.
+ * Rejects requests with 503 if this instance is not compatible with the schema of the database. The liveness probe
+ * `/healthz` always responds, because it only reports that the process runs.
  */
 export function requireSchema(app: FastifyInstance, { instances }: Pick<Gateway, "instances">): void {
   app.addHook("onRequest", async (request) => {
@@ -151,9 +156,9 @@ export async function buildApp(
   const operations = servedOperations(allOperations, settings.edition);
   const behavior = behaviorOf<PublicOperations>({ ...handlers, ...liveConnectionHandlers(gateway) });
   serveOperations(app, services, operations, behavior);
-  // The service creates the document on the first request for it. Few instances receive such a request, and the
-  // creation would add a tenth to the start time. The document is a buffer, because Node would copy a string for each
-  // slow client.
+  // The service creates the document on the first request for it. Few instances receive such a request, and creating
+  // the document at the start would make the start 10% slower. The document is a buffer, because Node would copy a
+  // string for each slow client.
   let document: Buffer | undefined;
   app.get(
     "/openapi.json",

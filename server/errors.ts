@@ -33,7 +33,7 @@ export class ForbiddenError extends ServiceError {}
 /** 404: the caller's namespace has no such object. The response is the same if another namespace has the object. */
 export class NotFoundError extends ServiceError {}
 /**
- * 409: an object with that name or key already exists. For a user's name or e-mail address, use {@link
+ * 409: an object with this name or key already exists. For a user's name or e-mail address, use {@link
  * TakenFieldsError}.
  */
 export class ConflictError extends ServiceError {}
@@ -53,7 +53,9 @@ export class PreconditionError extends ServiceError {}
  * {@link RateLimitedError}.
  */
 export class BusyError extends ServiceError {}
-/** Returns the error for a decision about a namespace's policy while too many of them wait. */
+/**
+ * Returns the error for a policy decision that is rejected because too many decisions of the namespace are waiting.
+ */
 export const tooManyDecisions = (): BusyError =>
   new BusyError("too many decisions of the namespace are waiting; try again", { "Retry-After": "2" });
 /** 501: this instance or this version does not support the request. */
@@ -66,8 +68,8 @@ export class LockedOutError extends ServiceError {}
 export class RateLimitedError extends ServiceError {}
 
 /**
- * 424: the payment gateway failed, or rejects the customer's means of payment. The request has changed nothing and
- * can be retried. If a payment must come first, use {@link PaymentError}.
+ * 424: the payment gateway failed, or rejected the customer's payment method. The request has changed nothing and can
+ * be retried. If the customer must pay first, use {@link PaymentError}.
  */
 export class PaymentGatewayError extends ServiceError {
   /** Machine-readable cause of the failure (models section 12). */
@@ -90,9 +92,12 @@ abstract class FieldsError extends ServiceError {
     this.fields = fields;
   }
 }
-/** 400: values of these fields are not allowed. For values that another user has, use {@link TakenFieldsError}. */
+/**
+ * 400: the values of these fields are not allowed. If another user already has the values, use {@link
+ * TakenFieldsError}.
+ */
 export class InvalidFieldsError extends FieldsError {}
-/** 409: another user has the value of each of these fields. */
+/** 409: another user already has the values of these fields. */
 export class TakenFieldsError extends FieldsError {}
 
 type ErrorClass = abstract new (...args: never[]) => ServiceError;
@@ -119,7 +124,10 @@ const STATUS: ReadonlyMap<ErrorClass, number> = new Map<ErrorClass, number>([
   [BusyError, 503],
 ]);
 
-/** Prisma's error codes for race conditions: another request changed the data between the check and the write. */
+/**
+ * Responses for Prisma's errors that a race condition causes: another request changed the data between the check and
+ * the write.
+ */
 const DATABASE_ERRORS: Readonly<Record<string, { readonly status: number; readonly message: string }>> = {
   P2002: { status: 409, message: "already exists" },
   P2003: { status: 404, message: "an object that the request refers to no longer exists" },
@@ -133,8 +141,8 @@ const CODES: Readonly<Record<string, string>> = {
 };
 
 /**
- * Responses to requests during each kind of database outage, with the time until a retry in seconds. Only the log
- * contains the cause.
+ * Responses to requests during each kind of database outage. `retryAfter` is in seconds. Only the log contains the
+ * cause.
  */
 const OUTAGES: Readonly<Record<Outage, { readonly message: string; readonly retryAfter: number }>> = {
   busy: { message: "the database is busy, try again", retryAfter: 1 },
@@ -143,8 +151,8 @@ const OUTAGES: Readonly<Record<Outage, { readonly message: string; readonly retr
 };
 
 /**
- * Returns the body of an error. A 404 has a code, which proves to clients that this service sent it. For an unknown path,
- * the router sends a 404 without the code.
+ * Returns the body of an error. A 404 has a code, which proves to clients that an operation of this service sent the
+ * response. The router's 404 for an unknown path has no code.
  */
 const withCode = (status: number, text: string) =>
   status === 404 ? { message: text, code: SERVICE_CODES.notFound } : { message: text };
@@ -156,7 +164,10 @@ interface ErrorAnswer {
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** Returns the status of an error's class or, if the class has no status, of its nearest base class with a status. */
+/**
+ * Returns the status of an error's class. If the class has no status, returns the status of its nearest base class with
+ * a status.
+ */
 function statusOf(error: ServiceError): number | undefined {
   for (let type: unknown = error.constructor; type instanceof Function; type = Object.getPrototypeOf(type)) {
     const status = STATUS.get(type as unknown as ErrorClass);
@@ -171,7 +182,10 @@ function bodyOf(error: ServiceError, status: number): ErrorAnswer["body"] {
   return error instanceof PaymentGatewayError ? { message, code: error.code } : withCode(status, message);
 }
 
-/** Returns the response to an error; undefined for an unexpected error, whose message only the log may contain. */
+/**
+ * Returns the response to an error. Returns undefined for an unexpected error, whose message may appear only in the
+ * log.
+ */
 export function answerTo(error: unknown): ErrorAnswer | undefined {
   if (error instanceof ServiceError) {
     const status = statusOf(error);
@@ -195,7 +209,7 @@ export function answerTo(error: unknown): ErrorAnswer | undefined {
 
 /**
  * Returns a response with status 503.
- * @param retryAfter in seconds
+ * @param retryAfter time until a retry, in seconds
  */
 const unavailable = (message: string, retryAfter: number): ErrorAnswer => ({
   status: 503,
@@ -203,7 +217,7 @@ const unavailable = (message: string, retryAfter: number): ErrorAnswer => ({
   headers: { "Retry-After": String(retryAfter) },
 });
 
-/** Returns Prisma's code of a database error, even if Prisma's client has not wrapped the error. */
+/** Returns Prisma's code of a database error, even if Prisma's client did not wrap the error. */
 const databaseCodeOf = (error: unknown): string | undefined =>
   isDatabaseError(error) ? error.code : CODES[adapterErrorOf(error)?.cause.kind ?? ""];
 
@@ -222,23 +236,23 @@ export const isTaken = (error: unknown): boolean => databaseCodeOf(error) === "P
 export const refersToMissingRow = (error: unknown): boolean => databaseCodeOf(error) === "P2003";
 
 /**
- * The adapters' kind of error for a transaction that the database aborted because of a conflict with another
+ * The error kind that the adapters use for a transaction that the database aborted because of a conflict with another
  * transaction.
  */
 const WRITE_CONFLICT = "TransactionWriteConflict";
 
 /**
- * Returns true if a transaction failed because of a conflict with another transaction, so that it can be retried. A
- * failed statement throws P2034. A failed raw statement throws P2010 with the adapter's error as its cause. A failed
- * COMMIT throws the adapter's error itself.
+ * Returns true if a transaction failed because of a conflict with another transaction. Such a transaction can be
+ * retried. A failed statement throws P2034. A failed raw statement throws P2010 with the adapter's error as its cause.
+ * A failed COMMIT throws the adapter's error itself.
  */
 export function isWriteConflict(error: unknown): boolean {
   return isDatabaseError(error, "P2034") || adapterErrorOf(error)?.cause.kind === WRITE_CONFLICT;
 }
 
 /**
- * Returns the outage that caused work to fail, so that a repetition can succeed; undefined for other errors. Conflicts
- * and refusals of a busy service count as "busy".
+ * Returns the kind of outage that caused work to fail, in which case a retry can succeed. Returns undefined for other
+ * errors. Write conflicts and a `BusyError` are treated as the outage "busy".
  */
 export const outageOfWork = (error: unknown): Outage | undefined =>
   error instanceof BusyError || isWriteConflict(error) ? "busy" : outageOf(error);

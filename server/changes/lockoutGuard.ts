@@ -7,11 +7,11 @@ import type { ObjectRequest } from "../http/handler.ts";
 import type { SqlServices } from "../services.ts";
 
 /**
- * Reads the caller's access and the administrators of the namespace before a write. Call the result after the write, in
- * the same transaction. Transactions are serializable, so two concurrent writes cannot both remove the administrator
- * that the other write leaves.
- * @returns function that throws a {@link ConflictError} if the write locks out the caller, or the administrators besides
- * the owner
+ * Reads the caller's access and the administrators of the namespace before a write. Call the returned function after
+ * the write, in the same transaction. Transactions are serializable, so two concurrent writes cannot each remove one of
+ * the last two administrators.
+ * @returns function that throws a {@link ConflictError} if the write locks out the caller or all administrators other
+ *   than the owner
  */
 export async function guardLockout(
   services: SqlServices,
@@ -21,7 +21,7 @@ export async function guardLockout(
   const before = await standingOf(services, identity);
   return async () => {
     const identity = await request.identify(services).catch((error: unknown) => {
-      // The service no longer accepts the caller's request.
+      // The write removed the caller's access.
       if (error instanceof UnauthenticatedError || error instanceof ForbiddenError)
         throw refusal("caller-removed");
       throw error;
@@ -29,7 +29,7 @@ export async function guardLockout(
     const after = await standingOf(services, identity);
     if (!roleAtLeast(after.role, before.role)) throw refusal("caller-removed");
     if (after.end < before.end) throw refusal("caller-shortened");
-    // The owner can appoint administrators again.
+    // The owner may remove all administrators, because the owner can appoint new ones.
     if (before.role === "owner" || after.administratorsUntil >= before.administratorsUntil) return;
     const none = after.administratorsUntil === Number.NEGATIVE_INFINITY;
     throw refusal(none ? "administrators-removed" : "administrators-shortened");
@@ -46,8 +46,8 @@ function refusal(name: LockoutName): ConflictError {
 
 /**
  * Returns the role and the expiry time of the caller's access, and the latest expiry time of the administrators other
- * than the owner, in milliseconds since 1970. Access that does not expire has the time `Infinity`; without
- * administrators, their time is `-Infinity`. Workloads and API keys are not treated as administrators: when a pipeline
+ * than the owner. Times are in milliseconds since 1970. The time is `Infinity` for access that does not expire, and
+ * `-Infinity` if there are no administrators. Workloads and API keys are not treated as administrators: when a pipeline
  * or its issuer fails, a person must still be able to log in.
  */
 async function standingOf(services: SqlServices, identity: Caller | Member) {

@@ -12,7 +12,7 @@ import type { Caller } from "../http/access/identity.ts";
  */
 export type Declared = Readonly<Record<string, unknown>>;
 
-/** The data of a write request from which the id of the changed object is determined. */
+/** The data of a write request that determines the id of the changed object. */
 export interface Write {
   readonly caller: Caller;
   readonly tenantId: string;
@@ -20,20 +20,17 @@ export interface Write {
   readonly body: Readonly<Record<string, unknown>>;
   /** True after the operation has run. */
   readonly done: boolean;
-  /** The operation's result; undefined before the operation has run, and for operations without a result. */
+  /** The operation's result. Undefined before the operation has run, and for operations without a result. */
   readonly result: Readonly<Record<string, unknown>> | undefined;
 }
 
-/**
- * Functions for a kind of declared object (such as devices or API keys) that find an object and read its declared
- * fields.
- */
+/** Functions that find an object of one kind (such as devices or API keys) and read its declared fields. */
 export interface ManagedObject<Row = unknown> {
   /** Error message of requests for an object that does not exist. */
   readonly missing: string;
   /**
-   * Returns the object's id. Called before and after the operation: a create generates the id and a rename changes
-   * it.
+   * Returns the object's id. Called before and after the operation, because a create generates the id and a rename
+   * changes it.
    */
   id(tx: SqlClient, write: Write): string | Promise<string>;
   /** Returns the object, or null if the namespace has no such object. */
@@ -41,8 +38,8 @@ export interface ManagedObject<Row = unknown> {
   /** Returns the object's declared fields, or null if clients see the object as deleted. */
   declared(row: Row): Declared | null;
   /**
-   * Stores the program resource that declares the object in the column `declaredBy`. Does nothing if the namespace has
-   * no such object. Undefined for kinds whose objects have no database row.
+   * Stores, in the column `declaredBy`, the program resource that declares the object. Does nothing if the namespace
+   * has no such object. Undefined for kinds whose objects have no database row.
    */
   declare?(tx: SqlClient, tenantId: string, id: string, declaredBy: string): Promise<unknown>;
 }
@@ -64,14 +61,17 @@ export async function findObject<Row>(
 
 /**
  * Cache of revisions, by the JSON text of the declared fields. The total number of characters of the cached texts is
- * limited. Lists need the revision of each row, and computing a digest takes twice as long as a lookup in this cache.
+ * limited. Lists need the revision of each row, and computing the digest takes twice as long as a cache lookup.
  */
 const revisions = new LRUCache<string, string>({
   maxSize: 16_000_000,
   sizeCalculation: (_revision, text) => text.length,
 });
 
-/** Returns the revision of an object: a digest of its declared fields. Equal fields have the same revision. */
+/**
+ * Returns the revision of an object, which is a digest of its declared fields. Objects with equal fields have the same
+ * revision.
+ */
 export function revisionOf(declared: Declared): string {
   const text = JSON.stringify(declared);
   let revision = revisions.get(text);
@@ -84,13 +84,17 @@ export function revisionOf(declared: Declared): string {
 
 type Stored = z.output<typeof declaredBy>;
 
-/** Returns the value of the column `declaredBy` for a request with this declaration; null without a declaration. */
+/**
+ * Returns the value of the column `declaredBy` for a request with this declaration. Returns null if the request has no
+ * declaration.
+ */
 export function declaredColumn(declaration: Declaration | null, now: Date): string | null {
   return declaration && JSON.stringify({ ...declaration, at: now.toISOString() } satisfies Stored);
 }
 
 /**
- * Parses the column `declaredBy`. Returns undefined if no program declared the object; responses then omit the field.
+ * Parses the column `declaredBy`. Returns undefined if no program declared the object, so that responses omit the
+ * field.
  */
 export function declaredIn(column: string | null): Stored {
   return column === null ? undefined : (JSON.parse(column) as Stored);

@@ -12,15 +12,18 @@ export interface Operator {
 
 /** A change as stored in the audit trail. */
 export interface Change {
-  /** Tenant id of the namespace; null if the change does not concern a namespace. */
+  /** Tenant id of the namespace. Null if the change does not concern a namespace. */
   readonly tenantId: string | null;
   readonly caller: Caller | Operator | { readonly kind: "device"; readonly uid: string };
-  /** Id and client address of the request that causes the change; empty strings for an operator. */
+  /**
+   * Id and client address of the request that causes the change. Both are empty strings if an operator causes the
+   * change.
+   */
   readonly request: Pick<RequestFacts, "id" | "address">;
   /** Id of the operation, or name of the command. */
   readonly operation: string;
   readonly object: { readonly kind: string; readonly id: string };
-  /** The declared fields before the change, without secrets, because users can read the audit trail. */
+  /** The declared fields before the change. They contain no secrets, because users can read the audit trail. */
   readonly before: Declared | null;
   readonly after: Declared | null;
   /** The program resource that declares the object, according to the request. */

@@ -18,11 +18,12 @@ import {
 import { recordChange } from "./recordChange.ts";
 
 /**
- * Runs an operation that changes an object as one transaction. It authorizes the caller, checks `If-Match`, runs the
- * operation, checks the lockout guard if the request asks for it, stores the program resource that declares the object,
- * and records the change in the audit trail. If a step fails, the transaction is rolled back.
+ * Runs an operation that changes an object as one transaction. The transaction authorizes the caller, checks
+ * `If-Match`, runs the operation, and checks the lockout guard if the request asks for it. It also stores the program
+ * resource that declares the object, and records the change in the audit trail. If a step fails, the transaction is
+ * rolled back.
  * @param objects access to the objects of each kind
- * @throws ConflictError the lockout guard refuses the write
+ * @throws ConflictError the lockout guard rejects the write
  * @throws PreconditionError the revision of the object does not match `If-Match`
  */
 export async function writeObject(
@@ -33,7 +34,7 @@ export async function writeObject(
   const kind = objects[request.operation.object];
   const begin = () =>
     inSqlTransaction(services, laneOf(request), (tx) => write(within(services, tx), kind, request));
-  // If several requests have the same Idempotency-Key, one request creates the object. The other requests find this
+  // If concurrent requests have the same Idempotency-Key, one of them creates the object. The other requests find this
   // object on their second attempt.
   for (let again = request.creationKey !== null; ; again = false) {
     try {
@@ -45,9 +46,9 @@ export async function writeObject(
 }
 
 /**
- * Returns the lane of a write. Writes in the same lane share transactions. Each namespace has a lane, but all writes of
- * members share one lane: on PostgreSQL, an index stores the members of all namespaces on a few pages, so concurrent
- * writes of members from two namespaces would conflict.
+ * Returns the lane of a write. Writes in the same lane share transactions. Each namespace has its own lane, except that
+ * all writes of members share one lane. The reason is an index on PostgreSQL that stores the members of all namespaces
+ * on a few pages: concurrent writes of members from two namespaces would conflict.
  */
 const laneOf = ({ operation, sender }: ObjectRequest): string =>
   operation.object === "member" ? "members" : sender.tenant;
@@ -72,15 +73,15 @@ async function write(services: SqlServices, kind: ManagedObject, request: Object
     request.identify(services),
     operation.creates ? undefined : lookUp(db, kind, facts),
   ]);
-  // Report an authentication error first: only an authorized caller may learn why the lookup failed.
+  // Report an authentication error first: only an authorized caller may see why the lookup failed.
   if (identified.status === "rejected") throw identified.reason;
   if (found.status === "rejected") throw found.reason;
   const identity = identified.value;
   const { id, before = null } = found.value ?? {};
   const declaredBefore = before === null ? null : kind.declared(before);
   if (takesIfMatch(operation)) checkRevision(declaredBefore, request.ifMatch);
-  // The program resource in the request header is stored before the operation runs, so that the response contains the
-  // program resource. A create operation stores it with the new row.
+  // The program resource from the request header is stored before the operation runs, so that the response contains it.
+  // A create operation stores the program resource with the new row.
   const declaredBy = declaredColumn(request.declaration, services.now());
   const declares = id !== undefined && declaredBy !== null;
   const declaring = declares ? kind.declare?.(db, tenantId, id, declaredBy) : undefined;
@@ -137,7 +138,7 @@ async function readDeclared(
 }
 
 /**
- * Compares the revision with `If-Match`. If the object does not exist, the check passes: the operation itself then
+ * Compares the revision with `If-Match`. If the object does not exist, the check passes, because the operation then
  * responds with 404.
  */
 function checkRevision(declared: Declared | null, expected: string | undefined): void {
@@ -151,7 +152,7 @@ function checkRevision(declared: Declared | null, expected: string | undefined):
 }
 
 /**
- * A unique value is already in use, by another object or by the object of an earlier request with the same
+ * A unique value is already in use, either by an unrelated object or by the object of an earlier request with the same
  * Idempotency-Key.
  */
 class TakenError extends ConflictError {}
@@ -164,17 +165,20 @@ interface CreationContext {
 }
 
 interface Creation<Existing, Created> {
-  /** Returns the object that was created with the Idempotency-Key, or null if no such object exists. */
+  /**
+   * Returns the object that an earlier request with the Idempotency-Key created. Returns null if no such object exists.
+   */
   find(tx: SqlClient, creationKey: string): Promise<Existing | null>;
   /** Creates the object. Returns null if another object already uses the unique value, such as the name. */
   create(tx: SqlClient): Promise<Created | null>;
-  /** Error message for the case that another object already uses the unique value, such as the name. */
+  /** Error message if another object already uses the unique value, such as the name. */
   readonly taken: string;
 }
 
 /**
- * Creates an object, or returns the object that was created with the same Idempotency-Key. Call it in the transaction
- * of `writeObject`, which retries once if a concurrent request with the same key created the object first.
+ * Creates an object. If an earlier request with the same Idempotency-Key created the object, returns that object
+ * instead. Call this function in the transaction of `writeObject`, which retries once if a concurrent request with the
+ * same key created the object first.
  * @throws TakenError another object has the same unique value
  */
 export async function createOnce<Existing, Created>(
@@ -194,7 +198,8 @@ export async function createOnce<Existing, Created>(
 }
 
 /**
- * Returns the handler of an operation that deletes an object: its row, and the rows that depend on it.
+ * Returns the handler of an operation that deletes an object. The handler deletes the object's row and the rows that
+ * depend on it.
  * @param key the columns of a unique key
  */
 export const deletion =

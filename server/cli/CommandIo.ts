@@ -17,14 +17,14 @@ export const print = (io: CommandIo, line: string): void => void io.stdout.write
 export const warn = (io: CommandIo, text: string): void =>
   void io.stderr.write(`gatehouse-server: Warning: ${text}\n`);
 
-/** Error codes of writes to a pipe, a socket or a terminal whose reader has disconnected. */
+/** Error codes of writes to a pipe, socket or terminal whose reader has disconnected. */
 const READER_LOST = ["EPIPE", "ECONNRESET", "EIO"];
 
 function onError(error: NodeJS.ErrnoException): void {
   if (!READER_LOST.includes(error.code ?? "")) throw error;
 }
 
-/** Lets a command finish although the reader of its output has exited, as with `| head`. */
+/** Lets a command finish even if the reader of its output has exited, as with `| head`. */
 export function surviveLostReaders({ stdout, stderr }: CommandIo): void {
   for (const stream of [stdout, stderr]) {
     if (!stream.listeners("error").includes(onError)) stream.on("error", onError);

@@ -22,17 +22,20 @@ export interface RestoreMessages {
 
 interface Target {
   readonly dataDir: string;
-  /** Path of the key that the settings specify; undefined: the key in the data folder. The restore never writes it. */
+  /**
+   * Path of the key file from the settings. Undefined if the service uses the key in the data folder. The restore never
+   * writes the configured file.
+   */
   readonly configured: string | undefined;
-  /** Part of the new name of an earlier key. */
+  /** Time of the restore, which becomes part of the new name of an earlier key. */
   readonly time: string;
 }
 
 const CONSEQUENCE = "SSH clients that know the earlier key then report that the host key has changed";
 
 /**
- * The SSH host key of a backup, which a restore writes to the data folder. It replaces another key in that folder: the
- * first start on a new host has created that key, but the clients know the key of the backup.
+ * The SSH host key of a backup, which a restore writes to the data folder. It replaces any key in that folder, because
+ * the first start on a new host creates a key that SSH clients do not know.
  */
 export class RestoredHostKey {
   readonly #target: Target;
@@ -41,7 +44,7 @@ export class RestoredHostKey {
   readonly #file: string;
   readonly #staged: string;
 
-  /** @throws OperatorError the instance secret does not open the key in the backup */
+  /** @throws OperatorError the instance secret cannot decrypt the key in the backup */
   constructor(manifest: BackupManifest | undefined, sealer: Sealer, target: Target) {
     const sealed = manifest?.hostKey?.sealed;
     this.#target = target;
@@ -69,7 +72,7 @@ export class RestoredHostKey {
 
   /**
    * Installs the staged key, and keeps an earlier key under another name.
-   * @param restored what the restore has done before; the message of a failure begins with it
+   * @param restored sentences about the completed steps of the restore; an error message begins with them
    * @throws OperatorError a file cannot be renamed. The data folder may then have no host key.
    */
   install(restored: string): RestoreMessages {
@@ -95,13 +98,17 @@ export class RestoredHostKey {
     };
   }
 
-  /** Returns the new path of the earlier key; undefined if no earlier key existed. */
+  /**
+   * Replaces the key in the data folder. Returns the new path of the earlier key. Returns undefined if no earlier key
+   * existed.
+   */
   #replace(restored: string): string | undefined {
     const file = this.#file;
     const kept = `${file}.before-restore-${this.#target.time}`;
     const existed = existsSync(file);
     try {
-      // A second hard link would keep the name, but some file systems have no hard links.
+      // The rename leaves the folder without a key for a moment. A second hard link would avoid the gap, but some file
+      // systems do not support hard links.
       if (existed) renameSync(file, kept);
       moveDurably(this.#staged, file);
     } catch (error) {
@@ -122,7 +129,7 @@ export class RestoredHostKey {
   }
 
   #withoutKey(): RestoreMessages {
-    // A service without a host key has never served SSH.
+    // A backup with a manifest but no host key comes from a service that has never served SSH.
     if (this.#hasManifest) return { notes: ["The backup contains no SSH host key."], warnings: [] };
     const { dataDir, configured } = this.#target;
     const file = hostKeyFile(dataDir, configured);
@@ -137,7 +144,7 @@ export class RestoredHostKey {
   }
 }
 
-/** Returns the fingerprint of a host key, or the reason why there is none. */
+/** Returns the fingerprint of a host key. If no key can be read, returns the reason. */
 function fingerprintIn(dataDir: string, configured?: string): string {
   try {
     return knownHostKey(dataDir, configured)?.fingerprint ?? "the file does not exist";

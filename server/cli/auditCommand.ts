@@ -25,7 +25,7 @@ async function audit(io: CommandIo, flags: AuditFlags): Promise<void> {
   print(io, formatTable([["TIME", "WHO", "FROM", "OPERATION", "OBJECT", "CHANGE"], ...entries.map(rowOf)]));
 }
 
-/** `gatehouse-server admin audit`: prints audit entries of accounts and commands, or of one namespace. */
+/** `gatehouse-server admin audit`: prints the audit entries of accounts and commands, or those of one namespace. */
 export function auditCommand(io: CommandIo): Command {
   const about =
     "List changes to accounts and changes by commands, or changes in one namespace, latest first.";

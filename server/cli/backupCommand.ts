@@ -30,8 +30,8 @@ async function backup(io: CommandIo, name: string, flags: Flags): Promise<void> 
 }
 
 /**
- * Reads a new backup and checks it against its checksum, so that a damaged backup is detected now and not at the restore.
- * @throws OperatorError the backup is damaged; then the file is removed
+ * Reads a new backup and verifies its checksum, so that damage is detected now and not at the restore.
+ * @throws OperatorError the backup is damaged; the command has then removed the file
  */
 async function verifiedManifest(file: string): Promise<BackupManifest> {
   try {
@@ -46,7 +46,7 @@ async function verifiedManifest(file: string): Promise<BackupManifest> {
   }
 }
 
-/** `gatehouse-server backup`: backs up a running service, which the data folder identifies. */
+/** `gatehouse-server backup`: backs up the running service that uses the data folder. */
 export function backupCommand(io: CommandIo): Command {
   return subcommand("backup", "Back up the running service to a file.", "/backup/gatehouse.backup", {
     page: "docs/operate/backup.md",

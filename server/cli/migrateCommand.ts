@@ -22,7 +22,7 @@ const target: Setting<z.ZodString> = {
   schema: z.string().refine(isPostgresql),
 };
 
-/** Exit code 3 if the service wrote rows during the copy. The copy lacks only these rows. */
+/** The service wrote rows during the copy, so the copy lacks these rows. The command exits with code 3. */
 class IncompleteCopyError extends OperatorError {
   override readonly name = "IncompleteCopyError";
   override readonly exitCode = 3;

@@ -7,7 +7,7 @@ import { type CopiedTable, copyToPostgresql, type Progress } from "../db/postgre
 import { openSqlite } from "../db/sqlite/open.ts";
 import { OperatorError } from "../OperatorError.ts";
 
-/** Source and target of a move to PostgreSQL. */
+/** Source and target of a migration to PostgreSQL. */
 interface MigrationRequest {
   readonly dataDir: string;
   /** Path of the SQLite database. The command reads this file directly if no service runs on the data folder. */
@@ -17,10 +17,13 @@ interface MigrationRequest {
   readonly progress: Progress;
 }
 
-/** Result of a move to PostgreSQL. */
+/** Result of a migration to PostgreSQL. */
 interface MigrationResult {
   readonly tables: readonly CopiedTable[];
-  /** Number of rows that the service wrote during the copy and that the copy lacks; undefined if no service ran. */
+  /**
+   * Number of rows that the running service wrote during the copy, and that the copy therefore lacks. Undefined if the
+   * service was stopped.
+   */
   readonly missed: number | undefined;
 }
 

@@ -15,7 +15,7 @@ const ERASE = ["\u007f", "\b"];
  * @throws OperatorError if the user cancels (Ctrl-C, Ctrl-D)
  */
 function promptHidden(stdin: ReadStream, stderr: Writable, question: string): Promise<string> {
-  // Echo is disabled before the prompt appears, so that the terminal shows no typed character.
+  // Disable echo before the prompt appears, so that the terminal never shows a typed character.
   stdin.setRawMode(true);
   stderr.write(question);
   stdin.setEncoding("utf8");
@@ -48,8 +48,8 @@ export interface PasswordFlags {
 }
 
 /**
- * Returns a new password: generated, read from the first line of stdin, or entered at the terminal. The password is
- * never an argument, because every user of the machine can read the arguments of a process.
+ * Returns a new password, which is generated, read from the first line of stdin, or entered at the terminal. The
+ * password is never an argument, because every user of the machine can read the arguments of a process.
  * @throws OperatorError if stdin has no password, or the two entered passwords differ
  */
 export async function readPassword(io: CommandIo, flags: PasswordFlags): Promise<string> {

@@ -12,32 +12,32 @@ import { type Sealer, sealerOf } from "../secrets/sealer.ts";
 import { openSigningKey } from "../secrets/signingKeys.ts";
 import { RestoredHostKey, type RestoreMessages } from "./RestoredHostKey.ts";
 
-/** Parameters of a restore: the backup, and the data of the service to restore. */
+/** Parameters of a restore: the backup, and the paths and the secret of the service. */
 interface RestoreRequest {
   readonly backup: string;
   readonly dataDir: string;
   /** Path of the database that the backup replaces. */
   readonly database: string;
-  /** The configured instance secret; undefined: the secret of the data folder. */
+  /** The configured instance secret. Undefined if the service uses the secret in the data folder. */
   readonly secret: string | undefined;
-  /** Path of the configured SSH host key; undefined: the key in the data folder. */
+  /** Path of the configured SSH host key. Undefined if the service uses the key in the data folder. */
   readonly sshHostKeyFile: string | undefined;
 }
 
 interface Restored extends BackupContent {
-  /** New path of the previous database; undefined if no database existed. */
+  /** New path of the previous database. Undefined if no database existed. */
   readonly kept: string | undefined;
   readonly hostKey: RestoreMessages;
-  /** Undefined if an earlier version wrote the backup, without a checksum and a host key. */
+  /** Undefined if an earlier version wrote the backup. Such a backup has no manifest, no checksum and no host key. */
   readonly manifest: BackupManifest | undefined;
 }
 
 /**
- * Checks that a stopped service can use a backup, and replaces the database and the SSH host key of the service with
- * those of the backup.
- * @throws OperatorError if the service runs, the backup cannot be read or used, or its instance secret is missing; then
- * nothing has changed. Also if the SSH host key cannot be installed; then the database is restored, and the message
- * reports both.
+ * Replaces the database and the SSH host key of a stopped service with those of a backup. First checks that the service
+ * can use the backup.
+ * @throws OperatorError the service runs, the backup cannot be read or used, or its instance secret is missing. Nothing
+ *   has changed then. Also thrown if the SSH host key cannot be installed: the database is then restored, and the
+ *   message reports both facts.
  */
 export async function restore(request: RestoreRequest): Promise<Restored> {
   const { backup, dataDir, database, secret, sshHostKeyFile } = request;
@@ -69,7 +69,7 @@ export async function restore(request: RestoreRequest): Promise<Restored> {
   try {
     const manifest = await readBackup(backup, (content) =>
       streamDurably(copy, content).catch((error: NodeJS.ErrnoException) => {
-        // Errors of the backup have its path, or are not errors of the system.
+        // An error that concerns the backup has its path, is a read error, or is not a system error.
         if (error.path === backup || error.syscall === "read" || error.syscall === undefined) throw error;
         throw new OperatorError(fileFailureText("write", database, error), { cause: error });
       }),
@@ -91,7 +91,7 @@ export async function restore(request: RestoreRequest): Promise<Restored> {
   }
 }
 
-/** @throws OperatorError the manifest has the fingerprint of another instance secret */
+/** @throws OperatorError the backup was written with a different instance secret */
 function checkSecret(backup: string, manifest: BackupManifest | undefined, sealer: Sealer): void {
   const own = secretFingerprint(sealer);
   if (manifest === undefined || manifest.secret.fingerprint === own) return;

@@ -7,12 +7,12 @@ import { settings } from "../settings/settings.ts";
 import { unknownSettings } from "../settings/unknownVariables.ts";
 import { type CommandIo, print, warn } from "./CommandIo.ts";
 
-/** Maximum time, in milliseconds, from the stop of the service until interrupted requests have ended their work. */
+/** Maximum time, in milliseconds, for interrupted requests to finish after the service has stopped. */
 const EXIT_DELAY = 1_000;
 
 /**
  * `gatehouse-server serve`: runs until SIGINT or SIGTERM. A second signal kills the process. SIGHUP reloads the TLS
- * files and the position file. With `--check`, checks the settings only.
+ * files and the position file. With `--check`, the command only checks the settings.
  */
 export function serveCommand(io: CommandIo): Command {
   const command = new Command("serve").description("Run the service in the foreground.");
@@ -52,8 +52,9 @@ export function serveCommand(io: CommandIo): Command {
       service.log.info("stopped");
       exitCode = code;
       process.exitCode = code;
-      // Another thread writes the log. Calling `process.exit` now would write the queued log lines in the wrong order.
-      // So the process exits when no work is left. If a request's work keeps the process running, the timer exits.
+      // Another thread writes the log, and calling `process.exit` now would write the queued log lines in the wrong
+      // order. So let the process exit by itself when no work is left. If the work of a request keeps the process
+      // running, the timer exits it.
       setTimeout(() => process.exit(), EXIT_DELAY).unref();
     };
     for (const signal of ["SIGINT", "SIGTERM"] as const) {
@@ -86,8 +87,8 @@ async function checkSettings(io: CommandIo, flags: Flags): Promise<void> {
 }
 
 /**
- * Adds the command-line flag of a setting, if the setting has a flag. Commander stores the flag's value under the
- * setting's name (`--data-dir`: `dataDir`).
+ * Adds the command-line flag of a setting. Does nothing if the setting has no flag. Commander stores the flag's value
+ * under the setting's name (`--data-dir`: `dataDir`).
  */
 export function addOption(command: Command, setting: Setting): void {
   if (setting.flag === undefined) return;

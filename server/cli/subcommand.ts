@@ -5,7 +5,7 @@ import { settings } from "../settings/settings.ts";
 import type { CommandIo } from "./CommandIo.ts";
 import { addOption } from "./serveCommand.ts";
 
-/** Returns the path of the data folder from the flags or, without the flag, from the environment. */
+/** Returns the path of the data folder from the flags. Without the flag, returns the path from the environment. */
 export function folderOf(io: CommandIo, flags: Flags): string {
   return readSettings(["dataDir"], io.env, flags).dataDir;
 }

@@ -1,4 +1,4 @@
-/** Formats rows as columns of text. Each column is as wide as its longest entry. */
+/** Formats rows as text columns. Each column is as wide as its longest entry. */
 export function formatTable(rows: readonly (readonly string[])[]): string {
   const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
   return rows

@@ -6,14 +6,17 @@ import { z } from "zod";
 import { OperatorError } from "../OperatorError.ts";
 
 /**
- * Facts about a backup. They include or name all data that a restore needs in addition to the database. The table of the
- * service's keys towards agents is part of the database.
+ * The manifest of a backup. It contains or names all data that a restore needs in addition to the database. The keys
+ * that the service uses to authenticate to agents are part of the database.
  */
 const backupManifest = z.object({
   /** Version of the service that wrote the backup. */
   version: z.string(),
   createdAt: z.iso.datetime(),
-  /** The instance secret, which the backup does not contain. `source`: its path, or the name of its setting. */
+  /**
+   * The instance secret, which the backup does not contain. `source` is the path of the secret, or the name of its
+   * setting.
+   */
   secret: z.object({ fingerprint: z.string(), source: z.string() }),
   /** The SSH host key, sealed with the instance secret. Null if the service had no host key. */
   hostKey: z.object({ fingerprint: z.string(), source: z.string(), sealed: z.string() }).nullable(),
@@ -23,9 +26,9 @@ const backupManifest = z.object({
 
 export type BackupManifest = z.output<typeof backupManifest>;
 
-/** Parts of a service that a backup does not contain, so that it names them. */
+/** The parts of a service that a backup does not contain. The manifest names them. */
 export interface ExternalParts {
-  /** The path of the instance secret, or the name of its setting. */
+  /** The path of the instance secret, or the name of the setting that contains it. */
   readonly secret: string;
   /** Names of the configured settings that refer to other secrets and to files. */
   readonly settings: readonly string[];
@@ -33,13 +36,13 @@ export interface ExternalParts {
 
 /**
  * First line of a backup. The second line is the manifest as JSON, followed by the bytes of the SQLite database. The
- * last line is the SHA-256 of all bytes before it. A single file cannot lose a part when it is copied, and its first two
- * lines are readable without the service.
+ * last line is the SHA-256 of all bytes before it. The backup is a single file, so that copying it cannot lose a part.
+ * The first two lines are readable without the service.
  */
 const FIRST_LINE = "gatehouse-backup 1\n";
 /** First characters of backups in all formats. */
 const MAGIC = "gatehouse-backup ";
-/** First bytes of a SQLite database. Earlier versions wrote the database alone, without a manifest and a checksum. */
+/** First bytes of a SQLite database. Earlier versions wrote only the database, without a manifest or a checksum. */
 const SQLITE_MAGIC = "SQLite format 3\0";
 /** Length of the last line, in bytes. */
 const LAST_LINE = 65;
@@ -79,8 +82,8 @@ export class BackupWriter extends Transform {
 }
 
 /**
- * Converts the bytes of a backup into the bytes of its SQLite database. The stream fails with an {@link OperatorError} if
- * the bytes are not a backup, or if a byte differs from the bytes that the service wrote.
+ * Converts the bytes of a backup into the bytes of its SQLite database. The stream fails with an {@link OperatorError}
+ * if the input is not a backup or is damaged.
  */
 class BackupReader extends Transform {
   readonly #name: string;
@@ -97,8 +100,8 @@ class BackupReader extends Transform {
   }
 
   /**
-   * The manifest, after the stream has ended. Undefined if an earlier version wrote the backup: it then has no checksum
-   * either.
+   * The manifest, which is available after the stream has ended. Undefined if an earlier version wrote the backup,
+   * which then has no checksum either.
    */
   get manifest(): BackupManifest | undefined {
     return this.#manifest;
@@ -148,7 +151,9 @@ class BackupReader extends Transform {
     this.#passOn(rest);
   }
 
-  /** Passes on data of the database. Holds the last bytes back, because they may be the last line of the backup. */
+  /**
+   * Passes on the data of the database. Holds back the last bytes, because they may be the last line of the backup.
+   */
   #passOn(data: Buffer): void {
     const all = Buffer.concat([this.#held, data]);
     const end = Math.max(0, all.length - LAST_LINE);
@@ -190,9 +195,8 @@ class BackupReader extends Transform {
 }
 
 /**
- * Reads a backup and checks it against its checksum.
- * @param consume reads the bytes of the SQLite database. Only after this function returns, the bytes are known to be
- * undamaged
+ * Reads a backup and verifies its checksum.
+ * @param consume reads the bytes of the SQLite database. The bytes are verified only when `readBackup` resolves.
  * @returns the manifest; undefined if an earlier version wrote the backup, which then has no checksum
  * @throws OperatorError the file cannot be read, is not a backup, is damaged, or was written by a newer version
  */

@@ -3,7 +3,7 @@ import { dirname, join } from "node:path";
 import { fileFailureText } from "@gatehouse-access/sdk/errors";
 import { OperatorError } from "../OperatorError.ts";
 
-/** Permission bits of the group and of other users. Windows has no such bits. */
+/** Permission bits of the group and of other users. Windows does not have these bits. */
 const othersMayWrite = 0o022;
 export const othersMayDoAnything = 0o077;
 /** Permission bits of other users, without the group. */
@@ -15,9 +15,9 @@ export function openToOthers(path: string, permissions: number): boolean {
 }
 
 /**
- * Creates the data folder, accessible to its owner only, if it is missing.
- * @throws OperatorError the folder cannot be created or written, is not a folder, or other users may write to it, so
- * that they could store their own signing key
+ * Creates the data folder if it is missing. Only its owner can access the new folder.
+ * @throws OperatorError the folder cannot be created or written, or is not a folder. Also thrown if other users may
+ *   write to the folder, because they could store their own signing key.
  */
 export function prepareDataFolder(folder: string): void {
   try {
@@ -29,7 +29,8 @@ export function prepareDataFolder(folder: string): void {
 }
 
 /**
- * Checks a data folder that may be missing. If it is missing, checks that the service can create it. Leaves no trace.
+ * Checks the data folder. If the folder is missing, checks that the service can create it. Creates nothing that
+ * remains.
  * @throws OperatorError see {@link prepareDataFolder}
  */
 export function checkFutureDataFolder(folder: string): void {
@@ -45,27 +46,30 @@ export function checkFutureDataFolder(folder: string): void {
   checkDataFolder(folder);
 }
 
-/** Returns the path, or its nearest parent folder that exists. */
+/** Returns the path if it exists, or else its nearest parent folder that exists. */
 function nearestExisting(path: string): string {
   const parent = dirname(path);
   return parent === path || stats(path) !== undefined ? path : nearestExisting(parent);
 }
 
-/** Returns the facts about a file or folder; undefined if it does not exist. */
+/** Returns the metadata of a file or folder. Returns undefined if it does not exist. */
 const stats = (path: string): Stats | undefined => statSync(path, { throwIfNoEntry: false });
 
-/** Creates a folder in a folder, and removes it again. File systems such as `/proc` accept no new files. */
+/**
+ * Checks that a folder accepts new entries: creates a subfolder and removes it. File systems such as `/proc` accept no
+ * new entries.
+ */
 const tryFolder = (folder: string): void => rmdirSync(mkdtempSync(join(folder, "trial-")));
 
 /**
- * Checks an existing data folder. Leaves no trace in the folder.
+ * Checks an existing data folder. Creates nothing that remains.
  * @throws OperatorError see {@link prepareDataFolder}
  */
 function checkDataFolder(folder: string): void {
   try {
     tryFolder(folder);
   } catch (error) {
-    // The service starts on a full disk, and serves reads.
+    // A full disk is not an error, because the service can still start and serve reads.
     if (!isFull(error)) throw unusable(folder, error);
   }
   if (openToOthers(folder, othersMayWrite)) {
@@ -87,14 +91,15 @@ function unusable(folder: string, error: unknown): OperatorError {
 }
 
 /**
- * Creates a folder and its missing parent folders. `mkdirSync` with the option `recursive` never ends on a file system
- * that reports a missing parent for every new folder, such as `/proc`.
+ * Creates a folder and its missing parent folders. On a file system such as `/proc`, which reports a missing parent for
+ * every new folder, `mkdirSync` with the option `recursive` never returns.
  */
 function createFolder(folder: string, parentsExist = false): void {
   try {
     mkdirSync(folder, { mode: 0o700 });
   } catch (error) {
-    // The code for an existing folder depends on the file system: a read-only one may report EROFS, not EEXIST.
+    // The error code for an existing folder depends on the file system. A read-only file system may report EROFS
+    // instead of EEXIST.
     if (stats(folder)?.isDirectory()) return;
     const parent = dirname(folder);
     if (codeOf(error) !== "ENOENT" || parentsExist || parent === folder) throw error;
@@ -107,9 +112,10 @@ function createFolder(folder: string, parentsExist = false): void {
 export const SECRET_FILE = "secret";
 
 /**
- * Rejects an empty database file, which a broken disk or a failed copy may leave. On an empty file, the service would
- * start without any users, and SQLite would discard the content of the write-ahead log.
- * @throws OperatorError the file is empty, but the data folder's secret or a write-ahead log shows that data existed
+ * Rejects an empty database file, which can result from a broken disk or a failed copy. With an empty file, the service
+ * would start without any users, and SQLite would discard the content of the write-ahead log.
+ * @throws OperatorError the file is empty, but the secret in the data folder or a write-ahead log shows that data
+ *   existed
  */
 export function refuseEmptiedDatabase(folder: string, database: string): void {
   const size = (file: string) => stats(file)?.size;

@@ -13,7 +13,9 @@ import { dirname } from "node:path";
 import type { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 
-/** Writes a file that only its owner can read. The file appears only when it is complete and on disk. */
+/**
+ * Writes a file that only its owner can read. The file appears under its name only when it is complete and on disk.
+ */
 export function writeDurably(file: string, text: string): void {
   const unfinished = `${file}.unfinished`;
   rmSync(unfinished, { force: true });
@@ -23,7 +25,7 @@ export function writeDurably(file: string, text: string): void {
 
 /**
  * Writes a file like {@link writeDurably}, but never overwrites an existing file. If several processes call this
- * function at once, one process creates the file, and all processes then use that file.
+ * function concurrently, one process creates the file, and all processes then use that file.
  */
 export function createDurably(file: string, text: string): void {
   const unfinished = `${file}.${randomUUID()}.unfinished`;

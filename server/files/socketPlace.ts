@@ -3,16 +3,16 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { OperatorError } from "../OperatorError.ts";
 
-/** Maximum length of a unix socket's path on all systems, in bytes (macOS: 103, Linux: 107). */
+/** Maximum length, in bytes, of the path of a unix socket that all systems accept (macOS: 103, Linux: 107). */
 const LONGEST_PATH = 103;
 
 const fits = (path: string): boolean => Buffer.byteLength(path) <= LONGEST_PATH;
 
 /**
- * Returns a path for a unix socket in the data folder. If that path is too long, creates a private folder in the
- * temporary folder and returns a path in it.
+ * Returns a path for a unix socket in the data folder. If that path would be too long, creates a private folder in the
+ * temporary folder and returns a path in the private folder.
  * @param purpose name of the socket in error messages
- * @throws OperatorError the temporary folder's path is too long as well
+ * @throws OperatorError the path in the temporary folder is too long as well
  */
 export function placeSocket(folder: string, name: string, purpose: string): string {
   const path = join(folder, name);
