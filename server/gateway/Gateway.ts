@@ -49,9 +49,7 @@ export class Gateway {
   readonly process: GatewayProcess;
   /** True while the service is stopping and accepts no new logins. */
   isDraining = false;
-  /**
-   * Private-key proofs in progress, by ticket. Each map entry is the callback that receives the outcome of the proof.
-   */
+  /** Callbacks that receive the result of each private-key proof in progress, by ticket. */
   readonly #proofs = new Map<RelayTicket, (failure: string | undefined) => void>();
 
   /** Creates the gateway's components. Opens no connection, writes nothing and starts no process. */
@@ -107,7 +105,7 @@ export class Gateway {
         return undefined;
       },
       agentKey: () => services.agentKey.pem(),
-      // The gateway process may write entries only to sessions that go through this instance.
+      // The gateway process may write entries only to sessions whose logins go through this instance.
       write: async (sessions) => {
         const own = sessions.filter(({ uid }) => live.deviceOf(uid) !== undefined);
         const results = await addToSessions(services, own, this.log);
@@ -189,19 +187,19 @@ export class Gateway {
 
   /**
    * Connects to a device through the instance that holds its tunnel.
-   * @param session the id of the connection's session
+   * @param session the id of the session that needs the connection
    * @param holder the instance with the newest tunnel, according to the database
    * @throws UnreachableError the device does not respond
    */
   async reach(uid: string, session: string, holder: string | null = null): Promise<Duplex> {
-    // Although the database lists a newer tunnel at another instance, this instance may still hold an older tunnel,
-    // whose agent disappeared without closing it.
+    // The database lists a newer tunnel at another instance. This instance may still hold an older tunnel whose agent
+    // disappeared without closing it.
     const elsewhere = holder !== null && holder !== this.instanceId;
     if (elsewhere || !this.agentTunnels.has(uid)) {
       try {
         return await this.instances.connect(uid, session);
       } catch (error) {
-        // This instance may hold a newer tunnel that the database does not show yet.
+        // This instance may hold a newer tunnel that the database does not list yet.
         if (!this.agentTunnels.has(uid)) throw error;
       }
     }
@@ -243,7 +241,7 @@ export class Gateway {
    * Requires an agent to prove that it has the private key of its device. If the gateway process ends before the proof,
    * the stream ends too.
    * @returns the reason why the proof failed; undefined if it succeeded
-   * @throws UnreachableError the device no longer exists, or has enrolled with an invalid key
+   * @throws UnreachableError the device no longer exists, or it enrolled with an invalid key
    */
   async #prove(uid: string, stream: Duplex): Promise<string | undefined> {
     const device = await this.#deviceOf(uid);
@@ -264,7 +262,7 @@ export class Gateway {
 
   /**
    * Ends all logins, and stops the tunnel checks.
-   * @param drain drain time in milliseconds: open logins may continue, and new logins are refused
+   * @param drain drain time, in milliseconds. During this time, open logins continue and new logins are refused.
    */
   async endLogins(drain = 0): Promise<void> {
     if (drain > 0 && this.live.size > 0) {
@@ -287,8 +285,8 @@ export class Gateway {
 }
 
 /**
- * Passes bytes between the gateway process and an agent. If one connection ends, the other connection ends too, as
- * agents expect.
+ * Passes bytes between the gateway process and an agent. When one connection ends, the other connection ends too,
+ * because agents expect that.
  */
 function relay(socket: Socket, agent: Duplex): void {
   if (agent.destroyed) {
@@ -300,7 +298,7 @@ function relay(socket: Socket, agent: Duplex): void {
   socket.on("close", () => agent.destroy());
   agent.on("close", () => {
     socket.destroySoon();
-    // The gateway process may never read the remaining output, so the connection is closed after this time.
+    // The gateway process may never read the remaining output, so this timer closes the connection.
     setTimeout(() => socket.destroy(), LINGER).unref();
   });
 }

@@ -34,12 +34,12 @@ const MAIN = fileURLToPath(new URL(`./ssh/main${extname(import.meta.filename)}`,
  */
 const OUTSIDE_HEAP = 256;
 /**
- * Interval, in milliseconds, at which the process reports that its event loop is responsive, and maximum number of
- * missed reports.
+ * `ALIVE_INTERVAL`: interval, in milliseconds, at which the process reports that its event loop is responsive.
+ * `MISSED_MAX`: maximum number of missed reports before the service restarts the process.
  */
 const ALIVE_INTERVAL = 1_000;
 const MISSED_MAX = 5;
-/** Maximum number of missed reports of a process that is treated as ready. */
+/** Maximum number of missed reports while the process is still treated as ready. */
 const MISSED_READY = 2;
 /** Maximum time, in milliseconds, for the process to start. Modules load slowly on a busy machine. */
 const BEGINNING = MINUTE;
@@ -51,8 +51,8 @@ const ENDING = 10_000;
  */
 const PAUSE = { first: 100, longest: 30_000 };
 /**
- * Running time, in milliseconds, after which a process is treated as stable. If a stable process ends, the pause before
- * its restart is the minimum pause again.
+ * Running time, in milliseconds, after which a process is treated as stable. When a stable process ends, the pause
+ * before the restart is the minimum pause again.
  */
 const SETTLED = MINUTE;
 /** Maximum time, in milliseconds, from the creation of a ticket until the process opens the ticket's connection. */
@@ -73,15 +73,16 @@ interface GatewayProcessOptions {
   count(login: CountedLogin): void;
   /** Called with the number of key exchanges that were refused or aborted. */
   refused(exchanges: number): void;
-  /** Called with the recorded data that was lost. */
+  /** Called with the recorded data that the process lost. */
   lost(data: LostData): void;
-  /** Called when the process and all its sessions have ended. */
+  /** Called after the process and all its sessions have ended. */
   ended(): void;
 }
 
 /**
- * Whether the process can accept logins: `not started` also applies to the first start; `restarting` applies from the
- * end of a process until the next process accepts connections; `unresponsive` means that its reports are late.
+ * Whether the process can accept logins. `not started` also applies while the process starts for the first time.
+ * `restarting` applies from the end of a process until the next process accepts connections. `unresponsive` applies
+ * while the reports of the process are late.
  */
 export type GatewayCondition = "not started" | "ready" | "restarting" | "unresponsive";
 
@@ -92,7 +93,7 @@ interface Reports {
   missed: number;
 }
 
-/** A connection that the process must open, and the timer that ends the wait for this connection. */
+/** A connection that the process must open, and the timer that stops the service from waiting for it. */
 interface ExpectedConnection {
   readonly timer: NodeJS.Timeout;
   join(socket: Socket): void;
@@ -100,8 +101,8 @@ interface ExpectedConnection {
 
 /**
  * The process that speaks SSH with clients and agents. The process has no access to the database or to secrets of the
- * service. The service decides each login. If the process ends or hangs, the service restarts it. Bytes of connections
- * reach the process through a local socket. The service cannot pass handles of connections to the process, because TLS
+ * service, and the service decides each login. If the process ends or hangs, the service restarts it. The service
+ * passes the bytes of connections to the process through a local socket. It cannot pass connection handles, because TLS
  * connections and WebSockets have no such handle.
  */
 export class GatewayProcess {
@@ -117,7 +118,7 @@ export class GatewayProcess {
   readonly #stopped = new AbortController();
   /** Number of restarts of the process. */
   restarts = 0;
-  /** The last metrics that the process has reported; undefined while no process runs. */
+  /** The latest metrics that the process reported. Undefined while no process runs. */
   state: GatewayProcessState | undefined;
 
   constructor(options: GatewayProcessOptions) {
@@ -143,12 +144,12 @@ export class GatewayProcess {
   async listen(entry: NonNullable<GatewayProcessStart["entry"]>): Promise<number> {
     this.#entry = entry;
     const port = (await this.begin()) ?? entry.port;
-    // If the system chose the port, the process uses the same port after a restart.
+    // If the operating system chose the port, the process uses the same port after a restart.
     this.#entry = { ...entry, port };
     return port;
   }
 
-  /** Starts the process, unless it runs or waits for a restart. */
+  /** Starts the process. Does nothing if the process runs or is about to restart. */
   begin(): Promise<number | undefined> {
     if (this.#stopped.signal.aborted) return Promise.reject(new Error("the service is being stopped"));
     this.#ready ??= this.#start();
@@ -254,7 +255,7 @@ export class GatewayProcess {
     const { flags, environment } = boundedStart([], {});
     return fork(MAIN, {
       execArgv: [...flags, `--max-old-space-size=${this.#options.start.settings.sshMemory}`],
-      // The process does not receive the service's own environment, because that environment contains secrets.
+      // Do not pass the service's own environment to the process, because that environment contains secrets.
       env: { ...environment, ...kept("PATH", "NODE_COMPILE_CACHE") },
       serialization: "advanced",
       stdio: ["ignore", "inherit", "inherit", "ipc"],
@@ -278,7 +279,7 @@ export class GatewayProcess {
     this.#reports = undefined;
     this.state = undefined;
     this.#options.ended();
-    // The start error is not logged here, because the caller that started the process for the first time receives it.
+    // The error of the first start is not logged here, because the caller that started the process receives it.
     if (this.#stopped.signal.aborted || (!end.wasReady && this.restarts === 0)) return;
     if (end.ran >= SETTLED) this.#pause = PAUSE.first;
     const pause = this.#pause;
@@ -289,7 +290,7 @@ export class GatewayProcess {
       .log()
       .error({ gateway: pid, code, signal, pause }, "the gateway process has ended; restarting it");
     this.#ready = this.#startAgain(pause);
-    // The restart error is logged here. Callers that wait for the process also receive it.
+    // Log the restart error here, although callers that wait for the process also receive it.
     this.#ready.catch((error: unknown) => {
       if (this.#stopped.signal.aborted) return;
       this.#options.log().error({ err: error }, "cannot restart the gateway process");
@@ -366,14 +367,17 @@ export class GatewayProcess {
   }
 }
 
-/** The outages as ends of sentences that begin with "the service". */
+/** Descriptions of the outages. Each description completes a sentence that begins with "the service". */
 const OUTAGES: Readonly<Record<Outage, string>> = {
   busy: "is busy at the moment. Try again",
   unwritable: "cannot write its database at the moment. Try again later",
   unreachable: "cannot reach its database at the moment. Try again later",
 };
 
-/** Returns the cause of a failed call that clients may receive. */
+/**
+ * Returns the cause of a failed call in a form that clients may receive. Returns undefined if clients may not receive
+ * the cause.
+ */
 function causeOf(error: unknown): FailureCause | undefined {
   if (error instanceof UnreachableError) return { kind: "unreachable", message: error.message };
   const outage = outageOfWork(error);

@@ -24,7 +24,7 @@ export function liveConnectionHandlers(
 
 type Peers = Pick<typeof peers, "openDeviceStream" | "passPickUp">;
 
-/** The handlers of requests that other instances send. */
+/** The handlers of requests from other instances. */
 export const peerHandlers = (gateway: Gateway): Handlers<Peers> => ({
   openDeviceStream: openDeviceStream(gateway),
   passPickUp: passPickUp(gateway),
@@ -48,12 +48,12 @@ async function openTunnel(
 const passTo = (other: Duplex): WebSocketHandler =>
   webSocketHandler((socket) => {
     const stream = streamOver(socket);
-    // Stream errors are ignored, because `pipeline` closes both streams and the cause does not matter.
+    // Ignore stream errors: `pipeline` closes both streams, and the cause does not matter.
     pipeline(stream, other, stream, () => {});
   });
 
 /**
- * Handles an agent that picks up a connection.
+ * Handles the request of an agent that picks up a connection.
  * @throws InvalidError the announced connection no longer exists, or was already picked up
  */
 const deviceRevdial: HandlerOf<"deviceRevdial"> =

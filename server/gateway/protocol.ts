@@ -22,8 +22,8 @@ export class NotConnectedError extends UnreachableError {
 export class OutageError extends Error {}
 
 /**
- * The reason why a login fails, for a logged-in client. For errors of any other class, only the log contains the
- * details.
+ * The reason why a login failed, as the logged-in client receives it. For errors of any other class, only the log
+ * contains the details.
  */
 export const failureReason = (error: unknown): string =>
   error instanceof OutageError
@@ -31,14 +31,14 @@ export const failureReason = (error: unknown): string =>
     : `The device ${error instanceof UnreachableError ? error.message : "cannot be reached"}`;
 
 /**
- * The output that the gateway records: `none`; `terminals`: output of terminals; `default`: also output of commands
- * that transfer no files; `all`: output of all terminals and commands.
+ * The output that the gateway records. `none`: no output. `terminals`: output of terminals. `default`: output of
+ * terminals, and of commands that transfer no files. `all`: output of all terminals and commands.
  */
 export type RecordingMode = "none" | "terminals" | "default" | "all";
 
 /**
- * The policy for a session whose output and events cannot be recorded for too long. `continue`: the session continues,
- * and its record gets a gap; `end`: the session ends.
+ * What happens to a session whose output and events cannot be recorded for too long. `continue`: the session continues,
+ * and its record has a gap. `end`: the session ends.
  */
 export type RecordFailure = "continue" | "end";
 
@@ -53,20 +53,20 @@ export interface AdmittedDevice {
   readonly uid: string;
   readonly tenantId: string;
   /**
-   * The namespace's announcement, which a terminal shows before a shell. Lines end with CR and LF. Empty without an
-   * announcement.
+   * The namespace's announcement, which a terminal shows before a shell starts. Lines end with CR and LF. Empty if the
+   * namespace has no announcement.
    */
   readonly announcement: string;
-  /** Recording mode, which selects the output of the session that the gateway records. */
+  /** Recording mode, which determines the output that the gateway records. */
   readonly recording: RecordingMode;
-  /** Whether the session ends when its output and events cannot be recorded. */
+  /** Whether the session ends if its output and events cannot be recorded. */
   readonly recordFailure: RecordFailure;
   /**
    * Patterns of the targets to which the login may forward connections. A pattern must match a whole `host:port`.
    * Undefined if the service allows no forwarding.
    */
   readonly forwarding: readonly string[] | undefined;
-  /** Maximum time, in minutes, without input or output before a session ends; 0: no limit. */
+  /** Maximum time, in minutes, without input or output before a session ends. 0 means no limit. */
   readonly idleMinutes: number;
   readonly ends: LoginEnds;
 }
@@ -80,10 +80,10 @@ export interface LoginEnds {
   readonly access: number;
   /**
    * The next expiry time of a firewall rule of the namespace, in milliseconds since 1970. Infinity if no rule expires.
-   * The policy must decide the login again after this time.
+   * After this time, the policy must decide the login again.
    */
   readonly rule: number;
-  /** Maximum duration of the session, in minutes; 0: no limit. */
+  /** Maximum duration of the session, in minutes. 0 means no limit. */
   readonly maxMinutes: number;
 }
 
@@ -106,16 +106,16 @@ export type Refusal =
 /** The policy's decision about a login. */
 export type Admission = { readonly device: AdmittedDevice } | RefusedLogin;
 
-/** A login that the policy refuses. Only the operator may read the reason. */
+/** A login that the policy refuses. Only the operator may see the reason. */
 export interface RefusedLogin {
   readonly refused: Refusal;
   readonly reason: string;
 }
 
-/** The device part of an SSH address: namespace and device name, or the uid. */
+/** The part of an SSH address that identifies the device: namespace and device name, or the uid. */
 export type DeviceName = DeviceAddress | { readonly uid: string };
 
-/** The login name and device of an SSH user name. */
+/** The login name and the device that an SSH user name contains. */
 export interface SshAddress {
   /** Login name on the device. */
   readonly login: string;
@@ -123,19 +123,19 @@ export interface SshAddress {
 }
 
 /**
- * An authentication attempt that the policy must decide. A client first queries whether a key is acceptable, without a
- * signature, and then sends the attempt with the signature.
+ * An authentication attempt that the policy must decide. A client first asks, without a signature, whether the service
+ * accepts a key. Then the client sends the attempt with the signature.
  */
 export interface LoginQuestion extends SshAddress {
   /** The client's address, normalized. */
   readonly address: string;
-  /** The public key that the client presents, in SSH's wire format; undefined if the client has sent a password. */
+  /** The public key that the client presents, in SSH's wire format. Undefined if the client sent a password. */
   readonly key: Buffer | undefined;
-  /** Whether the decision includes firewall rules. False if the client only queries whether a key is acceptable. */
+  /** Whether the decision includes firewall rules. False if the client only asks whether the service accepts a key. */
   readonly firewall: boolean;
 }
 
-/** A login that the policy has admitted. */
+/** A login that the policy has allowed. */
 export interface AdmittedLogin {
   readonly device: AdmittedDevice;
   /** Login name on the device. */
@@ -143,11 +143,11 @@ export interface AdmittedLogin {
   /** The client's address. */
   readonly address: string;
   /**
-   * The type of the session: `web` for a web terminal; otherwise `none`, until the client's first request determines
-   * the type.
+   * The type of the session. The type of a web terminal is `web`. Other sessions have the type `none` until the
+   * client's first request determines the type.
    */
   readonly type: "none" | "web";
-  /** The public key that opened the login, in SSH's wire format; undefined if a password opened the login. */
+  /** The public key that opened the login, in SSH's wire format. Undefined if a password opened the login. */
   readonly key: Buffer | undefined;
   /** The user who opened the login in a browser; undefined if the login was not opened in a browser. */
   readonly userId?: string | undefined;
@@ -164,7 +164,7 @@ interface NewSession extends Omit<AdmittedLogin, "device"> {
 /** The fields of a session event, by their names in the API. */
 export type EventData = Readonly<Record<string, string | number>>;
 
-/** The calls that the gateway process makes to the service, with the input and output type of each call. */
+/** The calls from the gateway process to the service, with the input and output types of each call. */
 export interface Calls {
   admit: { readonly input: LoginQuestion; readonly output: Admission };
   begin: { readonly input: NewSession; readonly output: undefined };
@@ -179,7 +179,7 @@ export interface Calls {
   agentKey: { readonly input: undefined; readonly output: string };
   /** Stores events and recorded output of sessions. Returns the result of each session, in the same order. */
   write: { readonly input: readonly SessionEntries[]; readonly output: readonly EntriesResult[] };
-  /** Closes a session that has ended at a time. */
+  /** Closes a session that ended at the given time. */
   end: { readonly input: { readonly uid: string; readonly at: Date }; readonly output: undefined };
 }
 
@@ -187,7 +187,7 @@ export interface Calls {
 interface ProofOutcome {
   readonly ticket: RelayTicket;
   /**
-   * The reason why the proof failed, as the end of a sentence that begins with "the agent"; undefined if the proof
+   * The reason why the proof failed. It completes a sentence that begins with "the agent". Undefined if the proof
    * succeeded.
    */
   readonly failure: string | undefined;
@@ -202,18 +202,21 @@ export interface ReachedDevice {
 }
 
 /**
- * The text that the gateway process sends first on a connection to the service's local socket. The ticket identifies
- * the connection of the agent or browser with which the service joins this connection. Each ticket is valid once.
+ * The text that the gateway process sends first on each connection to the service's local socket. Its ticket identifies
+ * the connection of an agent or browser, which the service then joins to the socket connection. Each ticket is valid
+ * once.
  */
 export type RelayTicket = string;
 export const RELAY_TICKET_LENGTH = 32;
 
-/** A login attempt that the operator's metrics count. */
+/** A login attempt, as the operator's metrics count it. */
 export interface CountedLogin {
   readonly entry: "ssh" | "web";
   readonly credential: "key" | "password" | "none";
   readonly result: Refusal | "accepted";
-  /** Seconds from the policy's decision until the device accepted the login; only for accepted logins. */
+  /**
+   * Time, in seconds, from the policy's decision until the device accepted the login. Undefined for refused logins.
+   */
   readonly seconds?: number;
 }
 
@@ -221,9 +224,9 @@ export interface CountedLogin {
 export interface GatewayProcessState {
   /** Resident memory, in bytes. */
   readonly memory: number;
-  /** Number of session entries that wait to be written, and number of characters of their texts. */
+  /** Number of session entries that are waiting to be written, and number of characters of these entries. */
   readonly waiting: { readonly entries: number; readonly characters: number };
-  /** Number of key exchanges that were refused, or that clients aborted, since the last message. */
+  /** Number of key exchanges since the last message that were refused, or that clients aborted. */
   readonly refusedExchanges: number;
   /** Recorded data that was lost since the last message. */
   readonly lost: LostData;
@@ -233,7 +236,9 @@ export interface GatewayProcessState {
 export interface LostData {
   /** Number of gaps in recordings. */
   readonly gaps: number;
-  /** Bytes of output that these gaps, and open gaps of earlier messages, have lost. */
+  /**
+   * Bytes of lost output, both in these gaps and in gaps that earlier messages have counted and that are still open.
+   */
   readonly bytes: number;
 }
 
@@ -242,11 +247,11 @@ export interface RequestedTerminal {
   readonly admission: Admission;
   /** Login name on the device. */
   readonly username: string;
-  /** The password that the browser has sent; undefined if the browser has proved that it has a key. */
+  /** The password that the browser sent. Undefined if the browser proved that it has a key. */
   readonly password: string | undefined;
   /** The browser's address. */
   readonly address: string;
-  /** The key that the browser has proved to have; undefined if the browser has sent a password. */
+  /** The key that the browser proved to have. Undefined if the browser sent a password. */
   readonly key: Buffer | undefined;
   /** The user who is logged in to the browser's console, if known. */
   readonly userId: string | undefined;
@@ -275,11 +280,11 @@ export interface GatewayProcessStart {
   readonly socket: string;
   readonly logLevel: string;
   readonly settings: GatewaySettings;
-  /** Parameters of the SSH listener; undefined if the process serves web terminals only. */
+  /** Parameters of the SSH listener. Undefined if the process serves only web terminals. */
   readonly entry: { readonly host: string; readonly port: number; readonly hostKey: string } | undefined;
 }
 
-/** The message of an {@link UnreachableError} or {@link OutageError} with which a call has failed. */
+/** The message of the {@link UnreachableError} or {@link OutageError} with which a call failed. */
 export interface FailureCause {
   readonly kind: "unreachable" | "outage";
   readonly message: string;
@@ -289,26 +294,26 @@ export interface FailureCause {
 export type ToGatewayProcess =
   | { readonly kind: "start"; readonly start: GatewayProcessStart }
   | { readonly kind: "answer"; readonly id: number; readonly output: unknown }
-  /** A call has failed. `cause` is undefined if clients may not receive the cause. */
+  /** A call failed. `cause` is undefined if clients may not receive the cause. */
   | { readonly kind: "failure"; readonly id: number; readonly cause: FailureCause | undefined }
   /** Ends a session. */
   | { readonly kind: "end"; readonly uid: string; readonly reason: string }
   /** Requires an agent to prove that it has its device's private key. */
   | ({ readonly kind: "prove" } & ReachedDevice)
   | { readonly kind: "terminal"; readonly ticket: RelayTicket; readonly requested: RequestedTerminal }
-  /** The browser has closed its terminal. */
+  /** The user has closed the browser's terminal. */
   | { readonly kind: "leave"; readonly ticket: RelayTicket }
   | { readonly kind: "resize"; readonly ticket: RelayTicket; readonly size: TerminalSize }
-  /** Stops accepting connections, and shows a text in every terminal. Open logins continue. */
+  /** Stops accepting connections, and shows a notice in every terminal. Open logins continue. */
   | { readonly kind: "drain"; readonly notice: string }
   /** Stops accepting connections, ends all sessions, and then ends the process. */
   | { readonly kind: "stop" };
 
 /** Messages of the gateway process. */
 export type FromGatewayProcess =
-  /** The process accepts connections. The port is the port of the SSH listener. */
+  /** The process accepts connections. `port` is the port of the SSH listener. */
   | { readonly kind: "ready"; readonly port: number | undefined }
-  /** The process cannot start. The message contains the reason for the operator. */
+  /** The process cannot start. `reason` is for the operator. */
   | { readonly kind: "failed"; readonly reason: string }
   /** The event loop of the process is responsive. */
   | { readonly kind: "alive"; readonly state: GatewayProcessState }

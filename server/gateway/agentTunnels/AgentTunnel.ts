@@ -4,16 +4,22 @@ import type { WebSocket } from "ws";
 import type { Transport, TunnelLink } from "./Transport.ts";
 
 /**
- * Maximum number of bytes and messages that an agent may send between two checks, in addition to the data of its
- * connections. Agents send a keep-alive every 30 seconds, and at most a few messages for each connection. Agents of
- * pending devices receive no connections of users.
+ * Maximum number of bytes and messages that the agent of a pending or accepted device may send between two checks, in
+ * addition to the data of its connections. Agents send a keep-alive every 30 seconds, and at most a few messages for
+ * each connection. Agents of pending devices receive no user connections.
  */
 const PENDING = { bytes: 16 * 1024, messages: 50 };
 const ACCEPTED = { bytes: 1024 * 1024, messages: 5_000 };
 
-/** Maximum length of a message that counts, in bytes: shorter than the shortest frame and the shortest line. */
+/**
+ * Messages below this length, in bytes, always count toward the limit, because they are shorter than any complete frame
+ * or line.
+ */
 const SHORT = 12;
-/** Maximum number of bytes that wait to be sent at a check: several windows, or the agent does not read. */
+/**
+ * Maximum number of unsent bytes at a check. The limit is several windows, so only an agent that does not read exceeds
+ * it.
+ */
 const UNSENT_MAX = 16 * 1024 * 1024;
 
 /** The device of a tunnel. */
@@ -45,9 +51,9 @@ interface TunnelStart {
 
 /** Callbacks with which a tunnel notifies its owner of events. */
 export interface TunnelEvents {
-  /** The agent has answered a ping, so the device is online. */
+  /** The agent answered a ping, so the device is online. */
   alive(tunnel: AgentTunnel): void;
-  /** The tunnel was closed, because the agent has violated the protocol by sending the described message. */
+  /** The tunnel was closed because the agent violated the protocol by sending the described message. */
   violated(tunnel: AgentTunnel, violation: string): void;
   closed(tunnel: AgentTunnel): void;
 }
@@ -72,7 +78,7 @@ export class AgentTunnel {
   #messages = 0;
   #isFlooding = false;
 
-  /** @param newTransport creates the transport that the agent has requested */
+  /** @param newTransport creates the transport that the agent requested */
   constructor(
     socket: WebSocket,
     device: TunneledDevice,
@@ -93,12 +99,12 @@ export class AgentTunnel {
     socket.on("message", (data, binary) => {
       if (this.#isFlooding || this.isClosed) return;
       const { length } = data as Buffer;
-      // Each message takes time, so messages without a complete frame count too.
+      // Handling a message takes time, so messages without a complete frame count too.
       if (length < SHORT && !this.#count(length, 1)) return;
       if (binary) this.#transport.receive(data as Buffer);
       else this.#fail("a text message", events);
     });
-    // The WebSocket answers pings by itself. Pings that are not read need no answer.
+    // The WebSocket library answers each ping that it reads. Unread pings of a flooding agent need no answer.
     socket.on("ping", (data) => this.#count(data.length, 1));
     socket.on("pong", (data) => {
       if (!this.#count(data.length, 1) || this.#answered) return;
@@ -120,9 +126,10 @@ export class AgentTunnel {
   }
 
   /**
-   * Sends a ping, or ends the tunnel if the agent has not answered since the last call, has sent too much or does not
-   * read. The holder of the tunnel calls this method every 25 seconds, because agents disconnect 35 seconds after the last keep-alive. A
-   * tunnel with too much data ends only at this call and not at once, because the agent would also reconnect at once.
+   * Sends a ping. Ends the tunnel instead if the agent has not answered since the last call, has sent too much, or does
+   * not read. The holder of the tunnel calls this method every 25 seconds, because agents disconnect 35 seconds after
+   * the last keep-alive. If an agent has sent too much, its tunnel ends only at the next call, because the agent
+   * reconnects immediately.
    */
   check(): void {
     this.#bytes = 0;
@@ -150,7 +157,7 @@ export class AgentTunnel {
     return this.#socket.readyState !== this.#socket.OPEN;
   }
 
-  /** Closes the tunnel. Agents reconnect at once. */
+  /** Closes the tunnel. Agents reconnect immediately. */
   close(): void {
     this.#socket.close(1000);
     this.#socket.terminate();

@@ -25,27 +25,27 @@ const PENDING_PER_NETWORK = 50;
 /** Number of groups of tunnels. One group is checked each second, so each tunnel is checked every 25 seconds. */
 const SLOTS = 25;
 /**
- * Minimum age, in milliseconds, at which a newer tunnel of the same device can replace a proven tunnel. A tunnel is
- * proven if its agent has proven that it has the device's private key. Agents whose tunnel was replaced reconnect at
- * once. Without this limit, two agents of the same device, such as copies of its disk, would replace each other's
- * tunnels hundreds of times a second.
+ * Minimum age, in milliseconds, of a proven tunnel before a newer tunnel of the same device can replace it. A tunnel is
+ * proven if its agent has proven that it has the device's private key. An agent whose tunnel was replaced reconnects
+ * immediately. Without this minimum age, two agents of the same device, such as copies of its disk, would replace each
+ * other's tunnels hundreds of times a second.
  */
 const SETTLING = 10_000;
 /**
- * Maximum number of tunnels of a device that wait for the agent's proof. Each network can have only one of them, so
- * that an attacker's tunnels do not block the device's own agent.
+ * Maximum number of tunnels of a device that wait for the proof of the device's private key. Each network can have only
+ * one such tunnel, so that an attacker's tunnels do not block the device's own agent.
  */
 const CANDIDATES = 8;
 /**
- * Maximum number of concurrent private-key proofs, and maximum number of queued proofs. Each proof is an SSH key
+ * Maximum number of concurrent private-key proofs, and maximum number of waiting proofs. Each proof is an SSH key
  * exchange.
  */
 const PROOFS = { atATime: 16, waiting: 1_000 };
 /** Maximum time, in milliseconds, for an agent to prove its private key. */
 const PROOF_TIMEOUT = 20_000;
 /**
- * Minimum interval, in milliseconds, between two audit entries about refused tunnel replacements for the same device,
- * and maximum number of devices for which the service tracks this interval.
+ * `every`: minimum interval, in milliseconds, between two audit entries about refused tunnel replacements for the same
+ * device. `devices`: maximum number of devices for which the service tracks this interval.
  */
 const AUDITED = { every: 10 * MINUTE, devices: 10_000 };
 /**
@@ -75,8 +75,8 @@ export class AgentTunnels implements TunnelEvents {
   readonly #prove: Prove;
   readonly #byDevice = new Map<string, AgentTunnel>();
   /**
-   * Tunnels whose agent must prove its private key before the tunnel can replace another tunnel of the device, which
-   * this or another instance holds.
+   * Tunnels whose agents must prove the device's private key before the tunnel replaces the device's present tunnel.
+   * This instance or another instance holds the present tunnel.
    */
   readonly #candidates = new Map<string, Set<AgentTunnel>>();
   readonly #proofs = new Semaphore(
@@ -116,11 +116,11 @@ export class AgentTunnels implements TunnelEvents {
 
   /**
    * Prepares the tunnel of a device. A new tunnel replaces another tunnel only if the new tunnel's agent proves that it
-   * has the device's private key. A proof is necessary because the private key is the only secret of an enrollment:
+   * has the device's private key. The proof is necessary because the private key is the only secret of an enrollment:
    * every user who can list devices can read all other data that the agent sends to enroll.
    * @throws NotFoundError the device no longer exists
    * @throws RateLimitedError too many pending devices hold a tunnel, the device opened its present tunnel less than 10
-   * seconds ago, or too many of its tunnels wait for their proof
+   *   seconds ago, or too many tunnels of the device wait for their proof
    */
   async open(request: TunnelRequest): Promise<WebSocketHandler> {
     const { uid, tenantId, network, proven, transport } = request;
@@ -150,7 +150,7 @@ export class AgentTunnels implements TunnelEvents {
 
   /**
    * Connects to a device whose tunnel this instance holds.
-   * @param session the id of the connection's session
+   * @param session the id of the session that needs the connection
    * @throws UnreachableError the agent does not answer
    */
   connect(uid: string, session: string): Promise<Duplex> {
@@ -192,7 +192,7 @@ export class AgentTunnels implements TunnelEvents {
 
   #refuseTooSoon({ uid }: TunneledDevice): void {
     const held = this.#byDevice.get(uid);
-    // Only a proven tunnel delays further tunnels, because an attacker's tunnel without a proof must not block the
+    // Only a proven tunnel delays later tunnels. Otherwise an attacker's tunnel, which has no proof, could block the
     // device's own agent.
     if (!held?.proven) return;
     const age = this.#services.now().getTime() - held.openedAt.getTime();
@@ -222,7 +222,7 @@ export class AgentTunnels implements TunnelEvents {
     });
   }
 
-  /** Adds a tunnel to the counts of pending devices' tunnels, or removes it from them. */
+  /** Adds a tunnel to the counts of pending devices' tunnels, or subtracts it. */
   #count({ device, pending }: AgentTunnel, change: 1 | -1): void {
     if (!pending) return;
     this.#pendingOfTenant.add(device.tenantId, change);
@@ -230,8 +230,8 @@ export class AgentTunnels implements TunnelEvents {
   }
 
   /**
-   * Replaces the present tunnel of a device after the new tunnel's agent has proven its private key. If the proof
-   * fails, ends the new tunnel.
+   * Replaces the present tunnel of a device after the new tunnel's agent has proven the device's private key. If the
+   * proof fails, closes the new tunnel.
    */
   async #holdProven(tunnel: AgentTunnel, request: TunnelRequest): Promise<void> {
     const { uid } = tunnel.device;
@@ -307,7 +307,7 @@ export class AgentTunnels implements TunnelEvents {
     const before = this.#byDevice.get(uid);
     this.#byDevice.set(uid, tunnel);
     before?.close();
-    // The tunnel joins the group that was checked last, so that its first check follows as late as possible.
+    // Add the tunnel to the group that was checked last, so that its first check is as late as possible.
     this.#slots[(this.#slot + SLOTS - 1) % SLOTS]?.add(tunnel);
     this.#log().debug({ device: uid, tenant: tenantId, network, transport }, "tunnel open");
     noteOpened(this.#services, this.#instanceId, tunnel).then(
@@ -337,7 +337,7 @@ export class AgentTunnels implements TunnelEvents {
       const byUid = new Map(states.map((state) => [state.uid, state]));
       for (const tunnel of tunnels) {
         const state = byUid.get(tunnel.device.uid);
-        // The device is deleted, or another instance holds a newer tunnel.
+        // The device no longer exists, or another instance holds a newer tunnel.
         if (state === undefined || state.tunnelId !== tunnel.id) tunnel.close();
         else this.#setPending(tunnel, state.status !== "accepted");
       }

@@ -16,11 +16,11 @@ import { streamOver } from "./Transport1.ts";
 
 /** Interval between heartbeats of an instance, in milliseconds. */
 const HEARTBEAT_INTERVAL = 10_000;
-/** Maximum interval, in milliseconds, between two heartbeats of an uninterrupted series. */
+/** Maximum interval, in milliseconds, between two heartbeats of the same uninterrupted series. */
 const LONGEST_INTERVAL = 3 * HEARTBEAT_INTERVAL;
 /**
- * Maximum time, in milliseconds, for another instance to connect to a device. It is longer than the maximum time for
- * the device's agent to pick up the connection.
+ * Maximum time, in milliseconds, for another instance to connect to a device. This time is longer than the time that
+ * the device's agent has to pick up the connection.
  */
 const PEER_TIMEOUT = 15_000;
 
@@ -35,15 +35,15 @@ export interface InstanceFacts {
   /** Undefined if the instances of the service cannot connect to each other. */
   readonly peers?: PeerAccess | undefined;
   /**
-   * The schema of the instance: the name of the newest migration that its version knows. Undefined if no other process
-   * uses the database.
+   * The schema of the instance, which is the name of the newest migration that the instance's version contains.
+   * Undefined if no other process uses the database.
    */
   readonly schema: string | undefined;
 }
 
-/** A moment by both clocks of the process, in milliseconds. */
+/** A point in time by both clocks of the process, in milliseconds. */
 interface Moment {
-  /** Time of the monotonic clock, which stands still while the machine is suspended. */
+  /** Time of the monotonic clock, which stops while the machine is suspended. */
   readonly elapsed: number;
   /** Time since 1970, which an operator can change. */
   readonly time: number;
@@ -59,10 +59,10 @@ export class SupersededError extends OperatorError {
 /**
  * The running instances of the service, including this instance.
  *
- * On PostgreSQL, a newer version may migrate the database while this instance runs. It does not apply a migration that
- * is incompatible with this instance while the heartbeat of this instance is younger than `INSTANCE_LIFETIME`. With
- * `--migrate-anyway on`, it applies the migration at once; then the next heartbeat finds the new schema, and this
- * instance ends.
+ * On PostgreSQL, a newer version may migrate the database while this instance runs. If a migration is incompatible with
+ * this instance, the newer version waits until the last heartbeat of this instance is older than `INSTANCE_LIFETIME`.
+ * With `--migrate-anyway on`, the newer version applies the migration immediately. The next heartbeat of this instance
+ * then finds the new schema, and this instance ends.
  */
 export class Instances {
   /** The id of this instance. Each process start creates a new id. */
@@ -74,8 +74,8 @@ export class Instances {
   readonly #end = Promise.withResolvers<SupersededError>();
   #superseded: SupersededError | undefined;
   /**
-   * Time before the last heartbeat after which the schema was checked, by both clocks of the process. No migration that
-   * is incompatible with this instance begins in the `INSTANCE_LIFETIME` after this time.
+   * Time, by both clocks, just before the last heartbeat that was followed by a check of the schema. For
+   * `INSTANCE_LIFETIME` after this time, no migration begins that is incompatible with this instance.
    */
   #confirmed: Moment | undefined;
   readonly #check = sharedWhilePending(() => this.#mayAdmit());
@@ -93,8 +93,8 @@ export class Instances {
 
   /**
    * Announces this instance, and clears the records of killed instances. If the database cannot be written, for example
-   * because the disk is full, the start succeeds and the next heartbeat retries.
-   * @throws SupersededError a newer version has migrated the database since this process has opened it
+   * because the disk is full, the start succeeds and the next heartbeat tries again.
+   * @throws SupersededError a newer version has migrated the database since this process opened it
    */
   async start(): Promise<void> {
     await this.#trySign();
@@ -109,14 +109,15 @@ export class Instances {
     }, HEARTBEAT_INTERVAL).unref();
   }
 
-  /** Resolves when this instance must end, because the database has a schema that is not compatible with it. */
+  /** Resolves when this instance must end because it is not compatible with the schema of the database. */
   get superseded(): Promise<SupersededError> {
     return this.#end.promise;
   }
 
   /**
-   * Requires that this instance is compatible with the schema of the database. Call this method before a request or a
-   * login is admitted. If the last heartbeat is too old, sends a heartbeat and reads the schema first.
+   * Requires that this instance is compatible with the schema of the database. Call this method before the service
+   * accepts a request or a login. If the last heartbeat is too old, the method first sends a heartbeat and reads the
+   * schema.
    * @throws BusyError the instance must end, or a newer version may be migrating the database
    * @throws Error the schema cannot be read
    */
@@ -131,9 +132,9 @@ export class Instances {
   }
 
   /**
-   * Decides whether this instance may admit, although its last heartbeat is too old. A heartbeat comes first, so that
-   * no new migration begins without this instance. If the database cannot be written, no migration can begin either, and
-   * reads are still admitted.
+   * Returns true if this instance may accept requests and logins although its last heartbeat is too old. First sends a
+   * heartbeat, so that each new migration takes this instance into account. If the database cannot be written, no
+   * migration can begin either, so the instance may still accept reads.
    */
   async #mayAdmit(): Promise<boolean> {
     if (this.#superseded !== undefined) return false;
@@ -146,7 +147,7 @@ export class Instances {
     }
   }
 
-  /** Returns true while no migration can begin that is incompatible with this instance. */
+  /** Returns true if no migration can begin now that is incompatible with this instance. */
   #isConfirmed(): boolean {
     if (this.#schema === undefined) return true;
     const { elapsed, time } = momentNow();
@@ -174,8 +175,8 @@ export class Instances {
   }
 
   /**
-   * Checks the schema after a heartbeat. If the previous heartbeat is too old, a migration may be in progress that did
-   * not wait for this instance. In this case, the instance stays unconfirmed.
+   * Checks the schema after a heartbeat. If the previous heartbeat is too old, a migration that did not wait for this
+   * instance may be in progress. In this case, the instance stays unconfirmed.
    * @param begun time before the heartbeat
    */
   async #confirm(begun: Moment): Promise<void> {
@@ -184,19 +185,19 @@ export class Instances {
     this.#confirmed = begun;
   }
 
-  /** Checks the schema. Returns false while a migration is in progress, which holds the lock. */
+  /** Checks the schema, and returns true. If a migration holds the lock, returns false without a check. */
   async #isSchemaSettled(): Promise<boolean> {
     const [row] = await readRows<{ readonly free: boolean }>(
       this.#services.db,
       sql`SELECT pg_try_advisory_xact_lock_shared(${MIGRATION_LOCK}) AS "free"`,
     );
     if (row?.free !== true) return false;
-    // This statement follows the lock, so it reads the schema of every migration that has held the lock.
+    // The schema is read after the lock was free, so that the check covers every migration that held the lock.
     await this.#checkSchema();
     return true;
   }
 
-  /** Records the end of the logins and tunnels of this instance. */
+  /** Records that the logins and tunnels of this instance have ended. */
   async stop(): Promise<void> {
     clearInterval(this.#timer);
     await this.#running;
@@ -212,8 +213,8 @@ export class Instances {
 
   /**
    * Connects to a device whose tunnel another instance holds.
-   * @param session the id of the connection's session
-   * @throws UnreachableError no instance holds a tunnel, or the instance that holds it cannot be reached
+   * @param session the id of the session that needs the connection
+   * @throws UnreachableError no instance holds a tunnel, or the holder of the tunnel cannot be reached
    */
   async connect(uid: string, session: string): Promise<Duplex> {
     const device = await this.#services.db.device.findUnique({
@@ -226,8 +227,7 @@ export class Instances {
   }
 
   /**
-   * Connects to the instance that has announced a connection, for an agent that picks up the connection at this
-   * instance.
+   * Connects to the instance that announced a connection. Used when an agent picks up the connection at this instance.
    * @throws UnreachableError the instance does not exist, or no longer has the connection
    */
   async passOn(instanceId: string, dial: string): Promise<Duplex> {
@@ -246,7 +246,7 @@ export class Instances {
       maxPayload: liveConnections.STREAM_MESSAGE_MAX,
       perMessageDeflate: false,
     });
-    // The stream is created before the handshake ends, because the first bytes may arrive together with the handshake's
+    // Create the stream before the handshake ends, because the first bytes may arrive together with the handshake's
     // response.
     const stream = streamOver(socket);
     return new Promise((resolve, reject) => {
@@ -271,7 +271,7 @@ export class Instances {
     } catch (error) {
       this.#heartbeats = undefined;
       this.#log().error({ err: error }, "cannot write the heartbeat of this instance; retrying");
-      // A newer schema can be the cause.
+      // The heartbeat may have failed because the database has a newer schema.
       await this.#checkSchema().catch((cause: unknown) => {
         this.#log().error({ err: cause }, "cannot read the schema of the database; retrying");
       });
@@ -279,11 +279,11 @@ export class Instances {
   }
 
   /**
-   * Writes the heartbeat of this instance, and clears the records of instances whose last heartbeat is older than
-   * `INSTANCE_LIFETIME`. Times come from the database's clock, because the clocks of instances differ. During an outage
-   * of the database, no instance can write its heartbeat. So an instance clears the records of other instances only
-   * after its own heartbeats have succeeded for `INSTANCE_LIFETIME`. On PostgreSQL, also checks whether this instance
-   * is compatible with the schema of the database.
+   * Writes the heartbeat of this instance. Clears the records of instances whose last heartbeat is older than
+   * `INSTANCE_LIFETIME`. Heartbeats use the database's clock, because the clocks of instances differ. During a database
+   * outage, no instance can write its heartbeat. So an instance clears the records of other instances only after its
+   * own heartbeats have succeeded for `INSTANCE_LIFETIME`. On PostgreSQL, also checks whether this instance is
+   * compatible with the schema of the database.
    */
   async sign(): Promise<void> {
     const { db } = this.#services;
@@ -319,7 +319,7 @@ export class Instances {
 
   /**
    * Closes the sessions and tunnels of instances that have ended, and deletes their rows.
-   * @param which SQL condition for the rows: an instance may have sent a heartbeat since it was found
+   * @param which SQL condition for the rows to delete, because an instance may have sent a heartbeat since it was found
    */
   async #clear(ids: string[], which: Sql): Promise<void> {
     const { db, now } = this.#services;

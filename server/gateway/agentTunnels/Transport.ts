@@ -8,11 +8,11 @@ export interface TunnelLink {
   /** Sends bytes as a binary message. */
   send(bytes: Buffer, sent?: (error?: Error | null) => void): void;
   /**
-   * Counts received bytes and messages that carry no data of a connection.
+   * Counts received bytes and messages that carry no connection data.
    * @returns false if the agent has sent too much; the transport must then ignore all further bytes
    */
   count(bytes: number, messages: number): boolean;
-  /** Closes the tunnel, because the agent has violated the protocol by sending the described message. */
+  /** Closes the tunnel because the agent violated the protocol by sending the described message. */
   fail(violation: string): void;
 }
 
@@ -24,11 +24,11 @@ export interface Transport {
   readonly version: 1 | 2;
   /** Handles bytes that the agent has sent. */
   receive(bytes: Buffer): void;
-  /** Sends a keep-alive, if the protocol has one in addition to the pings of the WebSocket. */
+  /** Sends a keep-alive if the protocol has its own keep-alives, in addition to the pings of the WebSocket. */
   keepAlive(): void;
   /**
    * Connects to the SSH server of the agent.
-   * @param session the id of the connection's session
+   * @param session the id of the session that needs the connection
    * @returns the connection, on which the service can begin to send SSH
    * @throws UnreachableError the agent does not answer
    */

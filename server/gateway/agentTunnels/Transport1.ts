@@ -13,7 +13,7 @@ import { ANSWER_TIMEOUT, type Transport, type TunnelLink } from "./Transport.ts"
 
 /**
  * Maximum number of frames without data, such as pings, that an agent may send over a connection in 30 seconds. Agents
- * send one or none.
+ * usually send at most one such frame.
  */
 const FRAMES_WITHOUT_DATA = 100;
 
@@ -22,7 +22,7 @@ const LINE_END = 0x0a;
 const KEEP_ALIVE = Buffer.from('{"command":"keep-alive"}\n');
 
 /**
- * Converts a WebSocket to a stream of its bytes. Both directions of the stream end together, because a WebSocket has no
+ * Converts a WebSocket to a byte stream. Both directions of the stream end together, because a WebSocket has no
  * half-close. An error closes the stream and is otherwise ignored.
  */
 export function streamOver(socket: WebSocket): Duplex {
@@ -37,7 +37,7 @@ interface Dial {
   failed(reason: string): void;
 }
 
-/** The announced connections of this instance, which agents must pick up. */
+/** The connections that this instance has announced and that agents must pick up. */
 export class Dials {
   readonly #instanceId: string;
   readonly #waiting = new Map<string, Dial>();
@@ -62,12 +62,12 @@ export class Dials {
   }
 
   /**
-   * Returns the handler with which an agent picks up an announced connection; undefined if no such connection waits.
-   * Each connection can be picked up only once.
+   * Returns the handler with which an agent picks up an announced connection. Returns undefined if no connection with
+   * this id waits. Each connection can be picked up only once.
    */
   pickUp(id: string): WebSocketHandler | undefined {
     if (!this.#waiting.has(id)) return undefined;
-    // The connection is removed only when the WebSocket is open, so that a request without an upgrade does not use up
+    // Remove the connection only after the WebSocket has opened, so that a request without an upgrade does not use up
     // the connection.
     return webSocketHandler((socket) => {
       const dial = this.#take(id);
@@ -84,14 +84,14 @@ export class Dials {
     });
   }
 
-  /** Ends the wait for a connection that the agent of a tunnel could not pick up. */
+  /** Stops waiting for a connection that the agent of a tunnel could not pick up. */
   failed(transport: Transport1, id: string): void {
-    // Without this comparison, an agent could end the connection that another device must pick up.
+    // Without this comparison, an agent could cancel a connection that the agent of another device must pick up.
     if (this.#waiting.get(id)?.transport === transport)
       this.#take(id)?.failed("could not pick up the connection");
   }
 
-  /** Ends the wait for the connections of a closed tunnel. */
+  /** Stops waiting for the connections of a closed tunnel. */
   closed(transport: Transport1): void {
     for (const [id, dial] of this.#waiting) {
       if (dial.transport === transport) this.#take(id)?.failed("hung up");
@@ -107,14 +107,14 @@ export class Dials {
 }
 
 /**
- * Transport 1: lines of JSON, with which the service announces new connections to the device. The agent picks up a
+ * Transport 1: lines of JSON with which the service announces new connections to the agent. The agent picks up a
  * connection by opening another WebSocket to the service.
  */
 export class Transport1 implements Transport {
   readonly version = 1;
   readonly #link: TunnelLink;
   readonly #dials: Dials;
-  /** The received part of a line whose end has not arrived yet. */
+  /** The received part of an incomplete line. */
   #rest: Buffer | undefined;
 
   constructor(link: TunnelLink, dials: Dials) {
@@ -130,13 +130,13 @@ export class Transport1 implements Transport {
       this.#handleLine(bytes.subarray(0, end).toString());
       bytes = bytes.subarray(end + 1);
     }
-    // The remainder is copied, because a slice would keep the whole message in memory.
+    // Copy the remainder, because a slice would keep the whole message in memory.
     this.#rest = bytes.length === 0 ? undefined : Buffer.from(bytes);
     if (bytes.length > liveConnections.TUNNEL_LINE_MAX) this.#link.fail("a line that is too long");
   }
 
   keepAlive(): void {
-    // All tunnels can share this buffer, because the library copies it for masking and never changes it.
+    // All tunnels can share this buffer, because the WebSocket library masks a copy and never changes the buffer.
     this.#link.send(KEEP_ALIVE);
   }
 
@@ -144,7 +144,7 @@ export class Transport1 implements Transport {
     const stream = await this.#dials.dial(this, (path) =>
       this.#link.send(Buffer.from(`${JSON.stringify({ command: "conn-ready", connPath: path })}\n`)),
     );
-    // The request is sent as a separate message, because agents lose data that follows the request in the same message.
+    // Send the request as a separate message, because agents lose data that follows the request in the same message.
     stream.write(`GET /ssh/${session} HTTP/1.1\r\nHost: gateway\r\n\r\n`);
     return stream;
   }
@@ -153,7 +153,7 @@ export class Transport1 implements Transport {
     this.#dials.closed(this);
   }
 
-  /** Handles a line of an agent. Keep-alives have no effect, and unknown commands of newer agents are ignored. */
+  /** Handles a line that an agent sent. Ignores keep-alives and the unknown commands of newer agents. */
   #handleLine(line: string): void {
     const dial = failedDial(line);
     if (dial === null) this.#link.fail("a line that is not JSON");
@@ -162,8 +162,8 @@ export class Transport1 implements Transport {
 }
 
 /**
- * Returns the id of the connection in a line that reports a failed pickup. Returns undefined for any other line, and
- * null if the line is not JSON.
+ * Returns the id of the connection if the line reports a failed pickup. Returns undefined for any other line, and null
+ * if the line is not JSON.
  */
 function failedDial(line: string): string | null | undefined {
   let message: { readonly command?: unknown; readonly connPath?: unknown } | null;

@@ -7,12 +7,12 @@ import { Yamux } from "./Yamux.ts";
 /** The protocols that the service selects with multistream-select 1.0.0. */
 const PROTOCOLS = ["/multistream/1.0.0", "/ssh/open/1.0.0"];
 /**
- * Maximum length of a message, in bytes. The length of a longer message would have more than one byte, and no known
- * answer is longer.
+ * Maximum length of a message, in bytes. No known answer is longer, and the length prefix of a longer message would
+ * need more than one byte.
  */
 const MESSAGE_MAX = 127;
 
-/** Transport 2: the tunnel carries a stream of yamux for each connection. */
+/** Transport 2: the tunnel carries one yamux stream for each connection. */
 export class Transport2 implements Transport {
   readonly version = 2;
   readonly #yamux: Yamux;
@@ -52,9 +52,10 @@ export class Transport2 implements Transport {
   }
 }
 
-/** Selects SSH on a new stream, and waits until the agent has sent its first bytes of SSH. */
+/** Selects SSH on a new stream, and waits until the agent has sent its first SSH bytes. */
 async function openSsh(stream: Duplex, session: string, signal: AbortSignal): Promise<void> {
-  // One listener waits for all data. A new listener would be called at once for a part of a message.
+  // Use one listener for all data. A new listener for each read would be called immediately while only a part of a
+  // message has arrived.
   const readable = on(stream, "readable", { signal });
   const read = async (size: number): Promise<Buffer> => {
     for (;;) {
@@ -67,13 +68,14 @@ async function openSsh(stream: Duplex, session: string, signal: AbortSignal): Pr
     stream.write(Buffer.concat(PROTOCOLS.map(message)));
     for (const protocol of PROTOCOLS) {
       const [size = 0] = await read(1);
-      // A read of no bytes would never end.
+      // Reject the size 0, because a read of 0 bytes would never complete.
       if (size === 0 || size > MESSAGE_MAX || !(await read(size)).equals(message(protocol).subarray(1))) {
         throw new UnreachableError("does not accept SSH connections");
       }
     }
     stream.write(`${JSON.stringify({ id: session })}\n`);
-    // Agents lose data that arrives together with the JSON. They have read the JSON when they send SSH.
+    // Agents lose data that arrives together with the JSON. Wait for the agent's first SSH bytes, which prove that the
+    // agent has read the JSON.
     while (stream.readableLength === 0) {
       // Without this call, the stream does not report its end.
       stream.read(0);
@@ -84,7 +86,7 @@ async function openSsh(stream: Duplex, session: string, signal: AbortSignal): Pr
   }
 }
 
-/** Encodes a message of multistream-select: the length, the text and a line feed. */
+/** Encodes a multistream-select message: the length, the text and a line feed. */
 function message(text: string): Buffer {
   return Buffer.from(`${String.fromCharCode(text.length + 1)}${text}\n`);
 }

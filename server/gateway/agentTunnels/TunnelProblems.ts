@@ -8,13 +8,13 @@ import type { Services } from "../../services.ts";
 
 /**
  * `every`: minimum time, in milliseconds, between two log lines about the same device, because agents retry every 10
- * seconds. `devices`: maximum number of devices with a stored time.
+ * seconds. `devices`: maximum number of devices for which the service stores the time of the last line.
  */
 const LOGGED = { every: 10 * MINUTE, devices: 100_000 };
-/** The end of the paths at which agents request a tunnel. The start depends on the agent's version. */
+/** The end of the paths at which agents request a tunnel. The start of the path depends on the agent's version. */
 const TUNNEL_PATH = /^\/[^/?]{1,50}\/connection$/;
 
-/** Remedies, by the status with which the service refused the request for a tunnel. */
+/** Remedies, by the status of the response that refuses a tunnel. */
 const REMEDIES: Readonly<Record<number, string>> = {
   400: "Configure the proxy to forward the headers Upgrade and Connection.",
   401: "Restart the agent, so that the device enrolls again. If the namespace requires a proof of devices, use an agent that signs challenges.",
@@ -22,7 +22,7 @@ const REMEDIES: Readonly<Record<number, string>> = {
   429: "If several machines use the same MAC address and private key, give each machine its own. Accept or reject pending devices.",
 };
 
-/** Logs why agents have no working tunnel: refused requests, and violations of the tunnel's protocol. */
+/** Logs why agents have no working tunnel: refused requests, and violations of the tunnel protocol. */
 export class TunnelProblems {
   readonly #services: Services;
   readonly #log: () => FastifyBaseLogger;
@@ -48,7 +48,10 @@ export class TunnelProblems {
     });
   }
 
-  /** Logs a problem of a device's agent with the agent's version, unless a problem of the device was just logged. */
+  /**
+   * Logs a problem of a device's agent, with the agent's version. Logs nothing if a problem of the same device was
+   * logged a short time ago.
+   */
   async note(uid: string, problem: Readonly<Record<string, unknown>>): Promise<void> {
     if (this.#logged.has(uid)) return;
     this.#logged.set(uid, true);

@@ -2,16 +2,19 @@ import { Duplex } from "node:stream";
 import { UnreachableError } from "../protocol.ts";
 import type { TunnelLink } from "./Transport.ts";
 
-// A frame of yamux has a header of 12 bytes (big endian): version (1 byte), type (1), flags (2), stream id (4), length
-// (4). The length is the length of the following data, or the value of a window update, ping or go-away.
+// A yamux frame has a header of 12 bytes (big endian): version (1 byte), type (1), flags (2), stream id (4), length
+// (4). The length field contains the length of the data after the header, or the value of a window update, ping or
+// go-away.
 const HEADER = 12;
 const TYPE = { data: 0, windowUpdate: 1, ping: 2, goAway: 3 };
 const FLAG = { syn: 1, ack: 2, fin: 4, rst: 8 };
-/** Value of a go-away that reports a violation of the protocol. */
+/** Value of a go-away that reports a protocol violation. */
 const PROTOCOL_ERROR = 1;
-/** Maximum number of bytes of a stream that one side sends and the other side has not read. */
+/** Window of a stream: maximum number of bytes that one side has sent and the other side has not read. */
 const WINDOW = 256 * 1024;
-/** Maximum number of bytes in a sent frame. Short frames let the streams of a tunnel share its connection. */
+/**
+ * Maximum number of data bytes in a sent frame. With short frames, the streams of a tunnel share the connection fairly.
+ */
 const FRAME_MAX = 64 * 1024;
 /** Maximum number of open streams of a tunnel. */
 const STREAMS_MAX = 1000;
@@ -22,8 +25,8 @@ const SEND_WINDOW_MAX = 2 ** 32 - 1;
 /** Number of frames without data that an agent may send for each stream, in addition to the limit of the tunnel. */
 const FRAMES_PER_STREAM = 4;
 /**
- * Minimum value of a window update that the tunnel is not treated as a message without data. Agents send an update when
- * they have read half a window.
+ * Minimum value of a window update that does not count as a frame without data. Agents send an update when they have
+ * read half a window.
  */
 const COUNTED_UPDATE = 4096;
 /** Size of the blocks that hold data for a slow consumer, in bytes. */
@@ -38,24 +41,24 @@ function header(type: number, flags: number, id: number, length: number): Buffer
   return bytes;
 }
 
-// The maintained npm package for yamux is not used, because it works only with its own kind of streams, and adds 57
-// packages together with multistream-select.
+// Yamux is implemented here because the maintained npm package works only with its own kind of streams. Together with
+// multistream-select, that package would add 57 packages.
 
 /**
  * The client side of yamux, protocol version 0: byte streams that share the connection of a tunnel. Only the service
- * opens streams. An agent that violates the protocol or a limit loses its tunnel.
+ * opens streams. If an agent violates the protocol or a limit, its tunnel ends.
  */
 export class Yamux {
   readonly #link: TunnelLink;
   readonly #streams = new Map<number, YamuxStream>();
   readonly #header = Buffer.alloc(HEADER);
-  /** Number of received bytes of the present header. */
+  /** Number of bytes received of the current header. */
   #filled = 0;
-  /** Number of bytes of the present frame's data that have not arrived, and the stream that receives these bytes. */
+  /** Number of data bytes of the current frame that have not arrived yet, and the stream that receives them. */
   #missing = 0;
   #target: YamuxStream | undefined;
   #nextId = 1;
-  /** Number of frames without data that the tunnel does not count. */
+  /** Number of frames without data that the agent may still send before they count toward the tunnel's limit. */
   #uncounted = 0;
   /** Number of bytes that the agent may still send on streams that the service has reset. */
   #ignorable = 0;
@@ -66,7 +69,7 @@ export class Yamux {
   }
 
   /**
-   * Opens a stream. A stream ends in both directions when the agent ends its direction, as agents expect.
+   * Opens a stream. When the agent ends its direction, the stream ends in both directions, because agents expect that.
    * @throws UnreachableError the tunnel has the maximum number of streams
    */
   open(): Duplex {
@@ -150,7 +153,10 @@ export class Yamux {
     }
   }
 
-  /** Counts a frame without data. Returns false if the agent has sent too many; all further frames are then ignored. */
+  /**
+   * Counts a frame without data. Returns false if the agent has sent too many such frames. All further frames are then
+   * ignored.
+   */
   #count(): boolean {
     if (this.#uncounted > 0) this.#uncounted -= 1;
     else if (!this.#link.count(HEADER, 1)) this.#isBroken = true;
@@ -190,11 +196,14 @@ class YamuxStream extends Duplex {
   /** Number of bytes that the agent may send now. */
   receivable = WINDOW;
   #sendable = WINDOW;
-  /** Continues the write that waits for a window update. */
+  /** Continues the write that is waiting for a window update. */
   #continue: (() => void) | undefined;
-  /** Whether the consumer waits for data. Otherwise, received data is held back in blocks. */
+  /** Whether the consumer is waiting for data. If not, received data is held in blocks. */
   #isWanted = false;
-  /** Blocks of held data. A frame can contain one byte, so separate buffers would use much more memory than the data. */
+  /**
+   * Blocks of held data. A frame can contain a single byte, so a separate buffer for each frame would use much more
+   * memory than the data.
+   */
   readonly #held: Buffer[] = [];
   /** Number of bytes in the last block. */
   #used = 0;
@@ -217,7 +226,8 @@ class YamuxStream extends Duplex {
   receiveFlags(flags: number): void {
     if (!(flags & (FLAG.fin | FLAG.rst))) return;
     this.#hasEnded = true;
-    // Agents read nothing after the end, so a write that waits for the window must not wait for ever.
+    // After the end, agents read nothing and send no window update. Resume the waiting write, so that it does not wait
+    // forever.
     this.#resume();
     // The agent may send no more data after the end.
     this.receivable = 0;
@@ -281,8 +291,8 @@ class YamuxStream extends Duplex {
   }
 
   /**
-   * Lets the agent send as much data as the consumer has read, if that is at least half a window. Data outside the
-   * blocks is treated as read, because Node calls `_read` only when its own buffer has room.
+   * Permits the agent to send as much data as the consumer has read, if the consumer has read at least half a window.
+   * Data outside the blocks is treated as read, because Node calls `_read` only when its own buffer has space.
    */
   #grant(): void {
     const held = this.#held.length === 0 ? 0 : (this.#held.length - 1) * BLOCK + this.#used;

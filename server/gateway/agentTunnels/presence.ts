@@ -4,8 +4,8 @@ import type { Services } from "../../services.ts";
 import type { AgentTunnel } from "./AgentTunnel.ts";
 
 /**
- * Lane of the tunnel writes, which share transactions (see {@link inSqlTransaction}). Separate transactions would take
- * too long when all devices of a fleet reconnect at once.
+ * Lane of the tunnel writes. Writes in this lane share transactions (see {@link inSqlTransaction}). Separate
+ * transactions would take too long when all devices of a fleet reconnect at the same time.
  */
 const LANE = "agentTunnels";
 
@@ -13,7 +13,7 @@ const LANE = "agentTunnels";
 interface TunnelState {
   readonly uid: string;
   readonly status: string;
-  /** The newest tunnel of the device; null if it has no tunnel. */
+  /** The newest tunnel of the device. Null if the device has no tunnel. */
   readonly tunnelId: string | null;
 }
 
@@ -32,9 +32,9 @@ export async function statesOf(services: Services, uids: readonly string[]): Pro
 }
 
 /**
- * Records that an instance holds a device's tunnel, and that the device is online. A proven tunnel replaces all
- * earlier tunnels. A tunnel without a proof is recorded only if the device has no other tunnel.
- * @returns false if the device no longer exists, or has another tunnel
+ * Records that an instance holds a device's tunnel, and that the device is online. A proven tunnel replaces all earlier
+ * tunnels. A tunnel without a proof is recorded only if the device has no other tunnel.
+ * @returns false if the device no longer exists, or if the tunnel has no proof and the device has another tunnel
  */
 export async function noteOpened(
   services: Services,

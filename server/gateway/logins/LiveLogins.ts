@@ -16,18 +16,18 @@ import {
 
 interface LiveLogin extends LoginFacts {
   readonly startedAt: number;
-  /** The expiry times that were read last. */
+  /** The expiry times that the service read most recently. */
   ends: LoginEnds;
   /**
-   * Identifier of the policy state that last admitted the login; undefined before the first policy check of the open
+   * Identifier of the policy state that last allowed the login. Undefined before the first policy check of the open
    * login.
    */
   policy: string | undefined;
   /** Connection to the device; undefined until the device is connected. */
   stream: Duplex | undefined;
   /**
-   * True once the gateway process was asked to end the login. During an outage of the database, its session stays open
-   * for longer.
+   * True after the service has asked the gateway process to end the login. During a database outage, the login's
+   * session stays open for longer.
    */
   isEnding: boolean;
 }
@@ -38,20 +38,20 @@ interface LiveLogin extends LoginFacts {
  */
 const CHECK_INTERVAL = 500;
 /**
- * Time, in milliseconds, from an expiry time in memory until a login ends without a check against the database. While
- * the database responds, the check decides, because the expiry time may have changed.
+ * Time, in milliseconds, after an expiry time in memory. After this time, a login ends without a check against the
+ * database. While the database responds, the check decides earlier, because the stored expiry time may have changed.
  */
 const GRACE = 1_000;
 /**
- * Interval, in milliseconds, after which logins are checked against the policy again although the audit trail contains
- * no change. An audit entry can be committed after an entry with a higher id. The next check detects such a late entry
- * if its id is among the newest `LATE_ENTRIES` ids.
+ * Interval, in milliseconds, after which logins are checked against the policy even if the audit trail contains no new
+ * change. An audit entry can be committed after an entry with a higher id. The next check detects such a late entry if
+ * its id is among the newest `LATE_ENTRIES` ids.
  */
 const RECHECK = MINUTE;
 const LATE_ENTRIES = 1_000;
 /**
- * The operation that adds pending devices. Audit entries of this operation cause no check, because it changes no policy
- * and a fleet may enroll for hours.
+ * The operation that adds pending devices. Audit entries of this operation cause no check, because the operation
+ * changes no policy and the enrollment of a fleet may take hours.
  */
 const ENROLLMENT = "authDevice";
 /** Interval at which the service marks open sessions as active, in milliseconds (rules section 17.3). */
@@ -61,18 +61,20 @@ const KEEP_ALIVE = 30_000;
 const REVOKED = "access was revoked";
 const TIME_LIMIT = "the session has reached its time limit";
 
-/** The end of a session that the database does not show yet. */
+/** The end of a session that the database still lists as open. */
 interface UnclosedSession {
   readonly at: Date;
-  /** True if the gateway process ended before the session, so that its last entries may be missing. */
+  /**
+   * True if the gateway process ended before the session did, so that the last entries of the session may be missing.
+   */
   readonly isInterrupted: boolean;
 }
 
 /**
- * The logins that go through this instance. A login ends when an instance closes its session, when its device is no
- * longer accepted, when it reaches its time limit, or when the policy no longer allows it. If the database cannot be
- * read, a login still ends at its time limit and at the known expiry times of its access. When a firewall rule expires,
- * the policy that was read last decides; a login that this policy does not cover ends.
+ * The logins that go through this instance. A login ends when its session is closed, when its device is no longer
+ * accepted, when it reaches its time limit, or when the policy no longer allows it. If the database cannot be read, a
+ * login still ends at its time limit and at the known expiry times of its access. If a firewall rule expires during
+ * such an outage, the most recently read policy decides, and logins that this policy does not cover end.
  */
 export class LiveLogins {
   readonly #services: Services;
@@ -82,11 +84,11 @@ export class LiveLogins {
   readonly #live = new Map<string, LiveLogin>();
   /** Uids of sessions that are not written to the database yet. */
   readonly #beginning = new Set<string>();
-  /** The sessions that have ended and that the database does not yet show as closed, by uid. */
+  /** The sessions that have ended but that the database still lists as open, by uid. */
   readonly #unclosed = new Map<string, UnclosedSession>();
   readonly #timers: readonly NodeJS.Timeout[];
   #checking = false;
-  /** The present attempt to close ended sessions. */
+  /** The current attempt to close ended sessions. */
   #closing: Promise<void> | undefined;
   /** True while ended sessions cannot be closed. */
   #closeFails = false;
@@ -94,12 +96,12 @@ export class LiveLogins {
   #isFailing = false;
   /** The namespaces whose logins are being checked against the policy. */
   readonly #deciding = new Set<string>();
-  /** The policy that was read last for the open logins of each namespace. */
+  /** The policy that was most recently read for the open logins of each namespace. */
   readonly #lastRead = new Map<string, LoginPolicy>();
   #whenNone: (() => void) | undefined;
   /**
-   * Audit entries with an id above `after` are treated as changes. `at` is the time, from `performance.now()`, at which
-   * `after` was set.
+   * Audit entries with an id greater than `after` are treated as changes. `at` is the time from `performance.now()` at
+   * which `after` was set.
    */
   #counted = { after: 0, at: Number.NEGATIVE_INFINITY };
 
@@ -127,7 +129,7 @@ export class LiveLogins {
 
   /**
    * Adds a login.
-   * @param ends the expiry times that were known when the policy admitted the login
+   * @param ends the expiry times that were known when the policy allowed the login
    * @param write writes the new session to the database
    */
   async begin(uid: string, facts: LoginFacts, ends: LoginEnds, write: () => Promise<unknown>): Promise<void> {
@@ -140,7 +142,7 @@ export class LiveLogins {
       throw error;
     }
     // If the uid is missing, the gateway process ended during the write. `endAll` has then closed all sessions except
-    // this one, so this session is closed here.
+    // this new one, so close it here.
     if (!this.#beginning.delete(uid)) await this.#close([uid], this.#services.now());
     else
       this.#live.set(uid, {
@@ -160,14 +162,15 @@ export class LiveLogins {
     else login.stream = stream;
   }
 
-  /** The uid of a session's device; undefined if the session does not go through this instance. */
+  /** Returns the uid of a session's device. Returns undefined if the session does not go through this instance. */
   deviceOf(uid: string): string | undefined {
     return this.#live.get(uid)?.deviceUid;
   }
 
   /**
    * Ends a login and closes its session. If the session is already closed, its closing time does not change.
-   * @param at time of the end, which is earlier than now if the last entries of the session could not be written
+   * @param at time at which the session ended. It is in the past if the last entries of the session could not be
+   *   written.
    */
   async end(uid: string, at = this.#services.now()): Promise<void> {
     const login = this.#live.get(uid);
@@ -196,7 +199,10 @@ export class LiveLogins {
     await this.#closeAll();
   }
 
-  /** Closes the sessions that have ended. Logs the first of several failures; the next check repeats. */
+  /**
+   * Closes the sessions that have ended. Logs only the first of several consecutive failures. The next check tries
+   * again.
+   */
   async #closeAll(): Promise<void> {
     while (this.#closing !== undefined) await this.#closing;
     this.#closing = this.#tryCloseEnded();
@@ -230,7 +236,7 @@ export class LiveLogins {
     }
   }
 
-  /** Settles when the last login has ended, at the latest after `time` milliseconds. */
+  /** Resolves when the last login has ended, but after `time` milliseconds at the latest. */
   async untilNone(time: number): Promise<void> {
     const none = Promise.withResolvers<void>();
     this.#whenNone = none.resolve;
@@ -275,7 +281,7 @@ export class LiveLogins {
     await this.#closeAll();
   }
 
-  /** Ends the logins whose known expiry times have passed. Needs no database. */
+  /** Ends the logins whose known expiry times have passed, without access to the database. */
   #endPassed(): void {
     const now = this.#services.now().getTime() - GRACE;
     const time = this.#services.accessTime().getTime() - GRACE;
@@ -298,7 +304,10 @@ export class LiveLogins {
     this.#endLogin(uid, reason);
   }
 
-  /** Decides logins by the policy that was read last. A login for which no policy was read ends. */
+  /**
+   * Checks logins against the policy that was most recently read for their namespace. If no policy was read, ends the
+   * logins.
+   */
   #decide(tenantId: string, logins: ReadonlyMap<string, LiveLogin>): void {
     const read = this.#lastRead.get(tenantId);
     if (read === undefined) {
@@ -309,9 +318,10 @@ export class LiveLogins {
   }
 
   /**
-   * Decides logins of a namespace in the background. The checks of a namespace with many expensive rules take seconds.
-   * The other namespaces do not wait for them.
-   * @param policy identifier of the policy state that the decision covers; without it, the next check decides again
+   * Checks logins of a namespace in the background, so that other namespaces do not wait. The checks of a namespace
+   * with many expensive rules take seconds.
+   * @param policy identifier of the policy state that the check covers. If omitted, the next check evaluates the logins
+   *   again.
    */
   #decideBy(
     read: LoginPolicy,
@@ -353,9 +363,9 @@ export class LiveLogins {
   }
 
   /**
-   * Ends the logins that the policy no longer allows. The audit trail contains every change of the policy, so that one
-   * fast query returns the namespaces whose logins must be checked. The audit trail contains no entry when an object
-   * expires, so each login stores the next expiry time.
+   * Ends the logins that the policy no longer allows. The audit trail contains every change of the policy, so one fast
+   * query returns the namespaces whose logins must be checked. The expiry of an object adds no audit entry, so each
+   * login stores the next expiry time.
    */
   async #endRefused(): Promise<void> {
     const byTenant = Map.groupBy(this.#live, ([, { tenantId }]) => tenantId);
@@ -388,12 +398,14 @@ export class LiveLogins {
     read: LoginPolicy,
     policy: string | undefined,
   ): Promise<void> {
-    // New logins of the namespace wait separately, so that they can neither delay nor refuse these checks.
+    // New logins of the namespace wait in a separate queue, so that they cannot delay these checks or cause them to be
+    // rejected.
     const owner = `open logins of ${tenantId}`;
     const checks = await this.#services.decisions.run(owner, checkLogins(this.#services, read, logins));
     for (const [uid, login] of logins) {
       const { refusal, ends } = checks.get(uid) ?? {};
-      // A refused login keeps its old policy state, so that each check ends it again until the client has disconnected.
+      // A refused login keeps its old policy state, so that each check ends the login again until the client has
+      // disconnected.
       if (refusal === undefined) {
         login.policy = policy;
         login.ends = { ...login.ends, ...ends };
@@ -406,7 +418,9 @@ export class LiveLogins {
     }
   }
 
-  /** Returns an identifier of each namespace's policy state. Every change of the policy changes the identifier. */
+  /**
+   * Returns an identifier of each namespace's policy state. The identifier changes with every change of the policy.
+   */
   async #policies(tenantIds: readonly string[]): Promise<Map<string, string>> {
     const { db } = this.#services;
     const now = performance.now();

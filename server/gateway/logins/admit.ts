@@ -23,7 +23,7 @@ import { fingerprintOf } from "../ssh/signature.ts";
 /**
  * Decides a login by the namespace's keys (rules section 13) and firewall rules (section 14). Reads the keys and rules
  * in one transaction, so that a change applies to the next login. Refuses the login if too many decisions of the
- * namespace wait.
+ * namespace are waiting.
  */
 export async function admit(services: Services, question: LoginQuestion): Promise<Admission> {
   const { key, firewall } = question;
@@ -80,8 +80,8 @@ function* admissionBy(
 }
 
 /**
- * Returns the patterns of the forwarding targets (`host:port`) that a login may connect to; undefined if the operator
- * has disabled forwarding.
+ * Returns the patterns of the forwarding targets (`host:port`) to which a login may connect. Returns undefined if the
+ * operator has disabled forwarding.
  */
 function* forwardingFor(
   { settings, patterns }: Services,
@@ -111,13 +111,13 @@ type AddressedDevice = NonNullable<Awaited<ReturnType<typeof findDevice>>>;
 /** The data that determines whether a login is allowed, read in one transaction. */
 interface Policy {
   readonly device: Pick<Device, "name" | "tenantId"> & { readonly tags: Parameters<typeof tagNames>[0] };
-  /** The namespace's key with the fingerprint of the login's key; null if the namespace has no such key. */
+  /** The namespace's key that has the fingerprint of the login's key. Null if the namespace has no such key. */
   readonly stored: OwnedKey | null | undefined;
-  /** The active rules of the namespace, strongest first. */
+  /** The active rules of the namespace, highest precedence first. */
   readonly rules: Awaited<ReturnType<typeof activeRules>>;
 }
 
-/** Returns the reason why the policy refuses a login; undefined if the policy allows it. */
+/** Returns the reason why the policy refuses a login. Returns undefined if the policy allows the login. */
 export function* refusalOf(
   { patterns }: Pick<Services, "patterns">,
   { device, stored, rules }: Policy,
@@ -163,8 +163,8 @@ function refusalBy(part: DenyingPart, key: string | undefined, rule: number | un
 }
 
 /**
- * Returns the next expiry time of a rule after a time, in milliseconds since 1970; Infinity if no rule expires after
- * it.
+ * Returns the first expiry time of a rule after the given time, in milliseconds since 1970. Returns Infinity if no rule
+ * expires after that time.
  */
 export const nextRuleEnd = (rules: Policy["rules"], at: Date): number =>
   nextEnd(
@@ -172,21 +172,27 @@ export const nextRuleEnd = (rules: Policy["rules"], at: Date): number =>
     at,
   );
 
-/** Returns the next expiry time of a key or of its owner's membership; see {@link nextEnd}. */
+/** Returns the next expiry time of a key or of its owner's membership, see {@link nextEnd}. */
 export const keyEnd = (key: OwnedKey | null | undefined, at: Date): number =>
   nextEnd([key?.expiresAt, key?.owner?.accessExpiresAt], at);
 
-/** Returns the earliest expiry time after a time, in milliseconds since 1970; Infinity if there is none. */
+/**
+ * Returns the earliest expiry time after the given time, in milliseconds since 1970. Returns Infinity if there is no
+ * such expiry time.
+ */
 export function nextEnd(ends: readonly (Date | string | null | undefined)[], at: Date): number {
   const times = ends.map((end) => (end ? new Date(end).getTime() : Infinity));
   return times.reduce((next, time) => (time > at.getTime() && time < next ? time : next), Infinity);
 }
 
-/** Returns the namespace's key with the fingerprint of a key; null if the namespace has no such key. */
+/**
+ * Returns the namespace's key that has the same fingerprint as the given key. Returns null if the namespace has no such
+ * key.
+ */
 export const storedKey = (tx: Transaction, tenantId: string, key: Buffer): Promise<OwnedKey | null> =>
   findOwnedKey(tx, { tenantId, fingerprint: fingerprintOf(key) });
 
-/** Decodes a stored key to SSH's wire format. */
+/** Converts a stored key to SSH's wire format. */
 export function keyOfStored(stored: string): Buffer {
   const { blob } = parseSshPublicKey(Buffer.from(stored, "base64").toString());
   return Buffer.from(blob, "base64");

@@ -9,7 +9,7 @@ import type { Services } from "../../services.ts";
 import type { LoginEnds, RefusedLogin } from "../protocol.ts";
 import { keyEnd, NO_DEVICE, nextEnd, nextRuleEnd, refusalOf, storedKey } from "./admit.ts";
 
-/** The facts about an open login that determine whether the policy still allows it. */
+/** The data of an open login that determines whether the policy still allows it. */
 export interface LoginFacts {
   readonly deviceUid: string;
   readonly tenantId: string;
@@ -17,7 +17,7 @@ export interface LoginFacts {
   readonly username: string;
   /** The client's address. */
   readonly address: string;
-  /** The public key that opened the login, in SSH's wire format; undefined if a password opened it. */
+  /** The public key that opened the login, in SSH's wire format. Undefined if a password opened the login. */
   readonly key: Buffer | undefined;
   /** The user who opened the login in a browser; undefined if the login was not opened in a browser. */
   readonly userId: string | undefined;
@@ -25,7 +25,7 @@ export interface LoginFacts {
 
 /** The decision of the policy about an open login. */
 interface LoginCheck {
-  /** The reason why the policy no longer allows the login; undefined if the policy allows it. */
+  /** The reason why the policy no longer allows the login. Undefined if the policy still allows the login. */
   readonly refusal: RefusedLogin | undefined;
   /** The expiry times on which the decision depends. */
   readonly ends: Pick<LoginEnds, "access" | "rule">;
@@ -35,7 +35,7 @@ interface LoginCheck {
 export type LoginPolicy = Awaited<ReturnType<typeof readLoginPolicy>>;
 
 /**
- * Reads the present policy of a namespace for its open logins, in one transaction.
+ * Reads the current policy of a namespace for its open logins, in one transaction.
  * @param logins logins of the namespace, by the uids of their sessions
  */
 export async function readLoginPolicy(
@@ -102,8 +102,8 @@ export function* checkLogins(
 }
 
 /**
- * Adds a newly read policy to the policy that was read before for other logins of the namespace. The result contains only
- * the devices, keys and members of open logins.
+ * Merges a newly read policy into the policy that was read earlier for other logins of the namespace. The result
+ * contains only the devices, keys and members of open logins.
  * @param logins all open logins of the namespace
  */
 export function mergePolicies(
