@@ -4,7 +4,10 @@ import { UnreachableError } from "../protocol.ts";
 import { bound } from "./bounds.ts";
 import { ssh2 } from "./ssh2.ts";
 
-/** Maximum time, in milliseconds, for an agent to complete the key exchange, and to check a credential. */
+/**
+ * Maximum time, in milliseconds, for an agent to complete the key exchange. The same limit applies to the check of a
+ * credential.
+ */
 const AGENT_TIMEOUT = 20_000;
 
 /** Algorithms for connections to agents, whose host keys are RSA keys. */
@@ -21,7 +24,7 @@ const ALGORITHMS = {
 } as const;
 
 interface AgentLogin {
-  /** The connection to the agent, over which the agent expects SSH. */
+  /** The connection to the agent. The agent expects SSH on this connection. */
   readonly stream: Duplex;
   /** The agent's expected public key, in SSH's wire format. */
   readonly hostKey: Buffer;
@@ -32,7 +35,7 @@ interface AgentLogin {
 
 type Next = (method: AnyAuthMethod | false) => void;
 
-/** A client of the agent's SSH server. The client can try several credentials in turn. */
+/** A client of the agent's SSH server. The client can try several credentials one after another. */
 export class AgentClient {
   readonly #client = new ssh2.Client();
   readonly #stream: Duplex;
@@ -46,8 +49,7 @@ export class AgentClient {
     const client = this.#client;
     const { promise, reject } = Promise.withResolvers<never>();
     this.#ended = promise;
-    // The connection error is ignored here, because callers that wait for the login receive it. After the login, no
-    // callers wait.
+    // Ignore the connection error: callers that wait for the login receive it, and after the login no caller waits.
     promise.catch(() => {});
     client.on("error", () => stream.destroy());
     client.on("error", (error) => reject(new UnreachableError(`aborted the login: ${error.message}`)));
@@ -65,12 +67,12 @@ export class AgentClient {
       authHandler: onCredentialRequest as AuthHandlerMiddleware,
       readyTimeout: 0,
     });
-    // The agent is treated as authenticated, because the service checked the agent's token when the tunnel was opened.
+    // Treat the agent as authenticated, because the service checked the agent's token when the tunnel was opened.
     bound(client, () => true, onData);
   }
 
   /**
-   * Settles when the agent has proven that it has the private key that matches the expected public key.
+   * Resolves when the agent has proven that it has the private key that matches the expected public key.
    * @throws UnreachableError the agent does not answer, or has a different key
    */
   async handshake(): Promise<void> {
@@ -87,7 +89,7 @@ export class AgentClient {
     return this.#try({ type: "publickey", username: this.#username, key });
   }
 
-  /** Tries a password; otherwise like {@link tryKey}. */
+  /** Tries a password. Otherwise like {@link tryKey}. */
   tryPassword(password: string): Promise<Client | undefined> {
     return this.#try({ type: "password", username: this.#username, password });
   }

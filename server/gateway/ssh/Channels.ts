@@ -7,20 +7,27 @@ import { type ConnectionChannels, fail, SessionChannel } from "./SessionChannel.
 
 /** Maximum number of open channels of a connection. */
 const MOST = 64;
-/** Maximum time, in milliseconds, to forward the remaining bytes of a connection after the client has closed it. */
+/**
+ * Maximum time, in milliseconds, to forward the remaining bytes of a connection after the client has closed the
+ * connection.
+ */
 const LINGER = 5_000;
 
-/** Reasons of refused channels (RFC 4254, section 5.1). */
+/** Reason codes of refused channels (RFC 4254, section 5.1). */
 const [PROHIBITED, CONNECT_FAILED, SHORTAGE] = [1, 2, 4];
 const TOO_MANY = `a connection can have at most ${MOST} open channels`;
 /** Software name in the SSH identification of the project's own agent. */
 const OWN_AGENT = "Gatehouse-Agent";
 
-/** Refuses a channel with a reason. The type definitions of the SSH library lack these parameters. */
+/**
+ * Refuses a channel with a reason. The parameters are declared here, because the type definitions of the SSH library
+ * lack them.
+ */
 type Refuse = (code?: number, text?: string) => void;
 
 /**
- * The SSH channels of a client. Each channel is joined to a channel of the same type on the connection to the device.
+ * The SSH channels of a client. Each channel is connected to a channel of the same type on the connection to the
+ * device.
  */
 export class Channels implements ConnectionChannels {
   readonly #login: DeviceLogin;
@@ -30,9 +37,9 @@ export class Channels implements ConnectionChannels {
   readonly #open = new Set<ServerChannel>();
   /** The open channels that are shells in terminals. */
   readonly #terminals = new Set<ServerChannel>();
-  /** Number of channels that the client has opened and not closed, including channels without a request. */
+  /** Number of channels that the client has opened and not yet closed, including channels without a request. */
   #count = 0;
-  /** Callbacks that are called when their channel or the client's connection ends. */
+  /** Callbacks for the end of each channel or of the client's connection. */
   readonly #ends = new Set<() => void>();
   #seats = 0;
   #described = false;
@@ -76,7 +83,7 @@ export class Channels implements ConnectionChannels {
   }
 
   /**
-   * Ends all channels with a reason, and refuses new channels.
+   * Ends all channels, shows the reason, and refuses new channels.
    * @returns the number of channels that were open
    */
   end(reason: string): number {
@@ -87,7 +94,7 @@ export class Channels implements ConnectionChannels {
     return open.length;
   }
 
-  /** Shows a text in all terminals. */
+  /** Shows a message in all terminals. */
   notify(text: string): void {
     for (const terminal of this.#terminals) {
       if (terminal.writable) terminal.write(`\r\n${text}\r\n`);
@@ -99,7 +106,7 @@ export class Channels implements ConnectionChannels {
     channel.on("close", () => this.#terminals.delete(channel));
   }
 
-  /** Total number of bytes, on all channels, that wait to be forwarded. */
+  /** Total number of bytes, on all channels, that are waiting to be forwarded. */
   get waiting(): number {
     let sum = 0;
     for (const channel of this.#open) sum += channel.readableLength + channel.writableLength;
@@ -125,7 +132,8 @@ export class Channels implements ConnectionChannels {
   }
 
   /**
-   * Ends all channels because the client has disconnected. In this case, the library emits no event for the channels.
+   * Ends all channels because the client has disconnected. The library emits no event for the channels when a client
+   * disconnects.
    */
   closed(): void {
     for (const end of this.#ends) end();
@@ -137,7 +145,8 @@ export class Channels implements ConnectionChannels {
   }
 
   /**
-   * Counts a channel until the returned function is called. Returns undefined if the connection has too many channels.
+   * Counts a channel as open until the returned function is called. Returns undefined if the connection has too many
+   * channels.
    */
   #occupy(): (() => void) | undefined {
     if (this.#hasEnded || this.#count >= MOST) return undefined;
@@ -207,7 +216,7 @@ export class Channels implements ConnectionChannels {
       join(near, far);
     };
     try {
-      // The call throws if the device has disconnected and the library has not detected this yet.
+      // The call throws if the device has disconnected but the library has not detected the disconnect yet.
       const device = await this.#device;
       device.forwardOut(srcIP, srcPort, destIP, destPort, opened);
       this.spare(device);
@@ -218,9 +227,9 @@ export class Channels implements ConnectionChannels {
 }
 
 /**
- * Joins a client's forwarded connection and the device's connection until both have ended. The gateway forwards the
- * client's EOF at once only to the project's own agent. Agents of version 0.19 close both directions of the connection
- * when they receive EOF, so the response would be lost.
+ * Connects a client's forwarded connection to the device's connection until both have ended. Only the project's own
+ * agent receives the client's EOF immediately. Agents of version 0.19 close both directions of the connection when they
+ * receive EOF, so the response would be lost.
  */
 function join(near: ServerChannel, far: ClientChannel): void {
   ignoreErrors(far);
@@ -229,7 +238,7 @@ function join(near: ServerChannel, far: ClientChannel): void {
   });
   void passOn(far, (data) => write(near, data)).then(() => near.end());
   near.on("close", () => far.destroy());
-  // While the device does not read, the gateway does not read the client's channel either, and so does not detect the
-  // end of the channel.
+  // While the device does not read, the gateway does not read the client's channel either. The gateway therefore does
+  // not detect the end of the channel.
   near.once("finish", () => setTimeout(() => far.destroy(), LINGER).unref());
 }

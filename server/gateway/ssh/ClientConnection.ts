@@ -6,26 +6,26 @@ import { DeviceLogin, type LoginAttempt, reportLogin, reportRefusal } from "./De
 import type { ServiceClient } from "./ServiceClient.ts";
 import { fingerprintOf, isValidSignature } from "./signature.ts";
 
-/** Maximum number of passwords and signatures that a client may try on one connection. */
+/** Maximum number of passwords and signatures that a client can try on one connection. */
 const TRIES = 6;
-/** Maximum number of key queries without a signature that a client may send on one connection. */
+/** Maximum number of key queries without a signature that a client can send on one connection. */
 const QUERIES = 40;
 /** Maximum time, in milliseconds, for a client to disconnect after its login has ended. */
 const PARTING = 500;
 /** Maximum length of a client's user name, in characters. Names of devices and namespaces are shorter. */
 const USER_NAME_MAX = 512;
-/** Maximum length of a login name, in characters: the maximum length of login names in the API. */
+/** Maximum length of a login name, in characters. The API has the same limit. */
 const LOGIN_MAX = 255;
 const METHODS: ("publickey" | "password")[] = ["publickey", "password"];
 
-/** Callbacks of a connection to the listener. */
+/** Callbacks with which a connection notifies the listener. */
 interface ConnectionEvents {
   authenticated(): void;
   /** Called when a login was refused. */
   refused(): void;
 }
 
-/** An SSH client's connection: its attempts to log in, then its channels. */
+/** An SSH client's connection: first its login attempts, then its channels. */
 export class ClientConnection {
   readonly #service: ServiceClient;
   readonly #client: Connection;
@@ -35,7 +35,7 @@ export class ClientConnection {
   #sshAddress: SshAddress | undefined;
   #tries = 0;
   #queries = 0;
-  /** The last refused key query without a signature, which is not yet reported. */
+  /** The last refused key query without a signature, which has not been reported yet. */
   #unproved: (LoginAttempt & { readonly refused: Refusal; readonly reason: string }) | undefined;
   #login: DeviceLogin | undefined;
   #device: Promise<Client> | undefined;
@@ -61,8 +61,8 @@ export class ClientConnection {
       });
     });
     client.on("ready", () => this.#ready());
-    // After an error, the library closes only the sending direction of the connection. Without this call, the channels
-    // of a client that has disappeared would stay open.
+    // Close the connection, because the library closes only the sending direction after an error. Otherwise the
+    // channels of a client that has disappeared would stay open.
     client.on("error", (error) => this.#failed(error));
     client.on("close", () => this.#closed());
   }
@@ -96,8 +96,8 @@ export class ClientConnection {
         context.reject(METHODS);
       }
     } else if (isQuery) {
-      // The library's response to a key query contains the type of the key instead of the algorithm. Dropbear reads the
-      // type as the algorithm, and would sign with SHA-1.
+      // In its response to a key query, the library sends the type of the key instead of the algorithm. Dropbear
+      // interprets the type as the algorithm, and would sign with SHA-1.
       if (key.algo === "ssh-rsa" && hashAlgo !== undefined)
         key.algo = `rsa-sha2-${hashAlgo.replace("sha", "")}`;
       context.accept();
@@ -128,10 +128,7 @@ export class ClientConnection {
     context.accept();
   }
 
-  /**
-   * Counts an attempt to log in, and ends the connection after too many attempts. Returns true if the connection was
-   * ended.
-   */
+  /** Counts a login attempt. Ends the connection and returns true if the client has made too many attempts. */
   #exceedsLimit(isQuery: boolean): boolean {
     if (isQuery) this.#queries += 1;
     else this.#tries += 1;
@@ -163,13 +160,13 @@ export class ClientConnection {
   }
 
   /**
-   * Returns the login of this connection, or creates a login.
+   * Returns the login of this connection. Creates the login if necessary.
    * @throws UnreachableError the SSH address refers to a different device than in the previous attempt
    */
   #newLogin({ device }: Exclude<Admission, { refused: Refusal }>, key: Buffer | undefined): DeviceLogin {
     const before = this.#login?.admitted.device.uid ?? device.uid;
     if (before !== device.uid) throw new UnreachableError("was renamed during the login");
-    // A login by key has a separate session. Password attempts share a session, because the agent can check several
+    // A login by key gets its own session. Password attempts share a session, because the agent can check several
     // passwords on one connection.
     if (key !== undefined) void this.#login?.finish();
     if (this.#login !== undefined && key === undefined) return this.#login;
@@ -183,7 +180,7 @@ export class ClientConnection {
   }
 
   /**
-   * Starts a login by key. The policy has already admitted the login, so the client does not wait for the connection to
+   * Starts a login by key. The policy has already allowed the login, so the client does not wait for the connection to
    * the device.
    */
   #begin(admission: Exclude<Admission, { refused: Refusal }>, attempt: LoginAttempt, key: Buffer): void {
@@ -193,20 +190,20 @@ export class ClientConnection {
       return client;
     });
     device.catch((error: unknown) => {
-      // An UnreachableError is not logged here, because the client's channels also receive the error and show it.
+      // Do not log an UnreachableError, because the client's channels also receive the error and show it.
       if (error instanceof UnreachableError) return;
       this.#service.log.error({ session: login.uid, err: error }, "cannot reach a device");
     });
     this.#device = device;
   }
 
-  /** Number of bytes that wait to be forwarded to the device or the client. */
+  /** Number of bytes that are waiting to be forwarded to the device or to the client. */
   get waiting(): number {
     return socketOf(this.#client).writableLength + (this.#channels?.waiting ?? 0);
   }
 
   #failed(error: Error): void {
-    // Failures before login are not logged, because any client could fill the log. The listener counts aborted key
+    // Do not log failures before login, because any client could fill the log. The listener counts aborted key
     // exchanges instead.
     if (this.#client.authenticated) {
       const facts = { address: this.#address, session: this.#login?.uid, reason: error.message };
@@ -220,7 +217,7 @@ export class ClientConnection {
     socketOf(this.#client).destroy();
   }
 
-  /** Ends the connection. If the client does not close it within `PARTING`, closes the socket. */
+  /** Ends the connection. Closes the socket if the client does not close the connection within `PARTING`. */
   #leave(): void {
     this.#client.end();
     setTimeout(() => this.destroy(), PARTING).unref();
@@ -236,13 +233,13 @@ export class ClientConnection {
   }
 
   #end(reason: string): void {
-    // If the connection has no channels, such as a shared connection without sessions, no channel can show the reason,
-    // so the connection ends at once.
+    // Without channels, as on a shared connection without sessions, no channel can show the reason. So end the
+    // connection immediately.
     if (this.#channels?.end(reason) === 0) {
       this.#leave();
       return;
     }
-    // Clients disconnect when their channels end, after they have read the reason.
+    // Clients disconnect by themselves when their channels have ended. Until then, they can read the reason.
     setTimeout(() => this.#leave(), PARTING).unref();
   }
 
@@ -259,7 +256,7 @@ export class ClientConnection {
 
 /**
  * Parses the user name of an SSH client: `login@namespace.device` or `login@uid`. Device names may contain dots.
- * @returns undefined for any other text
+ * @returns undefined if the user name has neither form
  */
 function readSshAddress(text: string): SshAddress | undefined {
   if (text.length > USER_NAME_MAX) return undefined;

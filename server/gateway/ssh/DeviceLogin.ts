@@ -6,18 +6,21 @@ import { AgentClient } from "./AgentClient.ts";
 import type { OpenLogin, ServiceClient } from "./ServiceClient.ts";
 import type { SessionRecorder } from "./SessionRecorder.ts";
 
-/** Maximum number of refused requests that are logged for one login. A client can cause any number of refusals. */
+/**
+ * Maximum number of refused requests that are logged for one login. The limit is necessary because a client can cause
+ * any number of refusals.
+ */
 const REFUSALS_LOGGED = 20;
 /**
- * Maximum number of characters of a reason in the log. Some reasons contain text that the client or the device has
- * sent.
+ * Maximum number of characters of a reason in the log. The limit is necessary because some reasons contain text that
+ * the client or the device sent.
  */
 const REASON_MAX = 500;
 
 interface LoginClient {
   /** Ends the client's connection and shows the reason. Called when the gateway or the device ends the login. */
   end(reason: string): void;
-  /** Shows a text in the client's terminals. */
+  /** Shows a message in the client's terminals. */
   notify(text: string): void;
 }
 
@@ -56,7 +59,7 @@ export class DeviceLogin implements OpenLogin {
 
   /**
    * Logs in to the device with the service's own key. The client has already proved that it has a key that the policy
-   * admits.
+   * allows.
    * @returns undefined if the device refuses the service's key
    * @throws UnreachableError the device is not connected, or its agent does not respond
    */
@@ -67,7 +70,7 @@ export class DeviceLogin implements OpenLogin {
 
   /**
    * Tries a password at the device.
-   * @returns undefined if the device refuses it
+   * @returns undefined if the device refuses the password
    * @throws UnreachableError see {@link byKey}
    */
   async byPassword(password: string): Promise<Client | undefined> {
@@ -75,12 +78,12 @@ export class DeviceLogin implements OpenLogin {
     return this.#admitted(await agent.tryPassword(password));
   }
 
-  /** True once the login has ended or is ending. */
+  /** True if the login is ending or has ended. */
   get hasEnded(): boolean {
     return this.#finished !== undefined;
   }
 
-  /** Logs the refusal of a client's request on its connection. */
+  /** Logs that a request on the client's connection was refused. */
   logRefusal(reason: string): void {
     this.#refusals += 1;
     if (this.#refusals > REFUSALS_LOGGED) return;
@@ -107,8 +110,8 @@ export class DeviceLogin implements OpenLogin {
   }
 
   /**
-   * Ends the connection to the device, and closes the session after its last entries are written. During an outage of
-   * the database, only the connection ends at once.
+   * Ends the connection to the device, and closes the session after its last entries have been written. During a
+   * database outage, the connection ends immediately, but the session is closed only after the outage.
    */
   finish(): Promise<void> {
     this.#finished ??= this.#finish();
@@ -122,7 +125,7 @@ export class DeviceLogin implements OpenLogin {
     try {
       await this.#agent.then(
         (agent) => agent.end(),
-        // The error is ignored here, because the caller that tried to connect to the device receives it.
+        // Ignore the error: the caller that tried to connect to the device receives it.
         () => {},
       );
       await this.recorder.finish();
@@ -163,7 +166,7 @@ export class DeviceLogin implements OpenLogin {
   }
 }
 
-/** An attempt to log in, without the credential itself. */
+/** A login attempt, without the credential itself. */
 export interface LoginAttempt {
   readonly entry: "ssh" | "web";
   readonly credential: "key" | "password" | "none";
@@ -184,7 +187,7 @@ export function reportRefusal(
   service.log.info({ ...attempt, refused, reason }, "login to a device refused");
 }
 
-/** Runs a login that the policy has admitted, and reports its result to the operator. */
+/** Runs a login that the policy has allowed, and reports its result to the operator. */
 export async function reportLogin<Result>(
   service: ServiceClient,
   { login, ...attempt }: LoginAttempt & { readonly login: DeviceLogin },
@@ -220,7 +223,7 @@ export async function reportLogin<Result>(
 }
 
 /**
- * Calls a function after a time without activity. Recording an activity does not restart the timer, so frequent
+ * Calls a function after a period without activity. Recording an activity does not restart the timer, so frequent
  * activity costs little.
  */
 export class IdleTimer {
@@ -229,7 +232,7 @@ export class IdleTimer {
   #timer: NodeJS.Timeout | undefined;
   #activeAt = 0;
 
-  /** @param limit maximum time without activity, in milliseconds; 0: the function is never called */
+  /** @param limit maximum time without activity, in milliseconds. If 0, the function is never called. */
   constructor(limit: number, onIdle: () => void) {
     this.#limit = limit;
     this.#onIdle = onIdle;

@@ -7,7 +7,7 @@ import type { AdmittedDevice } from "../protocol.ts";
 /** Maximum number of characters of a forwarding target that an error message shows. */
 const TARGET_SHOWN = 100;
 
-/** Matches host names, also those with underscores, which some networks have. */
+/** Matches host names, including host names with underscores, which occur in some networks. */
 const HOST_NAME = /^[A-Za-z0-9_.-]{1,255}$/;
 
 class BusyError extends Error {}
@@ -17,15 +17,18 @@ export class ForwardingDecisions {
   readonly #turns = new DecisionTurns(() => new BusyError());
   readonly #patterns = new NamespacePatterns();
 
-  /** Returns the reason why a login may not forward a connection to a target; undefined if the login may forward it. */
+  /**
+   * Returns the reason why a login may not forward a connection to a target. Returns undefined if the login may forward
+   * the connection.
+   */
   async prohibitionOf(
     { forwarding, tenantId }: Pick<AdmittedDevice, "forwarding" | "tenantId">,
     host: string,
     port: number,
   ): Promise<string | undefined> {
     const target = `${host.includes(":") ? `[${host}]` : host}:${port}`;
-    // Patterns such as `.*` match any text. The device would look up a host with other characters by its own rules: some
-    // functions read a name only to the first NUL character.
+    // Check the host name first, because patterns such as `.*` match any string. The device would look up a host with
+    // other characters by its own rules: for example, some functions read a name only up to the first NUL character.
     if (isIP(host) === 0 && !HOST_NAME.test(host)) {
       return `${JSON.stringify(target.slice(0, TARGET_SHOWN))} has no valid host name or IP address`;
     }

@@ -19,11 +19,11 @@ import { SessionWriter } from "./SessionWriter.ts";
 /** An open login of this process. */
 export interface OpenLogin {
   readonly uid: string;
-  /** Ends the login, and shows the reason to its client. */
+  /** Ends the login, and shows the reason to the client. */
   end(reason: string): void;
-  /** Shows a text in the login's terminals. */
+  /** Shows a message in the login's terminals. */
   notify(text: string): void;
-  /** Settles when the login's session is closed. */
+  /** Resolves when the login's session is closed. */
   finish(): Promise<void>;
 }
 
@@ -33,7 +33,8 @@ interface PendingCall {
 }
 
 /**
- * The gateway process's connection to the service. Provides calls, sockets, settings and the log, and holds the logins.
+ * The gateway process's connection to the service. Provides calls, sockets, settings and the log, and keeps track of
+ * the logins.
  */
 export class ServiceClient {
   readonly start: GatewayProcessStart;
@@ -58,7 +59,7 @@ export class ServiceClient {
    * Calls the service.
    * @throws UnreachableError the call needs a device that cannot be reached
    * @throws OutageError the call needs the database, which has an outage
-   * @throws Error the call has failed; the service has logged the cause
+   * @throws Error the call failed; the service has logged the cause
    */
   call<Call extends keyof Calls>(call: Call, input: Calls[Call]["input"]): Promise<Calls[Call]["output"]> {
     this.#calls += 1;
@@ -69,7 +70,7 @@ export class ServiceClient {
     });
   }
 
-  /** Passes the service's answer to the caller that waits for it. */
+  /** Passes the service's answer to the caller that is waiting for it. */
   settle(message: Extract<ToGatewayProcess, { kind: "answer" | "failure" }>): void {
     const waiting = this.#waiting.get(message.id);
     this.#waiting.delete(message.id);
@@ -94,7 +95,7 @@ export class ServiceClient {
     process.send?.(message);
   }
 
-  /** Ends all logins, and settles when their sessions are closed. */
+  /** Ends all logins. Resolves when their sessions are closed. */
   async endLogins(reason: string): Promise<void> {
     const all = [...this.logins.values()];
     for (const login of all) login.end(reason);

@@ -5,16 +5,19 @@ import { ignoreErrors, passOn, passOutput, sendSignal, takeLateRequests, write }
 import type { DeviceLogin } from "./DeviceLogin.ts";
 import { type ProgramRequest, type Transfer, transferOf } from "./transfers.ts";
 
-/** Maximum number of environment variables that a session may set, and maximum number of characters of a value. */
+/**
+ * Maximum number of environment variables that a session may set, and maximum number of characters in the value of a
+ * variable.
+ */
 const VARIABLES = 50;
 const VARIABLE_MAX = 4096;
-/** Exit status of a program that the device could not run. */
+/** Exit status that the client receives if the device could not run the program. */
 const FAILED = 255;
-/** Signals that SSH defines (RFC 4254, section 6.10). The library throws on any other name. */
+/** Signals that SSH defines (RFC 4254, section 6.10). The library throws for any other signal name. */
 const SIGNALS = new Set("ABRT ALRM FPE HUP ILL INT KILL PIPE QUIT SEGV TERM USR1 USR2".split(" "));
 /** Maximum number of signals that are stored until the device has opened the channel. */
 const EARLY_SIGNALS = 16;
-/** Terminal size that the recording declares for a program that runs without a terminal. */
+/** Terminal size in the recording of a program that runs without a terminal. */
 const USUAL_SIZE: TerminalSize = { width: 80, height: 24 };
 
 /** The functions of a client's connection that its session channels use. */
@@ -22,24 +25,22 @@ export interface ConnectionChannels {
   readonly login: DeviceLogin;
   /** The SSH client that is connected to the device. */
   readonly device: Promise<Client>;
-  /** Whether a client may set an environment variable. */
+  /** Returns true if a client may set the environment variable. */
   allows(variable: string): boolean;
   add(channel: ServerChannel): void;
   /** Registers a channel that is a shell in a terminal. */
   addTerminal(channel: ServerChannel): void;
-  /** Calls a function once, at the end of a channel or of all channels. */
+  /** Registers a function that is called once, when the channel or all channels end. */
   atEnd(channel: ServerChannel, call: () => void): void;
   /** Adds an event of a channel to the session. `seat` is the channel's number in the session. */
   note(seat: number, type: string, data: EventData): void;
   /** Sets the session's type. The client's first request determines the type; later calls have no effect. */
   describe(type: string, term: string | undefined): void;
-  /**
-   * Backpressure: pauses reading from the client until the device has read the data that the gateway has sent to it.
-   */
+  /** Backpressure: pauses reading from the client until the device has read all data that the gateway sent to it. */
   spare(device: Client): void;
 }
 
-/** A client's session channel, joined to a channel of the device. */
+/** A client's session channel, connected to a channel of the device. */
 export class SessionChannel {
   readonly #session: Session;
   readonly #seat: number;
@@ -50,7 +51,7 @@ export class SessionChannel {
   #far: ClientChannel | undefined;
   /** Signals that the client sent before the device opened the channel. */
   readonly #earlySignals: string[] = [];
-  /** True while the device has not opened the channel yet. */
+  /** True while the gateway waits for the device to open the channel. */
   #isOpening = false;
   #isClosed = false;
   readonly #release: () => void;
@@ -64,14 +65,14 @@ export class SessionChannel {
     session.once("close", () => {
       this.#isClosed = true;
       // The client's channel closes only after all its data has been read. If the device has not opened its channel, no
-      // other code reads the data, so this call discards the data.
+      // code reads the data, so discard the data here.
       if (this.#far === undefined) this.#near?.resume();
       this.#releaseIfDone();
     });
     this.#takeRequests();
   }
 
-  /** Stops counting the channel when the client has closed it and the device is not opening a channel for it. */
+  /** Stops counting the channel as open if the client has closed it and the device is not opening a channel for it. */
   #releaseIfDone(): void {
     if (this.#isClosed && !this.#isOpening) this.#release();
   }
@@ -84,7 +85,7 @@ export class SessionChannel {
       const { cols: columns, rows, width, height, modes, ...rest } = terminal;
       const { term } = rest as { readonly term?: string };
       this.#channels.note(this.#seat, "pty-req", { term: term ?? "", columns, rows, width, height });
-      // The SSH library omits the callback if the client wants no response.
+      // `accept` is undefined if the client does not want a response.
       accept?.();
     });
     session.on("env", (accept, reject, { key, val }) => {
@@ -110,8 +111,8 @@ export class SessionChannel {
       else if (this.#earlySignals.length < EARLY_SIGNALS) this.#earlySignals.push(name);
       accept?.();
     });
-    // The gateway accepts these requests before the device has responded. A client without input sends EOF immediately
-    // after its request, and after EOF the library cannot accept the request.
+    // Accept the requests below before the device has responded. A client without input sends EOF immediately after its
+    // request, and the library cannot accept a request after EOF.
     session.on("shell", (accept) => this.#run(accept(), { request: "shell" }));
     session.on("exec", (accept, _reject, { command }) => this.#run(accept(), { request: "exec", command }));
     session.on("subsystem", (accept, reject, { name }) => {
@@ -124,7 +125,7 @@ export class SessionChannel {
 
   /**
    * Refuses a request, and logs the refusal.
-   * @param reject undefined if the client wants no response
+   * @param reject undefined if the client does not want a response
    */
   #refuse(reject: (() => void) | undefined, what: string): void {
     this.#channels.login.logRefusal(`the gateway does not support ${what}`);
@@ -135,8 +136,7 @@ export class SessionChannel {
     const { cols: columns, rows, width, height } = size;
     this.#channels.note(this.#seat, "window-change", { columns, rows, width, height });
     this.#terminal = this.#terminal && { ...this.#terminal, ...size };
-    // An agent stops responding if the size changes before it has started the program. So the change is sent only after
-    // the start.
+    // Send the size only after the program has started. An agent stops responding if the size changes earlier.
     this.#sendToDevice((far) => far.setWindow(rows, columns, height, width));
   }
 
@@ -160,7 +160,7 @@ export class SessionChannel {
     const kind =
       program.request === "subsystem" ? program.name : program.request === "exec" ? "exec" : "term";
     this.#channels.describe(kind, this.#term);
-    // `#open` throws if the device has disconnected and the library has not detected this yet.
+    // `#open` throws if the device has disconnected but the library has not detected the disconnect yet.
     this.#channels.device
       .then((device) => {
         this.#open(device, near, program);
@@ -179,8 +179,7 @@ export class SessionChannel {
 
   #open(device: Client, near: ServerChannel, program: ProgramRequest): void {
     const requested = this.#terminal;
-    // The channels are joined within this callback, because a short command ends before the next turn of the event
-    // loop.
+    // Connect the channels within this callback, because a short command ends before the next turn of the event loop.
     const opened = (error: Error | undefined, far: ClientChannel) => {
       this.#isOpening = false;
       this.#releaseIfDone();
@@ -238,11 +237,10 @@ export class SessionChannel {
       this.#channels.note(this.#seat, "exit-status", { status: code ?? FAILED, ...(signal && { signal }) });
       const isKnown = SIGNALS.has(signal?.replace(/^SIG/, "") ?? "");
       if (code === null && signal && isKnown) near.exit(signal, Boolean(core), text ?? "");
-      // Agents send the exit status 2^32 - 1 for a program that a signal has killed, so larger values are reduced to
-      // `FAILED`.
+      // If a signal has killed the program, agents send the exit status 2^32 - 1. So reduce larger values to `FAILED`.
       else near.exit(Math.min(code ?? FAILED, FAILED));
     });
-    // The exit status may arrive after the last output, so the client's channel ends only after the device's channel is
+    // The exit status may arrive after the last output. So end the client's channel only after the device's channel is
     // closed.
     const closed = new Promise((resolve) => far.on("close", resolve));
     void Promise.all([passOutput(near, far, far.stderr, note), closed]).then(() => {
@@ -275,7 +273,7 @@ export class SessionChannel {
   }
 }
 
-/** Shows the reason why a request failed to the client, and ends the channel with a failure status. */
+/** Shows the client why a request failed, and ends the channel with a failure status. */
 export function fail(near: ServerChannel, reason: string): void {
   if (!near.writable || near.stderr.writableEnded) return;
   near.stderr.write(`${reason}\r\n`);

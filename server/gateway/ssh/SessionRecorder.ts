@@ -10,23 +10,26 @@ import type {
 import type { EventData, LostData, TerminalSize } from "../protocol.ts";
 
 /**
- * Maximum number of characters and entries in one write. The writer writes at once when a session has that many waiting
- * characters, or half that many waiting entries.
+ * Maximum number of characters and entries in one write. The writer writes immediately when a session has this number
+ * of waiting characters, or half this number of waiting entries.
  */
 export const BATCH = { characters: 64 * 1024, entries: 256 };
 /** Maximum number of characters of recorded output in one entry. */
 const CHUNK = 16_000;
 /**
- * Size of a session's unwritten entries above which the device's output waits. The entries that are being written count
- * too. Above twice this size, the gateway also stops reading from the client, whose requests cause events. The client's
- * keystrokes therefore still reach the device while its output waits.
+ * Maximum size of a session's unwritten entries, including the entries that are being written. Above this size, the
+ * device's output waits. Above twice this size, the gateway also stops reading from the client, because the client's
+ * requests cause events. The higher limit for the client lets keystrokes reach the device while its output waits.
  */
 const WAITING = { characters: 256 * 1024, entries: 256 };
 /** Fixed overhead of an entry, in characters. An entry's size is the length of its text plus this overhead. */
 const OVERHEAD = 128;
-/** Maximum number of gaps with separate counts. Data of further seats counts in one of them. */
+/** Maximum number of gaps with separate counts. Lost data of further seats is added to one of these gaps. */
 const GAPS = 64;
-/** Minimum and maximum pause, in milliseconds, before a failed write is repeated. Each pause doubles. */
+/**
+ * Minimum and maximum pause, in milliseconds, before a failed write is repeated. Each pause is twice as long as the
+ * previous pause.
+ */
 const PAUSE = { first: 200, longest: 5_000 };
 
 /** Options of a session's recorder. */
@@ -34,27 +37,27 @@ export interface RecorderOptions {
   /** Whether output is recorded. */
   readonly recording: boolean;
   /**
-   * Called when the session's entries could not be written for the writer's patience. @default the session continues;
-   * output that does not fit into the queue is lost
+   * Called when the session's entries could not be written within the writer's patience. @default the session
+   * continues; output that does not fit into the queue is lost
    */
   readonly onRecordFailure?: (() => void) | undefined;
 }
 
-/** The writer of all sessions, with the functions that a recorder uses. */
+/** The functions of the writer of all sessions that a recorder uses. */
 export interface EntryWriter {
   readonly log: Logger;
   /** Time, in milliseconds, for which a session repeats a write before the setting `session_record_failure` applies. */
   readonly patience: number;
-  /** True if the waiting entries of all sessions together use the writer's capacity. */
+  /** True if the waiting entries of all sessions use the writer's whole capacity. */
   readonly isCrowded: boolean;
-  /** Schedules a session with entries to write. */
+  /** Adds a session to the sessions whose entries the writer writes next. */
   add(session: SessionRecorder, urgent: boolean): void;
-  /** Counts waiting entries that a session has added, or with negative numbers, removed. */
+  /** Adds to the counts of waiting entries and characters. Negative numbers subtract. */
   count(entries: number, characters: number): void;
   countLost(data: LostData): void;
 }
 
-/** A gap that is not yet written. Further lost data enlarges it. */
+/** A gap that has not been written yet. Further lost data enlarges the gap. */
 type OpenGap = { -readonly [Field in keyof RecordingGap]: RecordingGap[Field] };
 
 const weightOf = (entry: SessionEntry): number =>
@@ -69,7 +72,7 @@ const lengthOf = (data: object): number =>
 
 /**
  * The events and recorded output of a session, in order, until the writer has written them to the database. A failed
- * write is repeated with the same entries, so that the database recognizes entries that it has stored already.
+ * write is repeated with the same entries, so that the database recognizes the entries that it has already stored.
  */
 export class SessionRecorder {
   readonly uid: string;
@@ -77,22 +80,22 @@ export class SessionRecorder {
   readonly #onRecordFailure: (() => void) | undefined;
   readonly #decoders = new Map<string, StringDecoder>();
   #recording: boolean;
-  /** The entries of the last write, until the write succeeds. */
+  /** The entries of the current or last write, until that write succeeds. */
   #taken: readonly SessionEntry[] = [];
   #waiting: SessionEntry[] = [];
   #weight = 0;
-  /** Number of entries that are stored, or lost because the database rejected them. */
+  /** Number of entries that are stored, or that are lost because the database rejected them. */
   #done = 0;
   #writing = false;
   #hasBegun = false;
   #isFinishing = false;
   #failures = 0;
-  /** Time, from `performance.now()`, before which a failed write is not repeated. */
+  /** Earliest time, by `performance.now()`, at which a failed write is repeated. */
   retryAt = 0;
   #patience: NodeJS.Timeout | undefined;
-  /** True if the entries could not be written for the writer's patience. */
+  /** True if the entries could not be written within the writer's patience. */
   #isOverdue = false;
-  /** The gaps that are not being written yet, by seat. */
+  /** The open gaps, which no write contains yet, by seat. */
   readonly #gaps = new Map<number, OpenGap>();
   #notFull = Promise.withResolvers<void>();
   #idle = Promise.withResolvers<void>();
@@ -104,7 +107,7 @@ export class SessionRecorder {
     this.#writer = writer;
   }
 
-  /** True while output is recorded. Recording ends when the recording reaches its size limit. */
+  /** True while output is recorded. Output is no longer recorded when the recording has reached its size limit. */
   get recording(): boolean {
     return this.#recording;
   }
@@ -113,12 +116,12 @@ export class SessionRecorder {
     return this.#taken.length + this.#waiting.length > 0;
   }
 
-  /** True if the last write has failed. */
+  /** True if the last write failed. */
   get isFailing(): boolean {
     return this.#failures > 0;
   }
 
-  /** Number of entries that are not written, and number of their characters. */
+  /** Number of unwritten entries, and number of characters of these entries. */
   get waiting(): { readonly entries: number; readonly characters: number } {
     return { entries: this.#taken.length + this.#waiting.length, characters: this.#weight };
   }
@@ -133,7 +136,10 @@ export class SessionRecorder {
     return this.#exceeds(1) || (this.#writer.isCrowded && this.#weight >= CHUNK);
   }
 
-  /** True if the client must wait for {@link room}, because its requests have caused too many events. */
+  /**
+   * True if the gateway must stop reading from the client until {@link room} resolves, because the client's requests
+   * have caused too many events.
+   */
   get isOverfull(): boolean {
     return this.#exceeds(2);
   }
@@ -143,18 +149,21 @@ export class SessionRecorder {
     return characters >= times * WAITING.characters || entries >= times * WAITING.entries;
   }
 
-  /** Settles when the recorder accepts more entries. A recorder that is overdue accepts and loses them. */
+  /**
+   * Resolves when the recorder accepts more entries. An overdue recorder accepts all entries, and discards those that
+   * do not fit.
+   */
   async room(): Promise<void> {
     while (this.isFull && !this.#isOverdue) await this.#notFull.promise;
   }
 
-  /** Starts writing entries. Called when the database contains the session. */
+  /** Starts writing entries. Called after the session has been written to the database. */
   begun(): void {
     this.#hasBegun = true;
     if (this.isDirty) this.#writer.add(this, true);
   }
 
-  /** Records that the device has accepted the login. */
+  /** Records that the device accepted the login. */
   authenticated(): void {
     this.#add({ kind: "authenticated" });
   }
@@ -164,7 +173,7 @@ export class SessionRecorder {
     this.#add({ kind: "described", type, ...(term && { term }) });
   }
 
-  /** Adds an event of the channel with the number `seat`. Of consecutive size changes, only the last one is kept. */
+  /** Adds an event of the channel with the number `seat`. For consecutive size changes, keeps only the last one. */
   event(seat: number, type: string, data: EventData): void {
     const last = this.#waiting.at(-1);
     if (type === "window-change" && last?.kind === "event" && last.type === type && last.seat === seat) {
@@ -176,8 +185,8 @@ export class SessionRecorder {
 
   /**
    * Records output of the channel with the number `seat`.
-   * @param stream the stream to which the command has written
-   * @returns settles when the recorder accepts more output
+   * @param stream the stream to which the command wrote the output
+   * @returns resolves when the recorder accepts more output
    */
   async record(seat: number, stream: OutputStream, output: Buffer, size: TerminalSize): Promise<void> {
     if (!this.#recording) return;
@@ -210,8 +219,8 @@ export class SessionRecorder {
   }
 
   /**
-   * Settles when all entries are written. During an outage of the database this takes as long as the outage. Entries of
-   * a session that has never begun are discarded.
+   * Resolves when all entries have been written. During a database outage, the promise stays pending until the outage
+   * ends. Discards the entries of a session that never began.
    */
   async finish(): Promise<void> {
     this.#isFinishing = true;
@@ -230,8 +239,8 @@ export class SessionRecorder {
   }
 
   /**
-   * Returns the next entries to write, up to a size. Returns at least one entry. After a failed write, returns the same
-   * entries again.
+   * Returns the next entries to write, up to the given numbers of characters and entries, but at least one entry. After
+   * a failed write, returns the same entries again.
    */
   take(
     characters: number,
@@ -253,7 +262,7 @@ export class SessionRecorder {
     return { after: this.#done, entries: this.#taken, weight: weightOfAll(this.#taken) };
   }
 
-  /** Called with the result of the write of the entries that {@link take} returned. */
+  /** Handles the result of writing the entries that {@link take} returned. */
   written(result: EntriesResult): void {
     this.#writing = false;
     if (result === "stored" || result === "silenced") {
@@ -265,7 +274,7 @@ export class SessionRecorder {
     this.#wake();
   }
 
-  /** Starts the time after which the setting `session_record_failure` applies, unless a write succeeds. */
+  /** Starts the timer after which the setting `session_record_failure` applies. A successful write stops the timer. */
   watch(): void {
     if (this.#patience !== undefined) return;
     this.#patience = setTimeout(() => this.#becomeOverdue(), this.#writer.patience).unref();
@@ -282,13 +291,13 @@ export class SessionRecorder {
   #fail(): void {
     const pause = Math.min(PAUSE.first * 2 ** this.#failures, PAUSE.longest);
     this.#failures += 1;
-    // The pauses of sessions differ, so that they do not all use the database at the same time.
+    // Randomize the pause, so that the sessions do not all use the database at the same time.
     this.retryAt = performance.now() + pause * (0.5 + Math.random() / 2);
   }
 
   /**
-   * Continues after entries that the database rejects because of their values. The rejected entries are halved until
-   * only the entry remains that causes the error.
+   * Skips an entry that the database rejects because of its values. Halves the batch after each rejection, until the
+   * batch contains only the entry that causes the error.
    */
   #skipRejected(): void {
     const [first] = this.#taken;
@@ -316,7 +325,7 @@ export class SessionRecorder {
     this.#wake();
   }
 
-  /** Loses the waiting output of an ended session if the waiting entries of all sessions use too much memory. */
+  /** Discards the waiting output of an ended session if the waiting entries of all sessions use too much memory. */
   #shrink(): void {
     if (!this.#isOverdue || !this.#writer.isCrowded) return;
     const waiting = this.#waiting;
@@ -329,7 +338,7 @@ export class SessionRecorder {
   }
 
   /**
-   * Adds lost data to the gap of a seat. The gap is written when the database works again.
+   * Adds lost data to the gap of a seat. The gap is written after the outage.
    * @param from earliest time at which the data can have arrived
    */
   #lose(seat: number, bytes: number, size?: OutputEntry["size"], from = new Date()): void {
@@ -379,7 +388,7 @@ export class SessionRecorder {
   #add(entry: SessionEntry): void {
     this.#waiting.push(entry);
     this.#count(1, weightOf(entry));
-    // The entry `authenticated` is written at once, because a session must be listed as active as soon as its client is
+    // Write the entry `authenticated` immediately, because a session must be listed as active as soon as its client is
     // logged in.
     if (this.#hasBegun) this.#writer.add(this, this.isUrgent || entry.kind === "authenticated");
   }

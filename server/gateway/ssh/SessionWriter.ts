@@ -6,7 +6,10 @@ import { BATCH, type EntryWriter, type RecorderOptions, SessionRecorder } from "
 
 /** Time, in milliseconds, for which the writer collects entries before it writes them. */
 const COLLECTING = 200;
-/** Maximum pause after a write, in milliseconds. A write to a silent database fails only after several seconds. */
+/**
+ * Maximum pause after a write, in milliseconds. The limit is necessary because a write to a database that does not
+ * respond fails only after several seconds.
+ */
 const LONGEST_REST = 2_000;
 
 /** Writes session entries to the database. Returns the result of each session, in the same order. */
@@ -14,30 +17,32 @@ type WriteEntries = (sessions: readonly SessionEntries[]) => Promise<readonly En
 
 /** Options of a writer. */
 interface WriterOptions {
-  /** Number of characters of all waiting entries above which sessions with waiting output accept no more output. */
+  /**
+   * Maximum number of characters of all waiting entries. Above this number, sessions with waiting output accept no more
+   * output.
+   */
   readonly capacity: number;
   /** Time, in milliseconds, for which a session repeats a write before the setting `session_record_failure` applies. */
   readonly patience: number;
 }
 
 /**
- * Writes the entries of this process's sessions in batches. After each write, the writer pauses for as long as the write
- * took, so that other queries can use the database. Each batch contains entries of the sessions in turn, so that no
- * session delays other sessions. The entries of a failed write stay with their session, which repeats them after a
- * pause.
+ * Writes the entries of this process's sessions in batches. After each write, the writer pauses for as long as the
+ * write took, so that other queries can use the database. Sessions take turns in the batches, so that no session delays
+ * the other sessions. If a write fails, each session keeps its entries and tries again after a pause.
  */
 export class SessionWriter implements EntryWriter {
   readonly log: Logger;
   readonly patience: number;
   readonly #write: WriteEntries;
   readonly #capacity: number;
-  /** The sessions with entries to write, in the order of their turns. */
+  /** The sessions with unwritten entries, in the order of their turns. */
   readonly #dirty = new Set<SessionRecorder>();
   /** The sessions whose entries are being written. */
   #writing: readonly SessionRecorder[] = [];
   #waiting = { entries: 0, characters: 0 };
   #lost = { gaps: 0, bytes: 0 };
-  /** Time, from `performance.now()`, of the first failed write of the present outage. */
+  /** Time, from `performance.now()`, of the first failed write of the current outage. */
   #failingSince: number | undefined;
   #running = false;
   #early = Promise.withResolvers<void>();
@@ -54,7 +59,7 @@ export class SessionWriter implements EntryWriter {
     return new SessionRecorder(uid, options, this);
   }
 
-  /** Number of the entries of all sessions that are not yet written, and number of their characters. */
+  /** Number of unwritten entries of all sessions, and number of characters of these entries. */
   get waiting(): { readonly entries: number; readonly characters: number } {
     return { ...this.#waiting };
   }
@@ -73,7 +78,7 @@ export class SessionWriter implements EntryWriter {
     this.#lost.bytes += bytes;
   }
 
-  /** Returns the data that was lost since the last call. */
+  /** Returns the amount of data that was lost since the last call. */
   takeLost(): LostData {
     const lost = this.#lost;
     this.#lost = { gaps: 0, bytes: 0 };
@@ -86,7 +91,7 @@ export class SessionWriter implements EntryWriter {
     if (!this.#running) void this.#run();
   }
 
-  /** Reports the entries that are not written, because the process ends. */
+  /** Logs the entries that are lost because the process ends before they are written. */
   abandon(): void {
     for (const session of new Set([...this.#writing, ...this.#dirty])) {
       this.log.error(
@@ -98,7 +103,7 @@ export class SessionWriter implements EntryWriter {
 
   async #run(): Promise<void> {
     this.#running = true;
-    // The first entries after a pause are written at once. Only later entries are collected.
+    // Write the first entries after a pause immediately. Only later entries are collected.
     await turn();
     while (this.#dirty.size > 0) {
       const begun = performance.now();
@@ -114,7 +119,7 @@ export class SessionWriter implements EntryWriter {
     this.#running = false;
   }
 
-  /** Waits for a time in milliseconds, or until a session has urgent entries. */
+  /** Waits for the given time, in milliseconds, or until a session has urgent entries. */
   async #wait(time: number): Promise<void> {
     const late = new AbortController();
     await Promise.race([
@@ -163,7 +168,7 @@ export class SessionWriter implements EntryWriter {
     }
   }
 
-  /** Logs the start and the end of an outage, but not each of the failed writes. */
+  /** Logs the start and the end of an outage. Does not log each failed write. */
   #report(results: readonly EntriesResult[]): void {
     const failure = results.find(
       (result) => result !== "stored" && result !== "silenced" && result !== "rejected",
@@ -175,7 +180,8 @@ export class SessionWriter implements EntryWriter {
       this.log.info({ seconds }, "session entries are written again");
       return;
     }
-    // The writes of the other sessions would fail too, so their patience starts although they have not tried to write.
+    // If all writes failed, the writes of the other waiting sessions would fail too. So start the patience timers of
+    // these sessions, although they have not tried to write.
     if (results.every((result) => result === failure)) for (const session of this.#dirty) session.watch();
     if (this.#failingSince !== undefined) return;
     this.#failingSince = performance.now();

@@ -15,13 +15,13 @@ import { ssh2 } from "./ssh2.ts";
 const KEEP_ALIVES = 3;
 
 /**
- * The algorithms that clients may choose from. The lists exclude SHA-1 and CBC, and include strict key exchange, which
- * prevents prefix truncation. Finite-field groups are also excluded, because their key exchange costs a server far more
- * than the client (CVE-2002-20001).
+ * The algorithms that clients can choose from. SHA-1 and CBC are excluded. Strict key exchange, which prevents prefix
+ * truncation, is supported. Finite-field groups are excluded, because their key exchange costs a server far more than
+ * the client (CVE-2002-20001).
  */
 const ALGORITHMS = {
   kex: [
-    // Dropbear's handshake with the library hangs if the list begins with the alias of this algorithm.
+    // Keep this order: Dropbear's handshake with the library hangs if the list begins with `curve25519-sha256`.
     "curve25519-sha256@libssh.org",
     "curve25519-sha256",
     "ecdh-sha2-nistp256",
@@ -51,12 +51,12 @@ export class SshEntry {
   #refusedExchanges = 0;
   readonly #isTrusted: (address: string) => boolean;
   /**
-   * Client addresses, by socket. The peer's address and port, which the SSH library reports, do not identify a
-   * connection, because a client can use the same port for several connections in turn.
+   * Client addresses, by socket. A connection cannot be identified by the peer's address and port that the SSH library
+   * reports, because a client can use the same port for several connections one after another.
    */
   readonly #addresses = new WeakMap<Socket, string>();
 
-  /** @param hostKey the listener's private host key, in its file's format */
+  /** @param hostKey the listener's private host key, in the format of the key file */
   constructor(service: ServiceClient, hostKey: string) {
     const { settings } = service.start;
     this.#service = service;
@@ -100,14 +100,14 @@ export class SshEntry {
     return count;
   }
 
-  /** Stops accepting clients. Logged-in clients stay connected. */
+  /** Stops accepting new clients. Logged-in clients stay connected. */
   stop(): void {
     this.#listener.close();
     this.#startups.clear();
   }
 
   /**
-   * Closes the connections with the most waiting bytes, until the total number of waiting bytes no longer exceeds a
+   * Closes the connections with the most waiting bytes, until the total number of waiting bytes no longer exceeds the
    * limit.
    * @param most the limit in bytes
    */
@@ -155,7 +155,7 @@ export class SshEntry {
   }
 
   #accept(client: Connection): void {
-    // This listener is added first, because an error without a listener ends the process.
+    // Add this listener first, because an `error` event without a listener ends the process.
     client.on("error", () => {});
     const socket = socketOf(client) as Socket;
     const address = this.#addresses.get(socket);
@@ -163,7 +163,7 @@ export class SshEntry {
       socket.destroy();
       return;
     }
-    // The client has sent its identification, and is ready to exchange keys.
+    // The client has sent its identification, and is ready for the key exchange.
     socket.pause();
     this.#startups.exchange(socket, () => socket.resume());
     // An aborted key exchange costs the gateway as much as a login, so it is treated as a refused login.
@@ -177,7 +177,7 @@ export class SshEntry {
       socket.off("close", brokenOff);
       this.#startups.shookHands(socket);
     });
-    // The connection is closed, because no client needs a second key exchange before login.
+    // Close the connection, because no client needs a second key exchange before login.
     client.on("rekey", () => {
       if (!client.authenticated) socket.destroy();
     });

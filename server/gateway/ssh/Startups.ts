@@ -4,24 +4,25 @@ import type { Socket } from "node:net";
  * Maximum time, in milliseconds, for a client to log in. Users need time to compare a host key and to type a password.
  */
 const LOGIN = 120_000;
-/** Maximum total number of connections, of all networks, that are not logged in. */
+/** Maximum total number of connections that are not logged in, from all networks. */
 const MOST = 5_000;
 /**
- * Maximum number of concurrent key exchanges, in total and per network. A key exchange costs one or two milliseconds.
+ * Maximum number of concurrent key exchanges, in total and per network. A key exchange costs one or two milliseconds of
+ * CPU time.
  */
 const EXCHANGES = { ofAll: 128, ofNetwork: 16 };
 /**
- * Time, in milliseconds, after which a key exchange no longer counts toward the limits. A key exchange that takes
- * longer only waits for its client, which uses no CPU time.
+ * Time, in milliseconds, after which a key exchange no longer counts toward the limits. After this time, the gateway is
+ * only waiting for the client, and uses no CPU time.
  */
 const EXCHANGE = 3_000;
 
 interface Startup {
   readonly network: Network;
   readonly timer: NodeJS.Timeout;
-  /** Function that starts the key exchange; undefined before the client has sent its identification. */
+  /** Starts the key exchange. Undefined until the client has sent its identification. */
   begin: (() => void) | undefined;
-  /** Timer that stops counting the key exchange; undefined while the key exchange does not count. */
+  /** Timer after which the key exchange no longer counts. Undefined while the key exchange does not count. */
   exchange: NodeJS.Timeout | undefined;
 }
 
@@ -37,8 +38,8 @@ interface Network {
 
 /**
  * The client connections that are not logged in yet. If the limit is reached, a new connection closes the oldest one,
- * so that a client with many silent connections does not block other clients. Only a few connections exchange keys at a
- * time. Other connections wait, and the networks take turns.
+ * so that a client with many silent connections does not block other clients. Only a limited number of connections
+ * exchange keys at the same time. The other connections wait, and their networks take turns.
  */
 export class Startups {
   readonly #most: number;
@@ -49,7 +50,7 @@ export class Startups {
   readonly #waiting = new Set<Network>();
   #exchanges = 0;
 
-  /** @param most maximum number of connections per network; 0: no limit */
+  /** @param most maximum number of connections per network; 0 means no limit */
   constructor(most: number) {
     this.#most = most;
   }
@@ -131,7 +132,7 @@ export class Startups {
       const [socket] = network.waiting;
       const next = socket && this.#open.get(socket);
       if (next !== undefined && network.exchanges >= EXCHANGES.ofNetwork) continue;
-      // Moves the network to the end of the queue, so that all other networks have their turn before its next turn.
+      // Move the network to the end of the queue, so that each of the other networks has its turn first.
       this.#waiting.delete(network);
       if (next === undefined) continue;
       network.waiting.delete(socket as Socket);

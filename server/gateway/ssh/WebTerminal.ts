@@ -11,11 +11,11 @@ import { ignoreErrors, passOn, relieved, write } from "./bounds.ts";
 import { DeviceLogin, reportLogin, reportRefusal } from "./DeviceLogin.ts";
 import type { ServiceClient } from "./ServiceClient.ts";
 
-/** Number of the channel in the recorded entries of a web terminal, which has only one channel. */
+/** Channel number in the recorded entries of a web terminal, which has only one channel. */
 const SEAT = 0;
 const TERM = "xterm";
 
-/** The text that a browser shows for every refused login. */
+/** The message that a browser shows for every refused login. */
 const DENIED = "Permission denied";
 
 /** A connection to a device, and the shell opened over it. */
@@ -46,21 +46,21 @@ export class WebTerminal {
     browser.on("close", () => void this.#login?.finish());
   }
 
-  /** Logs in to the device and opens a shell. If this fails, shows the reason in the terminal. */
+  /** Logs in to the device and opens a shell. If the login or the shell fails, shows the reason in the terminal. */
   async open(): Promise<void> {
     try {
       await this.#open();
     } catch (error) {
       const isKnown = error instanceof UnreachableError || error instanceof OutageError;
       if (!isKnown) this.#service.log.error({ err: error }, "cannot open a web terminal");
-      // Only a browser that has proved its key may receive the information that a device cannot be reached.
+      // Report that a device cannot be reached only to a browser that has proved its key.
       this.#browser.end(isKnown && this.#requested.password === undefined ? failureReason(error) : DENIED);
     }
   }
 
   /**
-   * Closes the terminal of a browser that has disconnected. The gateway cannot detect this itself while the device
-   * reads no input.
+   * Closes the terminal of a browser that has disconnected. While the device reads no input, the gateway process cannot
+   * detect the disconnect itself.
    */
   leave(): void {
     this.#browser.destroy();
@@ -73,7 +73,7 @@ export class WebTerminal {
     this.#login?.recorder.event(SEAT, "window-change", { columns, rows, width: 0, height: 0 });
   }
 
-  /** Sends the last terminal size to the device, after the device has read all earlier data. */
+  /** Sends the latest terminal size to the device, after the device has read all earlier data. */
   async #resizeShell(): Promise<void> {
     if (this.#device === undefined || this.#isResizing) return;
     const { client, shell } = this.#device;

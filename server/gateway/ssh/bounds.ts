@@ -4,24 +4,20 @@ import type { Client, ClientChannel, Connection, ServerChannel, Session } from "
 import type { OutputStream } from "../../features/sessions/addEntries.ts";
 
 /**
- * Smallest value, in bytes, that a peer may set as its maximum packet size. With a smaller value, the library would
+ * Minimum value, in bytes, that a peer may set as its maximum packet size. With a smaller value, the library would
  * split its data into a very large number of packets.
  */
 const SMALLEST_PACKET = 1024;
 /**
- * Maximum number of packets that a client may send before login. The limit is higher than six passwords and forty key
- * queries require.
+ * Maximum number of packets that a client may send before login. Six passwords and forty key queries need fewer
+ * packets.
  */
 const PACKETS_BEFORE_LOGIN = 200;
 /**
- * Maximum number of bytes that a peer may leave unread. Above this number, the gateway stops reading from the peer's
- * connection.
+ * Maximum number of unread bytes for a peer. Above this number, the gateway stops reading from the peer's connection.
  */
 const UNREAD = 256 * 1024;
-/**
- * Maximum number of bytes that a client may leave unread before login. Above this number, the gateway closes the
- * connection.
- */
+/** Maximum number of unread bytes for a client before login. Above this number, the gateway closes the connection. */
 const UNREAD_BEFORE_LOGIN = 64 * 1024;
 /** `SSH_OPEN_RESOURCE_SHORTAGE` (RFC 4254, section 5.1). */
 const RESOURCE_SHORTAGE = 4;
@@ -31,7 +27,7 @@ interface Incoming {
   readonly state: "open" | "eof" | "closed";
 }
 
-/** The SSH library's internal fields of a channel. In a session, `_channel` exists after the first request. */
+/** The SSH library's internal fields of a channel. In a session, `_channel` is set after the first request. */
 interface LibraryChannel {
   readonly incoming?: Incoming;
   readonly _channel?: { readonly incoming: Incoming };
@@ -48,10 +44,10 @@ type Handler = (protocol: LibraryProtocol, ...values: never[]) => void;
 
 interface LibraryProtocol {
   _onPacket: () => void;
-  /** The key exchange in progress or, if none is in progress, the last key exchange. */
+  /** The key exchange in progress. If none is in progress, the last key exchange. */
   readonly _kex: object | undefined;
   readonly _handlers: Record<string, Handler>;
-  /** Packets that wait for the end of a key exchange; undefined if no key exchange is in progress. */
+  /** Packets that are waiting for the end of a key exchange. Undefined if no key exchange is in progress. */
   readonly _queue: readonly unknown[] | undefined;
   channelClose(channel: number): void;
   requestFailure(): void;
@@ -74,7 +70,7 @@ interface Internals {
 
 /**
  * Returns the private fields of an SSH connection.
- * @throws Error this version of the SSH library lacks a field, so that the limits could not be enforced
+ * @throws Error this version of the SSH library lacks a field, so the gateway cannot enforce its limits
  */
 function internalsOf(connection: Client | Connection): Internals {
   const { _sock, _protocol, _chanMgr } = connection as unknown as Partial<Internals>;
@@ -90,11 +86,11 @@ export const softwareOf = (channel: ClientChannel): string =>
 
 export const socketOf = (connection: Client | Connection): Duplex => internalsOf(connection)._sock;
 
-/** True if the peer has started a key exchange. */
+/** Returns true if the peer has started a key exchange. */
 export const hasBegunExchange = (connection: Client | Connection): boolean =>
   internalsOf(connection)._protocol._kex !== undefined;
 
-/** Backpressure: pauses reading from a connection while at least one reason to pause exists. */
+/** Backpressure: pauses reading from a connection while there is at least one reason to pause. */
 export class Brake {
   readonly #socket: Duplex;
   readonly #reasons = new Set<string>();
@@ -104,8 +100,9 @@ export class Brake {
   }
 
   /**
-   * Pauses reading for a reason until a promise settles. Has no effect while the same reason already applies.
-   * @param until returns the promise; called only if the reason does not apply yet
+   * Pauses reading for the given reason until a promise settles. Does nothing if reading is already paused for this
+   * reason.
+   * @param until returns the promise. Called only if reading is not yet paused for this reason.
    */
   hold(reason: string, until: () => Promise<unknown>): void {
     if (this.#reasons.has(reason)) return;
@@ -119,7 +116,7 @@ export class Brake {
   }
 }
 
-/** Settles when a stream accepts more data or has closed. */
+/** Resolves when a stream accepts more data or has closed. */
 async function drained(stream: Writable): Promise<void> {
   if (!stream.writableNeedDrain || stream.destroyed) return;
   await new Promise<void>((resolve) => {
@@ -133,8 +130,9 @@ async function drained(stream: Writable): Promise<void> {
 
 /**
  * Limits the resources that the peer of a connection can use, because the library does not limit them. Limits the
- * number of packets before login, and the unread responses. Closes the connection of a peer that sends more data than a
- * channel's window allows, because the library does not check this. Rejects very small maximum packet sizes.
+ * number of packets before login, and the number of unread response bytes. Closes the connection if the peer sends more
+ * data than a channel's window allows, because the library does not check the window. Rejects very small maximum packet
+ * sizes.
  * @param isLoggedIn whether the peer is authenticated; agents are authenticated before SSH begins
  * @param onData called when the peer sends data on a channel
  */
@@ -188,13 +186,14 @@ export function bound(
     const { _chanInfo: session, _channel: channel } = channels.get(recipient) ?? {};
     close(of, recipient);
     if (session === undefined || channel !== undefined) return;
-    // If the peer closes a session before its first request, the library keeps the session and does not send
-    // CHANNEL_CLOSE. The session would then emit `close` again for each further CHANNEL_CLOSE of the peer.
+    // If the peer closes a session before its first request, the library keeps the session and sends no CHANNEL_CLOSE.
+    // The session would then emit `close` again for each further CHANNEL_CLOSE from the peer. So remove the session
+    // here.
     channels.remove(recipient);
     of.channelClose(session.outgoing.id);
   };
-  // OpenSSH servers announce their host keys. The library would parse hundreds of announced keys, and keep each key
-  // until the server proves it.
+  // Reject the host keys that OpenSSH servers announce. The library would parse hundreds of announced keys, and keep
+  // each key until the server proves that it has the key.
   check("GLOBAL_REQUEST", (name: string, wantsReply: boolean) => {
     if (name !== "hostkeys-00@openssh.com") return true;
     if (wantsReply) protocol.requestFailure();
@@ -205,19 +204,21 @@ export function bound(
   return brake;
 }
 
-/** Returns true if data written to a connection waits for the socket or for the end of a key exchange. */
+/**
+ * Returns true if data that was written to a connection is waiting for the socket or for the end of a key exchange.
+ */
 export function isCongested(connection: Client | Connection): boolean {
   const { _sock: socket, _protocol: protocol } = internalsOf(connection);
   return socket.writableNeedDrain || protocol._queue !== undefined;
 }
 
-/** Settles when data written to a connection no longer waits. */
+/** Resolves when no data that was written to a connection is waiting. */
 export async function relieved(connection: Client | Connection): Promise<void> {
   await exchanged(connection);
   await drained(socketOf(connection));
 }
 
-/** Settles when no key exchange is in progress. During a key exchange, the library queues written data. */
+/** Resolves when no key exchange is in progress. During a key exchange, the library queues written data. */
 async function exchanged(connection: Client | Connection): Promise<void> {
   const { _sock: socket, _protocol: protocol } = internalsOf(connection);
   if (protocol._queue === undefined || socket.destroyed) return;
@@ -231,11 +232,11 @@ async function exchanged(connection: Client | Connection): Promise<void> {
   });
 }
 
-/** States of a channel's sending direction in which the library silently drops written data. */
+/** States of a channel's sending direction. In these states, the library silently drops written data. */
 const SHUT: ReadonlySet<unknown> = new Set(["eof", "closing", "closed"]);
 
 /**
- * Writes to a stream, and settles when the stream has accepted the data. For a channel, also waits until the connection
+ * Writes to a stream. Resolves when the stream has accepted the data. For a channel, also waits until the connection
  * has accepted the data. Drops data that the peer can no longer receive.
  */
 export async function write(to: Writable, data: Buffer): Promise<void> {
@@ -285,18 +286,18 @@ export function ignoreErrors(channel: { readonly stderr: EventEmitter } & EventE
 
 /**
  * Forwards all data of a stream at the receiver's speed. Does not forward EOF.
- * @param take forwards data; settles when the receiver accepts more data
+ * @param take forwards data; resolves when the receiver accepts more data
  */
 export async function passOn(from: Readable, take: (data: Buffer) => Promise<void>): Promise<void> {
   try {
     for await (const data of from.iterator({ destroyOnReturn: false })) await take(data as Buffer);
   } catch {
-    // The error is ignored: if the peer disconnects, reading ends early.
+    // Ignore the error: reading also ends early if the peer disconnects.
   }
 }
 
 /**
- * The fields of a channel in which the library stores a write that waits for the window. The library does not clear the
+ * The channel fields in which the library stores a write that waits for the window. The library does not clear these
  * fields after the write.
  */
 interface PendingWrite {
@@ -307,10 +308,10 @@ interface PendingWrite {
 }
 
 /**
- * Forwards stdout and stderr of a device to a client at the client's speed. Stdout and stderr share the client's
- * window. If both streams wait for the window, the library sends the data of one stream twice and never sends the data
- * of the other stream. So only one stream writes at a time.
- * @param note called with output before it is forwarded; the output waits until the call settles
+ * Forwards stdout and stderr of a device to a client at the client's speed. Only one of the two streams writes at a
+ * time, because both share the client's window. If both waited for the window, the library would send the data of one
+ * stream twice and never send the data of the other stream.
+ * @param note called with output before the output is forwarded; the output waits until the call settles
  * @returns resolves when all output is forwarded; never resolves if the channel ends earlier
  */
 export async function passOutput(

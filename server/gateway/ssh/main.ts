@@ -12,10 +12,13 @@ import { ServiceClient } from "./ServiceClient.ts";
 import { SshEntry } from "./SshEntry.ts";
 import { WebTerminal } from "./WebTerminal.ts";
 
-/** Interval between messages that report a responsive event loop, in milliseconds. */
+/** Interval, in milliseconds, between the messages that report a responsive event loop. */
 const ALIVE_INTERVAL = 1_000;
 
-/** Maximum time, in milliseconds, to close the sessions before the process ends. The service kills the process later. */
+/**
+ * Maximum time, in milliseconds, to close the sessions before this process ends. The service kills the process if it
+ * takes much longer.
+ */
 const STOPPING = 8_000;
 
 /** Interval between checks of this process's memory, in milliseconds. */
@@ -25,10 +28,10 @@ let service: ServiceClient | undefined;
 let entry: SshEntry | undefined;
 const terminals = new Map<RelayTicket, WebTerminal>();
 
-// If the service has ended, the process exits, because it can no longer decide or record logins.
+// Exit when the service has ended, because this process can then neither decide nor record logins.
 process.on("disconnect", () => process.exit(1));
-// Ctrl+C in a terminal sends a signal to all processes of the group. This process ignores the signal, because the
-// service ends it.
+// Ctrl+C in a terminal sends a signal to all processes of the group. Ignore the signal here, because the service ends
+// this process.
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => {});
 
 process.on("message", (message: ToGatewayProcess) => {
@@ -108,7 +111,7 @@ async function prove(to: ServiceClient, { ticket, hostKey }: ReachedDevice): Pro
   } catch (error) {
     to.log.error({ err: error }, "cannot report the proof of an agent's private key");
   } finally {
-    // The connection ends only after the report, because an earlier end would be treated as a failed proof.
+    // End the connection only after the report, because an earlier end would be treated as a failed proof.
     agent?.end();
   }
 }
@@ -120,7 +123,7 @@ function drain(of: ServiceClient, notice: string): void {
 
 async function stop(of: ServiceClient): Promise<void> {
   entry?.stop();
-  // During an outage of the database, the logins cannot be closed in time.
+  // Do not wait longer than `STOPPING`, because the sessions cannot be closed during a database outage.
   await Promise.race([of.endLogins("the service is being stopped"), sleep(STOPPING)]);
   of.sessionWriter.abandon();
   process.exit(0);

@@ -3,16 +3,16 @@ import { normalAddress } from "../../addresses.ts";
 
 /** Maximum time, in milliseconds, for a proxy to send the PROXY protocol header. */
 const TIMEOUT = 5_000;
-/** Maximum length of a header in bytes. A header of version 2 with all extensions that proxies send is shorter. */
+/** Maximum length of a header, in bytes. A version 2 header with all extensions that proxies send is shorter. */
 const LONGEST = 2048;
 const V1 = Buffer.from("PROXY ");
 const V2 = Buffer.from("\r\n\r\n\0\r\nQUIT\n", "latin1");
-/** Bytes of a version 2 header before its addresses. */
+/** Length of the part of a version 2 header before its addresses, in bytes. */
 const V2_HEAD = 16;
 
 /**
- * Returns the length of the PROXY protocol header at the start of the received bytes. Returns undefined if the header
- * is incomplete, and 0 if there is no header.
+ * Returns the length of the PROXY protocol header at the start of the received bytes. Returns 0 if the bytes do not
+ * begin with a header, and undefined if the header is incomplete.
  */
 function headerLength(bytes: Buffer): number | undefined {
   if (startsWithSignature(bytes, V2)) {
@@ -30,8 +30,8 @@ function startsWithSignature(bytes: Buffer, signature: Buffer): boolean {
 }
 
 /**
- * Reads the PROXY protocol header (versions 1 and 2) of a trusted proxy's connection.
- * @returns the client's address; undefined if the proxy opened the connection for itself, or sends no header in time
+ * Reads the PROXY protocol header (versions 1 and 2) from a trusted proxy's connection.
+ * @returns the client's address; undefined if the proxy opened the connection for itself, or sent no header in time
  * @throws Error the header is malformed, or the connection has ended
  */
 export function readProxied(socket: Socket): Promise<string | undefined> {
@@ -65,14 +65,16 @@ export function readProxied(socket: Socket): Promise<string | undefined> {
 }
 
 /**
- * Returns the client's address in a header; undefined if the header contains no address.
+ * Returns the client's address from a header. Returns undefined if the header contains no address.
  * @throws Error the header is malformed
  */
 function addressIn(header: Buffer): string | undefined {
   return startsWithSignature(header, V1) ? addressInText(header.toString("latin1")) : addressInBytes(header);
 }
 
-/** Parses a version 1 header: `PROXY TCP4 192.0.2.1 198.51.100.1 56324 22` (the specification, section 2.1). */
+/**
+ * Parses a version 1 header such as `PROXY TCP4 192.0.2.1 198.51.100.1 56324 22` (section 2.1 of the specification).
+ */
 function addressInText(header: string): string | undefined {
   if (header.startsWith("PROXY UNKNOWN")) return undefined;
   const source = /^PROXY TCP[46] ([\da-fA-F.:]+) [\da-fA-F.:]+ \d{1,5} \d{1,5}\r\n$/.exec(header)?.[1];
@@ -80,8 +82,8 @@ function addressInText(header: string): string | undefined {
 }
 
 /**
- * Length of two addresses and two ports, in bytes, by address family. The upper half of the header's 14th byte contains
- * the address family (section 2.2).
+ * Length of two addresses and two ports, in bytes, by address family. The upper four bits of the header's 14th byte
+ * contain the address family (section 2.2 of the specification).
  */
 const V2_ADDRESSES: Readonly<Record<number, number>> = { 1: 12, 2: 36 };
 
@@ -89,7 +91,7 @@ function addressInBytes(header: Buffer): string | undefined {
   const [version, command] = [header.readUInt8(12) >> 4, header.readUInt8(12) & 0xf];
   if (version !== 2 || command > 1) throw new Error("malformed");
   const length = V2_ADDRESSES[header.readUInt8(13) >> 4];
-  // The proxy opened the connection for itself (LOCAL), or for a client without an IP address.
+  // The proxy opened the connection for itself (LOCAL), or the client has no IP address.
   if (command === 0 || length === undefined) return undefined;
   if (header.length < V2_HEAD + length) throw new Error("malformed");
   const bytes = header.subarray(V2_HEAD, V2_HEAD + (length - 4) / 2);

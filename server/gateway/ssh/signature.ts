@@ -13,7 +13,7 @@ interface KeySignature {
   readonly signature: Buffer;
   /** The signed bytes. */
   readonly signed: Buffer;
-  /** The digest of an RSA signature; undefined for RSA signatures with SHA-1 and for keys of other types. */
+  /** The digest of an RSA signature. Undefined for RSA signatures with SHA-1, and for keys of other types. */
   readonly digest: string | undefined;
 }
 
@@ -35,7 +35,7 @@ export function isValidSignature({ key, signature, signed, digest }: KeySignatur
   }
 }
 
-/** The flag by which a security key reports that its user has touched it. */
+/** The flag with which a security key reports that its user has touched it. */
 const TOUCHED = 0x01;
 /** Length of a security key's flags and counter, in bytes. */
 const STATE = 5;

@@ -12,15 +12,21 @@ export interface Transfer {
 }
 
 /**
- * Characters that can make a shell run several programs or a different program. The gateway records commands with these
- * characters, because such commands may do more than transfer files.
+ * Characters with which a shell command can run several programs or a different program. The gateway records commands
+ * with these characters, because they may do more than transfer files.
  */
 const SHELL_SYNTAX = /[;&|<>()$`\n\r]/;
 
-/** The options of scp at the remote end of a copy. Other options run programs, or take the next word as their value. */
+/**
+ * The options of scp at the remote end of a copy. Any other option could run a program, or use the next word as its
+ * value.
+ */
 const SCP_OPTION = /^-[dfpqrtv]+$/;
 
-/** Returns the transfer that a request starts; undefined if the request is not certainly a file transfer. */
+/**
+ * Returns the file transfer that a request starts. Returns undefined if the request may do anything other than a file
+ * transfer.
+ */
 export function transferOf(request: ProgramRequest): Transfer | undefined {
   if (request.request === "shell") return undefined;
   if (request.request === "subsystem") return { program: request.name, direction: "both" };

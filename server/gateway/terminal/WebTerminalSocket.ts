@@ -14,18 +14,21 @@ import type { GatewayProcess } from "../GatewayProcess.ts";
 import type { RelayTicket, RequestedTerminal, TerminalSize } from "../protocol.ts";
 
 /**
- * Interval between pings to a browser, in milliseconds. A browser that has not answered the last ping is
- * disconnected.
+ * Interval between pings to a browser, in milliseconds. If a browser has not answered the last ping, the service
+ * disconnects it.
  */
 const PING = 30_000;
-/** Maximum number of frames of a browser in 30 seconds. Each key press is a frame, and a pasted text has a few frames. */
+/**
+ * Maximum number of frames that a browser may send in 30 seconds. Each key press is one frame, and pasted text is a few
+ * frames.
+ */
 const FRAMES = 20_000;
-/** Time during which size changes of a terminal are combined, in milliseconds. */
+/** Time, in milliseconds, during which the size changes of a terminal are combined. */
 const RESIZING = 50;
-/** The text that a browser shows for a refused login, whatever the reason. */
+/** The message that a browser shows for a refused login. It is the same for every reason. */
 const DENIED = "Permission denied";
 
-/** A message of a browser: input, as bytes or base64, or a new size of its terminal. */
+/** A message from a browser: input, as bytes or base64, or a new size of the terminal. */
 const fromBrowser = z.discriminatedUnion("kind", [
   z.object({ kind: z.literal(1), data: z.union([z.array(z.int().min(0).max(255)), z.base64()]) }),
   z.object({
@@ -62,7 +65,7 @@ export class WebTerminalSocket extends WebSocketHandler {
   begin(socket: WebSocket): void {
     socket.on("error", () => {});
     socket.on("message", (data) => this.#receive(socket, data));
-    // Reading pauses, so that input that arrives before the shell is open waits in the connection.
+    // Pause reading until the shell is open, so that earlier input waits in the connection.
     socket.pause();
     keepAlive(socket);
     boundFrames(socket, FRAMES);
@@ -88,11 +91,14 @@ export class WebTerminalSocket extends WebSocketHandler {
     this.#process.send({ kind: "terminal", ticket: this.#ticket, requested: this.#requested });
   }
 
-  /** Forwards the output of the gateway process: output of the shell, or the reason why no shell was opened. */
+  /**
+   * Forwards the output of the gateway process, which is the output of the shell, or the reason why no shell was
+   * opened.
+   */
   #join(socket: WebSocket, stream: Duplex): void {
     this.#stream = stream;
     if (socket.readyState !== socket.OPEN) stream.destroy();
-    // The decoder splits the output between characters, because each text frame must contain whole characters.
+    // Each text frame must contain whole characters, so the decoder splits the output only between characters.
     const decoder = new StringDecoder("utf8");
     const toBrowser = new Writable({
       write: (output: Buffer, _encoding, done) => {
@@ -130,7 +136,7 @@ export class WebTerminalSocket extends WebSocketHandler {
     }, RESIZING);
   }
 
-  /** Sends the last terminal size to the gateway process, if the size was not yet sent. */
+  /** Sends the latest terminal size to the gateway process, unless that size was already sent. */
   #resize(): void {
     const [ticket, size] = [this.#ticket, this.#size];
     this.#size = undefined;
@@ -138,7 +144,7 @@ export class WebTerminalSocket extends WebSocketHandler {
   }
 
   #type(socket: WebSocket, input: Buffer): void {
-    // The device must receive the size before the input that follows it.
+    // Send the size first, because the device must receive it before the input that follows.
     this.#resize();
     if (this.#stream === undefined || this.#stream.write(input)) return;
     socket.pause();
@@ -154,14 +160,14 @@ function readMessage(text: string): z.output<typeof fromBrowser> | undefined {
   }
 }
 
-/** Closes the WebSocket. Shows the reason first, if a reason is given. */
+/** Closes the WebSocket. If a reason is given, shows the reason first. */
 function leave(socket: WebSocket, reason?: string): void {
   if (socket.readyState !== socket.OPEN) return;
   if (reason !== undefined) socket.send(reason);
   closeWebSocket(socket, 1000);
 }
 
-/** Pings a browser at intervals. Disconnects a browser that has not answered. */
+/** Pings a browser at regular intervals. Disconnects the browser if it does not answer. */
 function keepAlive(socket: WebSocket): void {
   let answered = true;
   const timer = setInterval(() => {

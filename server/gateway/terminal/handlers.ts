@@ -58,7 +58,7 @@ export const openWebTerminal: Handler<PublicOperations["openWebTerminal"]> = asy
 
 /**
  * Returns the user of the token in the request. The operation needs no token, because the password or the key
- * authorizes the login. So an invalid token is treated as absent.
+ * authorizes the login. So an invalid token is treated like no token.
  */
 async function userOf(services: Services, { authorization }: RequestFacts): Promise<string | undefined> {
   if (authorization === undefined) return undefined;
@@ -81,8 +81,8 @@ function checkCredential({ password, fingerprint, signature }: TicketRequest): v
 }
 
 /**
- * Opens a web terminal. Errors appear in the terminal itself, because browsers do not show the response to a refused
- * WebSocket.
+ * Opens a web terminal. Errors appear in the terminal itself, because browsers do not show the response when a
+ * WebSocket is refused.
  */
 export const streamWebTerminal =
   (gateway: Gateway): Handler<PublicOperations["streamWebTerminal"]> =>
@@ -103,7 +103,7 @@ export const streamWebTerminal =
   };
 
 /**
- * Connects a login to its user if the user is a member of the device's namespace. The session of a member ends when the
+ * Assigns a login to its user if the user is a member of the device's namespace. The session of a member ends when the
  * membership ends.
  */
 async function ofMember(
@@ -120,7 +120,10 @@ async function ofMember(
   return { admission: { device: { ...device, ends: { ...device.ends, access } } }, userId };
 }
 
-/** Deletes a ticket and returns its content; undefined if the ticket does not exist. A ticket is valid once. */
+/**
+ * Deletes a ticket and returns its content. Returns undefined if the ticket does not exist. Each ticket can be used
+ * once.
+ */
 async function takeTicket(
   services: Services,
   token: string,
@@ -134,8 +137,8 @@ async function takeTicket(
 }
 
 /**
- * Decides a terminal login by the same rules as an SSH login. The browser's signature replaces the signature of the SSH
- * protocol.
+ * Decides a login from a web terminal by the same rules as an SSH login. The browser's signature replaces the signature
+ * of the SSH protocol.
  */
 async function admitTerminal(
   gateway: Gateway,
