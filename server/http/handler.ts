@@ -15,8 +15,8 @@ type ResultOf<O extends Operation> = O["success"]["body"] extends z.ZodType
   : undefined;
 
 /**
- * The input of a handler. The type parameters are the parts of the input instead of the operation, so that operations
- * with the same parts can share a handler.
+ * The input of a handler. The type parameters are the parts of the input, not the operation, so that operations with
+ * the same parts can share a handler.
  */
 interface RequestContext<Params, Query, Body, Identity> {
   readonly services: Services;
@@ -25,15 +25,14 @@ interface RequestContext<Params, Query, Body, Identity> {
   readonly body: Body;
   readonly identity: Identity;
   readonly request: RequestFacts;
-  /** Digest of the request's Idempotency-Key; null if the header is absent or the operation does not accept it. */
+  /** Digest of the request's Idempotency-Key. Null if the header is absent or the operation does not accept it. */
   readonly creationKey: string | null;
   /**
-   * The resource of the user's program that declares the object, according to the request header
-   * `Gatehouse-Declared-By`; null without the header. No decision may depend on this value, because any client can send
-   * the header.
+   * The program resource that declares the object, according to the request header `Gatehouse-Declared-By`. Null if the
+   * header is absent. No decision may depend on this value, because any client can send the header.
    */
   readonly declaration: Declaration | null;
-  /** Call this function if an earlier request with the same idempotency key created the object. */
+  /** Call this function if an earlier request with the same Idempotency-Key created the object. */
   repeated(): void;
   /** Signal that is aborted when the client disconnects. */
   readonly signal: AbortSignal;
@@ -54,9 +53,9 @@ export type Context<O extends Operation> = RequestContext<
 type PiecesOf<List> = List extends readonly (infer Item)[] ? ListInPieces<Item> : never;
 
 /**
- * The behavior of an operation. Its result becomes the response body; an error becomes the error response. If a body is
- * too long for memory, the result is a stream of text, and the handler sets `Content-Type`. If the operation opens a
- * WebSocket, the result handles the connection.
+ * The behavior of an operation. The handler's result becomes the response body. An error becomes the error response. If
+ * a body is too long for memory, the result is a text stream, and the handler sets `Content-Type`. If the operation
+ * opens a WebSocket, the result handles the connection.
  */
 export type Handler<O extends Operation> = (
   context: Context<O>,
@@ -70,24 +69,24 @@ export type WriteContext<O extends Operation, Row = unknown> = Omit<Context<O>, 
    * @throws NotFoundError the object does not exist
    */
   found(): Row;
-  // A property instead of a method: the compiler then rejects a handler for the rows of another kind.
+  // Declared as a property and not as a method, so that the compiler rejects a handler for rows of a different kind.
   /**
-   * Reports the object's row after the operation, or null after a deletion, so that the service does not read the row
+   * Reports the object's row after the operation, or null after a deletion. The service then does not read the row
    * again.
-   * @param id the object's id; by default, the lookup of the object's kind finds it
+   * @param id the object's id; by default, the lookup of the object's kind finds the id
    */
   readonly became: (row: Row | null, id?: string) => void;
 };
 
 /**
- * The behavior of an operation that changes a declared object. The operation uses only SQL statements, which take a
- * fifth of the time of the same work with Prisma's client. Other operations may share its transaction, so the operation
+ * The behavior of an operation that changes a declared object. The operation uses only SQL statements, which are five
+ * times as fast as the same work with Prisma's client. Other operations may share the transaction, so the operation
  * must wait only for its own statements. The operation may run more than once, because the service repeats a
  * transaction after a conflict.
  */
 export type ObjectWrite<O extends Operation, Row> = (context: WriteContext<O, Row>) => Promise<ResultOf<O>>;
 
-/** The behavior of an operation. `Rows` has the type of the rows of each kind of object. */
+/** The behavior of an operation. `Rows` contains the row type of each kind of object. */
 type BehaviorOf<
   O extends Operation,
   Rows extends Record<ObjectKind, unknown>,
@@ -98,10 +97,7 @@ type BehaviorOf<
   : Handler<O>;
 /** Operations by their ids. */
 export type Operations = Readonly<Record<string, Operation>>;
-/**
- * The handler of each operation. A missing handler is a type error. `Rows` is not necessary without operations that change
- * objects.
- */
+/** The handler of each operation. A missing handler is a type error. Omit `Rows` if no operation changes objects. */
 export type Handlers<T, Rows extends Record<ObjectKind, unknown> = Record<ObjectKind, never>> = {
   readonly [Id in keyof T]: T[Id] extends Operation ? BehaviorOf<T[Id], Rows> : never;
 };
@@ -109,12 +105,12 @@ export type Handlers<T, Rows extends Record<ObjectKind, unknown> = Record<Object
 /** A request that changes a declared object. */
 export interface ObjectRequest {
   readonly operation: Operation & { readonly object: ObjectKind };
-  /** The sender of the request and the namespace. The transaction reads the sender's permissions again. */
+  /** The sender of the request, with the namespace. The transaction reads the sender's permissions again. */
   readonly sender: Caller | Member;
   readonly params: object;
   readonly body: object | undefined;
   readonly ifMatch: string | undefined;
-  /** True if the service must refuse a write that locks out the caller or the administrators. */
+  /** True if the service must reject a write that locks out the caller or the administrators. */
   readonly isGuarded: boolean;
   readonly creationKey: string | null;
   readonly declaration: Declaration | null;
@@ -128,7 +124,10 @@ export interface ObjectRequest {
 /** The {@link WriteContext} fields that `writeObject` sets. */
 type WriteReport = Pick<WriteContext<Operation>, "found" | "repeated" | "became">;
 
-/** The result of a write, and the object's revision after the write; undefined if the write deleted the object. */
+/**
+ * The result of a write, and the object's revision after the write. The revision is undefined if the write deleted the
+ * object.
+ */
 export interface Written {
   readonly result: unknown;
   readonly revision: string | undefined;
@@ -136,7 +135,7 @@ export interface Written {
 
 /** The implementation of the API's operations. The features provide it, and the routes use it. */
 export interface Behavior {
-  /** A handler for each operation, under its id. */
+  /** The handlers of all operations, by operation id. */
   readonly handlers: object;
   /**
    * Checks billing before an operation runs.

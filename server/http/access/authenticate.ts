@@ -28,9 +28,9 @@ export type Credential =
   | { readonly kind: "token"; readonly claims: TokenClaims };
 
 /**
- * Reads the credential of a request, and verifies a token's signature. An API key takes precedence over a token, even
- * if the API key is not valid. An empty header is treated as absent. A token without `Bearer` is accepted too (rules
- * section 1).
+ * Reads the credential of a request, and verifies the signature of a token. An API key takes precedence over a token,
+ * even if the API key is not valid. An empty header is treated as absent. A token without `Bearer` is also accepted
+ * (rules section 1).
  * @throws UnauthenticatedError the request has no credential, or an invalid token
  */
 export async function readCredential(services: Services, headers: IncomingHttpHeaders): Promise<Credential> {
@@ -76,17 +76,24 @@ async function authenticateUser(services: SqlServices, claims: UserClaims): Prom
 
 type Rules = Pick<TrustedWorkload, "issuer" | "audience" | "claims">;
 
-/** Returns a digest of the rules that a workload's token met. A session is valid only with the same rules. */
+/**
+ * Returns a digest of the rules that a workload's token matched. A session is valid only while the rules of the
+ * workload stay the same.
+ */
 export const rulesDigest = ({ issuer, audience, claims }: Rules): string =>
   digestOf(JSON.stringify([issuer, audience, claims]));
 
-/** The time until which a session can be renewed: a number of minutes after the issue of the exchanged token. */
+/**
+ * Returns the time until which a session can be renewed. The workload's maximum session time begins when the exchanged
+ * token is issued.
+ */
 export const lastEnd = ({ maxSessionMinutes }: TrustedWorkload, startedAt: Date): Date =>
   new Date(startedAt.getTime() + Number(maxSessionMinutes) * MINUTE);
 
 /**
- * Authenticates a workload by its session's token. The token becomes invalid when the workload is deleted, or when its
- * issuer, audience or claims change. The service reads the role and the longest session with every request.
+ * Authenticates a workload by the token of its session. The token becomes invalid when the workload is deleted, or when
+ * its issuer, audience or claims change. The service reads the workload's role and maximum session time with every
+ * request.
  */
 async function authenticateWorkload(
   services: SqlServices,
@@ -94,14 +101,14 @@ async function authenticateWorkload(
 ): Promise<WorkloadCaller> {
   const workload = await findRow(services.db, "TrustedWorkload", { tenantId: tenant, id });
   if (workload === null || rulesDigest(workload) !== rules) throw credentialRefusal();
-  // A shorter maximum also ends the sessions that began before the change.
+  // If the maximum session time is shortened, sessions that began earlier also end sooner.
   if (lastEnd(workload, startedAt) <= services.now()) throw credentialRefusal();
   return { kind: "workload", workloadId: id, name, tenant, role: workload.role as Role, rules, startedAt };
 }
 
 /**
  * Authenticates a device by its token. The token becomes invalid when the device enrolls again. If the namespace
- * requires a proof of the private key, a token that was issued without this proof is invalid.
+ * requires a proof of the private key, a token that was issued without such a proof is invalid.
  */
 async function authenticateDevice(
   services: SqlServices,
@@ -131,9 +138,9 @@ interface CallerRow {
 }
 
 /**
- * Returns the present state of a token's user, with the role in the token's namespace (null without a membership). The
- * service reads this state with every request, so that changes take effect at once. Returns undefined if the user is
- * deleted or unconfirmed, or if the token is revoked.
+ * Returns the current state of a token's user, with the user's role in the token's namespace (null without a
+ * membership). The service reads this state with every request, so that changes take effect immediately. Returns
+ * undefined if the user is deleted or unconfirmed, or if the token is revoked.
  */
 async function presentUser(
   services: SqlServices,
@@ -157,15 +164,17 @@ async function presentUser(
   return { tokenVersion, token: { id: jti, endsAt, isKept }, role };
 }
 
-/** Returns the expiry time of a token that stayed valid after a password change; undefined for any other token. */
+/**
+ * Returns the expiry time of a token that stayed valid after a password change. Returns undefined for any other token.
+ */
 function keptUntil({ keptToken, keptUntil: end }: CallerRow, jti: string, now: Date): Date | undefined {
   if (keptToken !== jti || end === null) return undefined;
   return hasPeriodEnded(end.getTime(), now.getTime(), KEPT_LIFE) ? undefined : end;
 }
 
 /**
- * Returns the user's role in a namespace; null for a non-member, for a pending member (rules Q6), and after the
- * membership has expired.
+ * Returns the user's role in a namespace. Returns null for a user who is not a member, for a pending member (rules Q6),
+ * and after the membership has expired.
  */
 export async function roleIn(services: SqlServices, tenantId: string, userId: string): Promise<Role | null> {
   const [member] = await readRows<Pick<Member, "role" | "status">>(

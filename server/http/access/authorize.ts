@@ -15,9 +15,9 @@ const NOT_FOUND_WITHOUT_NAMESPACE: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Operations that accept an expired device token. Agents of version 0.19 always use the token that they received at
- * their start when they request the signature of a login. When the service refuses a tunnel, they do not request a new
- * token either.
+ * Operations that accept an expired device token. Agents of version 0.19 request the signature of a login with the
+ * token that they received when they started, even after it has expired. They also do not request a new token when the
+ * service refuses a tunnel.
  */
 const WITH_EXPIRED_TOKEN: ReadonlySet<string> = new Set([
   "deviceConnection",
@@ -35,13 +35,13 @@ const CREDENTIAL_NAMES = {
 const kindOf = (caller: Caller) => (caller.kind === "user" ? "jwt" : caller.kind);
 
 /**
- * Checks that the caller may use the operation, by its `auth`, `scope` and `minRole`.
+ * Checks by the operation's `auth`, `scope` and `minRole` that the caller may use the operation.
  * @param tenant the `{tenant}` of the path; undefined if the path has no `{tenant}`, or an id that no namespace can
- * have
+ *   have
  * @param uid the `{uid}` of the path, unvalidated
  * @returns the identity for the handler: a member for an operation on a namespace, otherwise the caller
- * @throws ForbiddenError the credential has the wrong kind or is for another namespace or device, or the role is too
- * low
+ * @throws ForbiddenError the credential has the wrong kind, or is for a different namespace or device, or the role is
+ *   too low
  * @throws NotFoundError the namespace does not exist
  */
 export async function authorize(
@@ -59,7 +59,7 @@ export async function authorize(
   }
   if (operation.scope === "user" || operation.scope === "public") return caller;
   if (operation.scope === "device" && caller.kind === "device") return ownDevice(caller, uid);
-  // The `{uid}` of this path is a session id, so it is not compared with the device. The handler searches only the
+  // The `{uid}` of this path is a session id, so do not compare it with the device. The handler searches only the
   // device's own sessions.
   if (operation.scope === "session" && caller.kind === "device") return caller;
   const member =
@@ -113,8 +113,8 @@ async function memberOfPath(
 const roleOf = (caller: Caller): Role | null => (caller.kind === "device" ? null : caller.role);
 
 /**
- * Returns the error for a request to a namespace that the credential does not belong to: 404 if the namespace does not
- * exist, else 403 (rules section 5.5).
+ * Returns the error for a request to a namespace to which the credential does not belong. The error is 404 if the
+ * namespace does not exist, otherwise 403 (rules section 5.5).
  */
 async function otherNamespace(
   services: SqlServices,
@@ -131,11 +131,11 @@ const unknownNamespace = () => new NotFoundError("no such namespace");
 declare module "fastify" {
   interface FastifyRequest {
     /**
-     * The authorized sender of the request; null for a public operation. On the listener for trusted services, the
-     * identity is the namespace that the request specifies.
+     * The authorized sender of the request. Null for a public operation. On the listener for trusted services, the
+     * namespace that the request specifies.
      */
     identity: Caller | Member | NamedTenant | null;
-    /** The verified credential of the sender; null if the operation needs no credential. */
+    /** The verified credential of the sender. Null if the operation needs no credential. */
     credential: Credential | null;
   }
 }
@@ -162,17 +162,17 @@ export async function identify(
 }
 
 /**
- * Authenticates and authorizes every request before its body is read. Values of the request are validated later, so
- * that a client without access does not receive validation errors (rules section 8). This step reads only the
- * credential and the path.
+ * Authenticates and authorizes every request before its body is read. Reads only the credential and the path. Other
+ * values of the request are validated later, so that a client without access receives no validation errors (rules
+ * section 8).
  */
 export function authorizeRequests(app: FastifyInstance, services: Services): void {
   app.decorateRequest("identity", null);
   app.decorateRequest("credential", null);
   app.addHook("onRequest", async (request) => {
     const { operation } = request.routeOptions.config;
-    // A public operation ignores credentials (clients section 2). A path that no route serves has no operation; its
-    // response is 404.
+    // A public operation ignores credentials (clients section 2). If no route serves the path, there is no operation,
+    // and the response is 404.
     if (operation === undefined || operation.scope === "public") return;
     request.credential = await readCredential(services, request.headers);
     request.identity = await identify(services, operation, request);

@@ -14,18 +14,18 @@ const EXPOSED = [
   "Retry-After",
   LOCKOUT_GUARD,
 ];
-/** Maximum time for which browsers cache the response to a preflight request, in seconds. */
+/** Maximum time, in seconds, for which browsers cache the response to a preflight request. */
 const PREFLIGHT_AGE = 600;
 
 /**
- * Allows pages of the given origins to call the service. Without origins, no page of another origin may call it. The
- * service sets no cookies, so a page must send a token or an API key.
+ * Allows pages of the given origins to call the service. If no origins are given, only pages of the service's own
+ * origin can call it. The service sets no cookies, so a page must send a token or an API key.
  */
 export async function allowOrigins(app: FastifyInstance, origins: readonly string[]): Promise<void> {
   if (origins.length === 0) return;
   app.addHook("onRoute", (route) => {
-    // The plugin adds its own route for preflight requests, and cannot declare the access of this route. So the access
-    // is declared here.
+    // Declare the access of preflight requests here, because the plugin adds its own route for them and cannot declare
+    // the access itself.
     if (route.method === "OPTIONS" && route.url === "*") {
       route.config = { ...route.config, publicBecause: "browser preflight request for the allowed origins" };
     }

@@ -16,8 +16,8 @@ declare module "fastify" {
 }
 
 /**
- * Makes the app throw when a route without declared access is added. So a forgotten declaration prevents the start of
- * the service, and does not leave the route open.
+ * Makes the app throw when a route without declared access is added. A forgotten declaration then prevents the service
+ * from starting, instead of leaving the route open.
  */
 export function requireDeclaredAccess(app: FastifyInstance): void {
   app.addHook("onRoute", (route) => {

@@ -6,8 +6,8 @@ export interface UserToken {
   /** Expiry time of the token. */
   readonly endsAt: Date;
   /**
-   * True if the user changed the password with this token. The change ended the user's other tokens, and this token
-   * stayed valid. The service does not renew such a token.
+   * True if the user changed the password with this token. The change invalidated the user's other tokens, but not this
+   * token. The service does not renew such a token.
    */
   readonly isKept: boolean;
 }
@@ -16,13 +16,15 @@ export interface UserCaller {
   readonly kind: "user";
   readonly userId: string;
   readonly username: string;
-  /** The user's token version when the token was accepted. The token is invalid if the user has a newer version. */
+  /**
+   * The user's token version when the token was accepted. The token becomes invalid when the user's version increases.
+   */
   readonly tokenVersion: number;
-  /** The user's token; null if another credential authenticated the user. */
+  /** The user's token. Null if a different credential authenticated the user. */
   readonly token: UserToken | null;
   /** The token's namespace; empty if the token has no namespace. */
   readonly tenant: string;
-  /** The user's present role in that namespace; null if the user has no role. */
+  /** The user's current role in that namespace. Null if the user has no role. */
   readonly role: Role | null;
 }
 
@@ -41,7 +43,10 @@ export interface DeviceCaller {
   readonly uid: string;
   /** True if the agent received the token after it proved that it has the device's private key. */
   readonly proven: boolean;
-  /** True if the token has expired. The agent can then only open tunnels and have logins signed. */
+  /**
+   * True if the token has expired. With an expired token, the agent can only open tunnels and request the signature of
+   * logins.
+   */
   readonly expired: boolean;
 }
 
@@ -49,12 +54,12 @@ export interface DeviceCaller {
 export interface WorkloadCaller {
   readonly kind: "workload";
   readonly workloadId: string;
-  /** Name of the running job in the audit trail, from the claims of the exchanged token. */
+  /** Name of the running job in the audit trail. It comes from the claims of the exchanged token. */
   readonly name: string;
   readonly tenant: string;
-  /** The present role of the workload. */
+  /** The current role of the workload. */
   readonly role: Role;
-  /** Digest of the rules that the exchanged token met. */
+  /** Digest of the rules that the exchanged token matched. */
   readonly rules: string;
   /** Time of issue of the exchanged token. */
   readonly startedAt: Date;
@@ -83,14 +88,14 @@ export interface Member<C extends Caller = Caller> {
   readonly role: Role;
 }
 
-/** The namespace that a trusted service's request specifies. It does not necessarily exist. */
+/** The namespace that a request of a trusted service specifies. The namespace may not exist. */
 export interface NamedTenant {
   readonly tenant: string;
 }
 
 type CallerOf<O extends Operation> = CallerKinds[O["auth"][number]];
 
-/** The callers of an operation on a namespace. Workloads can call the operations that accept users' tokens. */
+/** The callers of an operation on a namespace. An operation that accepts users' tokens also accepts workloads. */
 type NamespaceCallerOf<O extends Operation> =
   | CallerOf<O>
   | ("jwt" extends O["auth"][number] ? WorkloadCaller : never);
@@ -109,8 +114,8 @@ export type IdentityOf<O extends Operation> = O["scope"] extends "public" | "int
           : Member<NamespaceCallerOf<O>>;
 
 /**
- * Returns the owner of a sender's lists, for their order: the namespace, or the user if the credential has no
- * namespace.
+ * Returns the owner by which the service schedules a sender's lists: the namespace, or the user if the credential has
+ * no namespace.
  */
 export function ownerOf(identity: Caller | Member | NamedTenant): string {
   const { tenant } = identity;

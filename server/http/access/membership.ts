@@ -2,26 +2,30 @@ import { type AccessMember, hasExpired } from "@gatehouse-access/sdk/policy";
 import type { Member } from "../../db/generated/sqlite/client.ts";
 import { type Sql, sql } from "../../db/sql/sql.ts";
 
-/** The columns of a membership that decide whether it gives access. */
+/** The columns of a membership that determine whether the membership gives access. */
 export type MembershipState = Pick<Member, "status" | "accessExpiresAt">;
 
-/** Returns a membership as an access policy evaluates it. */
+/** Converts a membership to the form that an access policy evaluates. */
 export const policyMember = (row: MembershipState): Pick<AccessMember, "isAccepted" | "expiresAt"> => ({
   isAccepted: row.status === "accepted",
   expiresAt: row.accessExpiresAt?.toISOString(),
 });
 
-/** Returns true if a membership, or the membership that an invitation offers, has ended. */
+/** Returns true if a membership has expired. Also applies to the membership that a pending invitation offers. */
 export const hasMembershipEnded = (row: MembershipState, at: Date): boolean =>
   hasExpired(policyMember(row), at);
 
-/** Returns true if a user is a member: the user has accepted the invitation, and the membership has not ended. */
+/**
+ * Returns true if a user is a member, which means that the user has accepted the invitation and the membership has not
+ * expired.
+ */
 export const isMember = (row: MembershipState, at: Date): boolean =>
   row.status === "accepted" && !hasMembershipEnded(row, at);
 
 /**
- * Returns the SQL condition for the memberships that have not ended, accepted and pending ones. Every query of members
- * with access uses this condition: a user whose membership has ended has the same access as a user who is not a member.
+ * Returns the SQL condition for accepted and pending memberships that have not expired. Every query of members with
+ * access uses this condition, because a user whose membership has expired has the same access as a user who is not a
+ * member.
  */
 export const membershipLasts = (at: Date): Sql =>
   sql`("Member"."accessExpiresAt" IS NULL OR "Member"."accessExpiresAt" > ${at})`;

@@ -8,13 +8,13 @@ import type { Services } from "../../services.ts";
 import type { UserToken } from "./identity.ts";
 
 /**
- * Maximum life, in milliseconds, of a token that stays valid after a password change (rules D48). A password change
- * ends all tokens of the user except the token of the request that changes the password.
+ * Maximum lifetime, in milliseconds, of a token that stays valid after a password change (rules D48). A password change
+ * invalidates all tokens of the user except the token of the request that changes the password.
  */
 export const KEPT_LIFE = HOUR;
-/** Life of a user's token in seconds (rules section 2). */
+/** Lifetime of a user's token, in seconds (rules section 2). */
 const USER_TOKEN_LIFE = (72 * HOUR) / SECOND;
-/** Life of a device's token in seconds. Agents receive a new token with each report, every ten minutes. */
+/** Lifetime of a device's token, in seconds. Agents receive a new token with each report, every ten minutes. */
 const DEVICE_TOKEN_LIFE = (7 * DAY) / SECOND;
 
 /** The claims of a valid token. */
@@ -39,13 +39,13 @@ export type TokenClaims =
 interface TokenDevice {
   readonly uid: string;
   readonly tenant: string;
-  /** True if the agent had proven the device's private key when it received the token. */
+  /** True if the agent had proven that it has the device's private key when it received the token. */
   readonly proven: boolean;
   /** Time of the enrollment. If a device is deleted and enrolls again, its new token contains a later time. */
   readonly enrolledAt: Date;
 }
 
-/** Life of a workload's token in seconds. */
+/** Lifetime of a workload's token, in seconds. */
 const WORKLOAD_TOKEN_LIFE = 15 * 60;
 
 /** A workload with a session. */
@@ -54,7 +54,7 @@ interface WorkloadSubject {
   readonly tenant: string;
   /** Name of the running job in the audit trail. */
   readonly name: string;
-  /** Digest of the rules that the exchanged token met. */
+  /** Digest of the rules that the exchanged token matched. */
   readonly rules: string;
   /** Time of issue of the exchanged token. */
   readonly startedAt: Date;
@@ -73,7 +73,7 @@ interface UserTokenSubject {
 }
 
 /**
- * Version number of tokens that stay valid after a password change. The validity of these tokens depends only on their
+ * Version number in tokens that stay valid after a password change. The validity of such a token depends only on its
  * id.
  */
 const NO_VERSION = -1;
@@ -82,10 +82,10 @@ const NO_VERSION = -1;
 type Signing = Pick<Services, "keys" | "now">;
 
 /**
- * Creates a user token that is valid for 72 hours. The token contains no role; the service reads the role with every
- * request (rules section 1.4).
- * @param kept a token that stayed valid after a password change. The new token has the same id and the same expiry, so
- * that its lifetime is not extended
+ * Creates a user token that is valid for 72 hours. The token contains no role, because the service reads the role with
+ * every request (rules section 1.4).
+ * @param kept a token that stayed valid after a password change. The new token gets the same id and the same expiry
+ *   time, so that the lifetime is not extended.
  */
 export function signUserToken(
   services: Signing,
@@ -123,15 +123,15 @@ function signDeviceToken(services: Services, device: TokenDevice): Promise<strin
   return sign(services, claims, { jti: randomUUID(), end });
 }
 
-// Tokens are signed with Node's own function, which runs in Node's thread pool. The library jose uses Web Crypto, which
-// takes 0.04 ms more of the event loop. This is an eighth of the time of a device's first report.
+// Sign tokens with Node's own function, which runs in Node's thread pool. The library jose uses Web Crypto, which takes
+// 0.04 ms more of the event loop, or an eighth of the time of a device's first report.
 const signBytes = promisify(signInPool);
 
 const encode = (part: object): string => Buffer.from(JSON.stringify(part)).toString("base64url");
 
 /**
  * Signs claims as a JSON Web Token.
- * @param end Unix second of the expiry
+ * @param end expiry time, as a Unix second
  */
 async function sign(
   { keys, now }: Signing,
@@ -152,14 +152,14 @@ async function sign(
 }
 
 /**
- * Returns the claims of a token that this service signed, if the token is complete and valid now. Returns undefined
- * otherwise.
+ * Returns the claims of a token that this service signed and that is complete and valid now. Returns undefined for any
+ * other token.
  * @throws Error the service cannot read the database, which may contain the token's key
  */
 export async function verifyToken(services: Services, token: string): Promise<TokenClaims | undefined> {
   const kid = keyIdOf(token);
-  // The service looks up the key of every token, even of a cached token, because tokens are invalid if their key is no
-  // longer trusted.
+  // Look up the key of every token, including cached tokens, because a token is invalid if its key is no longer
+  // trusted.
   const publicKey = kid === undefined ? undefined : await services.keys.find(kid);
   if (publicKey === undefined) return undefined;
   const second = seconds(services.now());
@@ -168,8 +168,8 @@ export async function verifyToken(services: Services, token: string): Promise<To
   try {
     return await checkToken(services, publicKey, token);
   } catch (error) {
-    // The error is dropped, because the response must not contain the reason why a token is invalid. The claims of an
-    // expired device token are returned, because such a token still opens tunnels.
+    // Drop the error, because the response must not contain the reason why a token is invalid. If a device token has
+    // expired, return its claims, because the token can still open tunnels.
     const claims = error instanceof errors.JWTExpired ? claimsOf(error.payload, second) : undefined;
     return claims?.claims === "device" ? claims : undefined;
   }
@@ -189,7 +189,7 @@ async function checkToken(
   token: string,
 ): Promise<TokenClaims | undefined> {
   const { payload } = await jwtVerify(token, publicKey, {
-    // The algorithm is fixed, so that no token can select a weaker algorithm.
+    // Fix the algorithm, so that no token can select a weaker algorithm.
     algorithms: ["RS256"],
     currentDate: services.now(),
   });
@@ -202,8 +202,8 @@ async function checkToken(
 }
 
 /**
- * Returns the claims of a token's payload; undefined if the claims are incomplete.
- * @param second the present Unix second
+ * Returns the claims from the payload of a token. Returns undefined if the claims are incomplete.
+ * @param second the current Unix second
  */
 function claimsOf(payload: JWTPayload, second: number): TokenClaims | undefined {
   const { claims, id, name, tenant, uid, exp: expires, jti, ver: version } = payload;
@@ -231,13 +231,13 @@ interface VerifiedToken {
   readonly claims: TokenClaims;
   /** Start of the token's validity, as a Unix second. */
   readonly notBefore: number;
-  /** Expiry time, as a Unix second; Infinity without an expiry. */
+  /** Expiry time, as a Unix second. Infinity if the token does not expire. */
   readonly expires: number;
 }
 
 /**
- * Returns a function that returns the cache of a signing key. When a replaced key is freed, its cached tokens are freed
- * too.
+ * Returns a function that returns the cache of a signing key. When a replaced key is garbage-collected, its cached
+ * tokens are freed too.
  * @param max maximum number of entries per key
  */
 function cachePerKey<Value extends {}>(max: number): (key: KeyObject) => LRUCache<string, Value> {
@@ -255,10 +255,10 @@ function cachePerKey<Value extends {}>(max: number): (key: KeyObject) => LRUCach
 const verifiedBy = cachePerKey<VerifiedToken>(20_000);
 
 /**
- * Returns the cached claims of a token that was verified with the key before, if the token is valid now; else
- * undefined. Only the signature is cached: the service still reads the caller's permissions from the database with
- * every request.
- * @param second the present Unix second
+ * Returns the cached claims of a token whose signature was already verified with the key, if the token is valid now.
+ * Returns undefined otherwise. Only the verification is cached: the service still reads the caller's permissions from
+ * the database with every request.
+ * @param second the current Unix second
  */
 export function recallToken(publicKey: KeyObject, token: string, second: number): TokenClaims | undefined {
   const known = verifiedBy(publicKey).get(digestOf(token));
@@ -272,9 +272,9 @@ export function recallToken(publicKey: KeyObject, token: string, second: number)
 const deviceTokens = cachePerKey<{ readonly token: string; readonly issued: number }>(100_000);
 
 /**
- * Returns a token for a device. A signature costs more than the rest of a device report. So the function returns the
- * last token of this process again while the token's signing key is current and at least half of the token's life
- * remains.
+ * Returns a token for a device. Reuses the last token that this process created, as long as the token's signing key is
+ * current and at least half of the token's lifetime remains. The reason is that a signature costs more than the rest of
+ * a device report.
  */
 export async function deviceToken(services: Services, device: TokenDevice): Promise<string> {
   const tokens = deviceTokens(services.keys.privateKey);

@@ -19,8 +19,8 @@ const pageAt = (assets: string) => `<!doctype html>
 </html>
 `;
 
-// The page keeps entered credentials only in memory, and does not send the document to a validator on another site. The
-// document's URL is relative to this script, because the page has the two URLs `/docs` and `/docs/`.
+// The page keeps entered credentials only in memory, and does not send the document to an external validator. The
+// document's URL is relative to this script, because the page has two URLs, `/docs` and `/docs/`.
 const START = `SwaggerUIBundle({
   url: new URL("../openapi.json", document.currentScript.src).href,
   dom_id: "#swagger-ui",
@@ -32,8 +32,8 @@ const START = `SwaggerUIBundle({
 `;
 
 /**
- * Headers that restrict the page to its own files and to requests to this service. No other page may show this page in
- * a frame.
+ * Headers that restrict the page to its own files and to requests to this service. They also prevent other pages from
+ * showing this page in a frame.
  */
 const PAGE_HEADERS = {
   "Content-Security-Policy": [
@@ -49,9 +49,8 @@ const PAGE_HEADERS = {
   "Referrer-Policy": "no-referrer",
 };
 
-// The service uses only the static files of `@fastify/swagger-ui`. The routes of this plugin do not declare their
-// access, so the app would reject them. The files contain Swagger UI without the telemetry that Swagger UI's own
-// package installs.
+// Use only the static files of `@fastify/swagger-ui`, not its routes: the app would reject the routes, because they do
+// not declare their access. The files contain Swagger UI without the telemetry that Swagger UI's own package installs.
 const read = (name: string) =>
   readFileSync(fileURLToPath(import.meta.resolve(`@fastify/swagger-ui/static/${name}`)));
 

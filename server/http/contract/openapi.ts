@@ -91,7 +91,7 @@ const DESCRIPTION =
   "Access policy as code: remote SSH access to devices. Errors are `{message}`. A method that a path does not " +
   "support returns 405. An unknown path returns 404, without the code of a 404 about an object.";
 
-/** Builds the OpenAPI 3.1 document of the operations from the contract alone. */
+/** Builds the OpenAPI 3.1 document of the operations. Uses only the contract. */
 export function openApiDocument(operations: readonly Operation[]): Json {
   const components = new Components();
   const error = components.schemaOf(z.array(message), "output").items as Json;
@@ -127,7 +127,8 @@ const content = (schema: Json, mediaType = JSON_TYPE, texts: readonly string[] =
 });
 
 /**
- * Returns an operation id for a path. Ids must be unique in the document, and each alias of a path is a separate entry.
+ * Returns the operation id for a path of an operation. Ids must be unique in the document, and the document lists each
+ * alias of a path as a separate operation.
  */
 function operationId({ id, aliases }: Operation, path: string): string {
   const alias = aliases.indexOf(path);
@@ -151,7 +152,7 @@ function describe(operation: Operation, path: string, components: Components, er
       ...parameters("header", takesLockoutGuard(operation) ? GUARD_HEADER : {}, components),
     ],
     ...(body && {
-      // A missing body is treated as an empty object.
+      // The body is required only if an empty object is invalid, because a missing body is treated as an empty object.
       requestBody: {
         required: !body.safeParse({}).success,
         ...content(components.schemaOf(body, "input")),
@@ -209,7 +210,7 @@ function responses(operation: Operation, components: Components, error: Json): J
   };
 }
 
-/** The bodies of errors that have other fields in addition to the message, by status. */
+/** The bodies, by status, of the service's own errors that have fields in addition to the message. */
 const OWN_BODIES: Readonly<Record<string, z.ZodType>> = { 404: notFound, 424: billing.billingError };
 
 /**
@@ -265,7 +266,7 @@ const WRONG_TYPE = "the body is not JSON, or a value has the wrong JSON type";
 
 /**
  * Descriptions, by status, of HTTP errors that every operation may return. These errors occur before the service has
- * read the request, so the responses have no `X-Request-ID`. Only a 503 can also occur later.
+ * read the request, so the responses have no `X-Request-ID`. Only the error 503 can also occur later.
  */
 export const CONNECTION_ERRORS: Readonly<Record<number, string>> = {
   408: "the request took longer than 30 seconds to arrive",
@@ -274,8 +275,8 @@ export const CONNECTION_ERRORS: Readonly<Record<number, string>> = {
 };
 
 /**
- * Returns descriptions, by status, of the errors that an operation may return in addition to the errors in its contract
- * (rules sections 1, 6 and 8). The contract lists the errors that clients need to distinguish.
+ * Returns descriptions, by status, of the errors that every operation of this kind can return (rules sections 1, 6 and
+ * 8). The contract lists only the errors that clients need to distinguish.
  */
 export function commonErrors(operation: Operation): Readonly<Record<number, string>> {
   const errors: Record<number, string> = { 400: MALFORMED };
@@ -303,8 +304,8 @@ class Components {
 
   /**
    * Returns the OpenAPI schema of a zod schema.
-   * @param io `input` if clients send the value, `output` if clients receive it; the schemas have different defaults
-   * and limits
+   * @param io `input` if clients send the value, `output` if clients receive it; the two schemas have different
+   *   defaults and limits
    */
   schemaOf(schema: z.ZodType, io: "input" | "output"): Json {
     const {
@@ -317,7 +318,8 @@ class Components {
       unrepresentable: "any",
       override: ({ zodSchema, jsonSchema }) => {
         if (zodSchema._zod.def.type === "catch") dropLimits(jsonSchema);
-        // The descriptions and the rules of refinements are in zod's own registry, not in the registry of the models.
+        // Zod's own registry contains the descriptions and the rules of refinements. The registry of the models does
+        // not contain them.
         Object.assign(jsonSchema, z.globalRegistry.get(zodSchema));
       },
     });
@@ -327,14 +329,14 @@ class Components {
 }
 
 /**
- * Removes the list of allowed values (`enum`) from the schema of a field. Use it for fields whose invalid values the
- * service replaces with a valid value, because clients may send any value.
+ * Removes the list of allowed values (`enum`) from the schema of a field. Use this function for fields for which
+ * clients may send any value, because the service replaces an invalid value with a valid one.
  */
 function dropLimits(schema: z.core.JSONSchema.BaseSchema): void {
   delete schema.enum;
 }
 
-/** Converts zod's references to named schemas to references of OpenAPI. */
+/** Converts zod's references to named schemas to OpenAPI references. */
 function named(schema: object): Json {
   const text = JSON.stringify(schema, (key, value) =>
     key === "id" && typeof value === "string" ? undefined : value,

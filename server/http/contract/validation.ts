@@ -19,8 +19,8 @@ export const FIELD_NAME_ERRORS: ReadonlySet<string> = new Set([
 const UNPROCESSABLE_BODIES: ReadonlySet<string> = new Set(["recordSession", "storeSessionRecord"]);
 
 /**
- * Operations that also accept text with NUL or lone surrogates, because they store the text as JSON. If the operations
- * rejected such text, the output of a device could prevent its own recording.
+ * Operations that also accept text with NUL or lone surrogates, because they store the text as JSON. If these
+ * operations rejected such text, the output of a device could prevent the recording of that output.
  */
 const ANY_TEXT: ReadonlySet<string> = new Set(["recordSession", "storeSessionRecord", "addSessionEvent"]);
 
@@ -63,7 +63,10 @@ const isStorable = (text: string): boolean => !text.includes("\0") && text.isWel
 
 const NOT_STORABLE = "must contain neither NUL nor a lone surrogate";
 
-/** Returns the path of a text that contains NUL or a lone surrogate; undefined if no text does. */
+/**
+ * Returns the path of the first string that contains NUL or a lone surrogate. Returns undefined if there is no such
+ * string.
+ */
 function pathOfIllegalText(value: unknown): string[] | undefined {
   if (typeof value === "string") return isStorable(value) ? undefined : [];
   if (typeof value !== "object" || value === null) return undefined;
@@ -75,11 +78,11 @@ function pathOfIllegalText(value: unknown): string[] | undefined {
 }
 
 /**
- * Rejects text that the databases cannot store. `parse` calls this function for every value.
+ * Rejects strings that the databases cannot store. `parse` calls this function for every value.
  * @param value value of limited depth, such as the output of a schema
  * @param name prefix of field names in error messages; "" for no prefix
  * @param fieldNames makes the response an array of the names of invalid fields (rules section 8)
- * @throws InvalidError, InvalidFieldsError a text contains NUL or a lone surrogate
+ * @throws InvalidError, InvalidFieldsError a string contains NUL or a lone surrogate
  */
 export function checkTexts(value: unknown, name: string, fieldNames = false): void {
   const path = pathOfIllegalText(value);
@@ -109,18 +112,19 @@ export function parse<T extends z.ZodType>(
 }
 
 /**
- * Returns true for a path parameter that selects one of a few actions. Any other path parameter identifies an object.
+ * Returns true for a path parameter that selects one of a few actions. Returns false for a parameter that identifies an
+ * object.
  */
 const isChoice = (schema: z.ZodType | undefined): boolean => schema?.def.type === "enum";
 
-/** Returns true if the operation's path identifies an object, which does not necessarily exist. */
+/** Returns true if the operation's path identifies an object. The object may not exist. */
 export const namesObject = ({ params }: Pick<Operation, "params">): boolean =>
   Object.values<z.ZodType>(params.shape).some((schema) => !isChoice(schema));
 
 /**
  * Validates the path parameters of an operation.
  * @throws NotFoundError a parameter is an id that no object can have (rules D49)
- * @throws InvalidError a parameter that selects one of a few actions has a value that is none of these actions
+ * @throws InvalidError a parameter that selects an action has a value for which there is no action
  */
 export function parseParams(
   operation: Pick<Operation, "params">,
@@ -143,10 +147,10 @@ const noSuchObject = (name: string, rule: string): string =>
   `${name}: no such object exists; the value ${rule}`;
 
 /**
- * Validates an operation's body. A missing body is treated as an empty object, which is valid for an operation without
- * required fields.
- * @throws WrongTypeError, InvalidError, InvalidFieldsError see {@link parse}; also if the service would ignore a field that
- * the client probably means ({@link lostAddition})
+ * Validates the body of an operation. A missing body is treated as an empty object, which is valid if the operation has
+ * no required fields.
+ * @throws WrongTypeError, InvalidError, InvalidFieldsError see {@link parse}. InvalidError also if the service would
+ *   ignore a field that is probably a misspelled or misplaced addition ({@link lostAddition}).
  */
 export function parseBody(operation: Operation, body: unknown): unknown {
   const { id, body: schema } = operation;
@@ -192,8 +196,8 @@ export const isList = ({ query }: Operation): boolean =>
   Object.keys(PAGING).some((name) => name in query.shape);
 
 /**
- * Validates the query by the operation's schema and returns it. Unknown parameters are ignored. An empty parameter is
- * treated as absent.
+ * Validates the query by the operation's schema and returns it. Ignores unknown parameters. Treats an empty parameter
+ * as absent.
  * @throws WrongTypeError page or per_page is not a whole number
  * @throws InvalidError a value is not allowed, or a parameter occurs twice
  */
@@ -203,7 +207,8 @@ export function readQuery<O extends Operation>(operation: O, query: unknown): z.
   for (const name of Object.keys(operation.query.shape)) {
     const value = given[name];
     if (value === undefined || value === "") continue;
-    // If a parameter occurs twice, the intended value is unknown, and a proxy may have checked the other value.
+    // Reject a parameter that occurs twice: the intended value is unknown, and a proxy may have checked only one of the
+    // values.
     if (Array.isArray(value)) throw new InvalidError(`${name} must occur once`);
     values[name] = PAGING[name] ? PAGING[name](wholeNumber(name, value)) : value;
   }
@@ -220,7 +225,10 @@ type Additions = ReadonlyMap<string, ReadonlySet<string>>;
 
 type Shape = Readonly<Record<string, z.ZodType>>;
 
-/** A field of a request that the service would ignore, although the client probably means an addition. */
+/**
+ * A field of a request that the service would ignore, although the client probably intended an addition of this
+ * service.
+ */
 interface LostField {
   /** Path of the field in the body. */
   readonly path: string;
@@ -230,10 +238,10 @@ interface LostField {
 const additions = new WeakMap<Pick<Operation, "id">, Additions>();
 
 /**
- * Returns a field that looks like an addition of this service but is not a field of the operation: another spelling of
- * an addition, such as `expiresAt`, or an addition of another operation on objects of the same kind. If the service
- * ignored such a field, an expiry time or an owner would be lost silently. Other unknown fields have no effect, as on
- * other services of the API, because their clients send them.
+ * Returns a field that looks like an addition of this service but is not a field of the operation. Such a field is a
+ * different spelling of an addition, such as `expiresAt`, or an addition of another operation on objects of the same
+ * kind. If the service ignored the field, an expiry time or an owner would be lost silently. Other unknown fields are
+ * ignored, because clients of other services with this API send them.
  */
 function lostAddition(operation: Operation, body: unknown): LostField | undefined {
   let known = additions.get(operation);
@@ -244,7 +252,7 @@ function lostAddition(operation: Operation, body: unknown): LostField | undefine
   return known.size === 0 ? undefined : find(shapeOf(operation.body), body, "", known);
 }
 
-/** Returns the additions of all operations on objects of the operation's kind. */
+/** Returns the additions of all operations on objects of the same kind as the operation's object. */
 function additionsOf({ id, object }: Operation): Additions {
   const all: Operation[] = Object.values(operations);
   const siblings = all.filter((other) => other.id === id || (object !== null && other.object === object));
@@ -260,7 +268,7 @@ function collect(shape: Shape, path: string, known: Map<string, Set<string>>): v
   }
 }
 
-/** Returns the fields of an object; none for other values. */
+/** Returns the fields of an object schema. Returns no fields for any other schema. */
 function shapeOf(schema: z.ZodType | undefined): Shape {
   if (schema instanceof z.ZodOptional || schema instanceof z.ZodNullable) {
     return shapeOf(schema.unwrap() as z.ZodType);
@@ -278,7 +286,8 @@ function find(shape: Shape, value: unknown, path: string, known: Additions): Los
       const remedy = Object.hasOwn(shape, meant) ? `use ${path}${meant}` : "the operation has no such field";
       return { path: `${path}${name}`, remedy };
     }
-    // The operation may lack the whole object that contains the addition of another operation.
+    // Search unknown objects too, because the operation may lack the whole object that contains another operation's
+    // addition.
     const below = `${path}${name}.`;
     if (![...known.keys()].some((place) => place.startsWith(below))) continue;
     const lost = find(isKnown ? shapeOf(shape[name]) : {}, field, below, known);
@@ -287,5 +296,5 @@ function find(shape: Shape, value: unknown, path: string, known: Additions): Los
   return undefined;
 }
 
-/** Returns a name without the characters that distinguish spellings: `expiresAt` and `expires_at` are equal. */
+/** Returns the name in a form that is equal for all spellings, such as `expiresAt` and `expires_at`. */
 const spellingOf = (name: string): string => name.replaceAll(/[_-]/g, "").toLowerCase();

@@ -2,13 +2,13 @@ import { setTimeout as wait } from "node:timers/promises";
 import { BusyError } from "../../errors.ts";
 
 /**
- * Maximum number of enrollments that run at the same time. They share a transaction: its COMMIT takes longer than the
- * enrollments.
+ * Maximum number of enrollments that run at the same time. They share a transaction, because COMMIT takes longer than
+ * the enrollments themselves.
  */
 const TOGETHER = 16;
-/** Maximum number of enrollments that wait in one namespace. */
+/** Maximum number of waiting enrollments for each namespace. */
 const WAITING = 1000;
-/** Maximum number of enrollments that wait in one namespace and come from one network. */
+/** Maximum number of waiting enrollments for each namespace and network. */
 const WAITING_OF_NETWORK = 500;
 /** Length of the pause after a group of enrollments, as a multiple of the time that the group took. */
 const PAUSE = 3;
@@ -19,20 +19,23 @@ const LONGEST_PAUSE = 1000;
 export interface Enrolling {
   /** Tenant id of the namespace. */
   readonly tenantId: string;
-  /** The network of the client address; see `RequestFacts`. */
+  /** The network of the client address, see `RequestFacts`. */
   readonly network: string;
-  /** True for a report of an enrolled device. New devices do not use up its places in the queue. */
+  /**
+   * True for a report from an enrolled device. Known devices have a separate queue, so new devices cannot use up the
+   * places of known devices.
+   */
   readonly isKnown: boolean;
 }
 
 interface Waiting {
   readonly namespace: string;
   readonly network: string;
-  /** Begins the enrollment. The promise is fulfilled when the enrollment has ended, also if it failed. */
+  /** Begins the enrollment. The promise resolves when the enrollment has ended, whether or not it succeeded. */
   begin(): Promise<void>;
 }
 
-/** Waiting enrollments by an owner. The owners take turns. */
+/** Waiting enrollments, grouped by owner. The owners take turns. */
 class Owners {
   /** The enrollments of each owner, in the order of their arrival. The owner whose turn is next comes first. */
   readonly #waiting = new Map<string, Set<Waiting>>();
@@ -51,7 +54,7 @@ class Owners {
     return this.#waiting.get(owner) ?? new Set();
   }
 
-  /** Returns the first enrollment of the owner whose turn it is; undefined if no enrollment waits. */
+  /** Returns the first enrollment of the owner whose turn is next. Returns undefined if no enrollment is waiting. */
   next(): Waiting | undefined {
     for (const [owner, own] of this.#waiting) {
       this.#waiting.delete(owner);
@@ -64,13 +67,14 @@ class Owners {
 }
 
 /**
- * Runs enrollments in groups. Clients without a credential send enrollments, so the groups take at most a quarter of the
- * time: after each group, no enrollment runs for three times as long. On SQLite, all other requests wait while a group
- * is written.
+ * Runs enrollments in groups. Clients need no credential to send enrollments, so enrollments use at most a quarter of
+ * the time: after each group, the pause is three times as long as the group took. On SQLite, all other requests wait
+ * while a group is written.
  *
- * Turns go to the waiting networks and to the waiting namespaces alternately. So an enrollment is delayed little if few
- * networks send enrollments, or if few namespaces receive them: neither a flood from one network to many namespaces, nor
- * a flood from many networks to one namespace stops the enrollments of others.
+ * Waiting networks and waiting namespaces have alternate turns. An enrollment is therefore delayed only a little if few
+ * networks send enrollments, or if few namespaces receive enrollments. A flood from one network to many namespaces does
+ * not stop the enrollments of other networks. A flood from many networks to one namespace does not stop the enrollments
+ * in other namespaces.
  */
 export class EnrollmentTurns {
   readonly #pause: (milliseconds: number) => Promise<unknown>;
@@ -79,7 +83,7 @@ export class EnrollmentTurns {
   #isNetworkNext = true;
   #isRunning = false;
 
-  /** @param pause waits for a time in milliseconds */
+  /** @param pause waits for the given time, in milliseconds */
   constructor(pause: (milliseconds: number) => Promise<unknown> = wait) {
     this.#pause = pause;
   }
@@ -87,7 +91,7 @@ export class EnrollmentTurns {
   /**
    * Runs an enrollment in its turn.
    * @returns the result of the enrollment; the promise rejects with the error of the enrollment
-   * @throws BusyError too many enrollments wait already
+   * @throws BusyError too many enrollments are already waiting
    */
   async run<T>({ tenantId, network, isKnown }: Enrolling, enroll: () => Promise<T>): Promise<T> {
     const namespace = `${isKnown ? "known" : "new"} ${tenantId}`;

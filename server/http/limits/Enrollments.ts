@@ -12,8 +12,8 @@ const FULL = 5_000;
 /** Maximum number of namespaces in the cache of full namespaces. */
 const REMEMBERED = 10_000;
 /**
- * Tracks the recent enrollments of one process, so that enrollments of clients without a credential cost little. Stores
- * which namespaces are full, the number of devices that enrolled from each address, and the waiting enrollments.
+ * Tracks the recent enrollments of one process, so that enrollments by clients without a credential cost little. Stores
+ * the full namespaces, the number of devices that enrolled from each address, and the waiting enrollments.
  */
 export class Enrollments {
   /** The time until which each namespace is treated as full, in milliseconds since 1970. */
@@ -25,7 +25,7 @@ export class Enrollments {
     this.#turns = turns;
   }
 
-  /** Returns true if the namespace had the maximum number of pending devices a moment ago. */
+  /** Returns true if the namespace recently had the maximum number of pending devices. */
   isFull(tenantId: string, now: Date): boolean {
     const end = this.#full.get(tenantId);
     return end !== undefined && !hasPeriodEnded(end, now.getTime(), FULL);
@@ -38,7 +38,7 @@ export class Enrollments {
 
   /**
    * Records that a device of the namespace was accepted, rejected or deleted. The namespace may still be treated as
-   * full for some seconds: on other instances, or if this method is called before the commit.
+   * full for a few seconds, either on other instances or if this method is called before the commit.
    */
   noteFreedQuota(tenantId: string): void {
     this.#full.delete(tenantId);
@@ -46,7 +46,7 @@ export class Enrollments {
 
   /**
    * Counts a device that enrolls for the first time.
-   * @param most maximum per address and minute; 0: no limit
+   * @param most maximum number of devices per address and minute; 0 means no limit
    * @throws RateLimitedError too many devices enrolled from the address
    */
   count(network: string, most: number, now: Date): void {
@@ -54,8 +54,8 @@ export class Enrollments {
   }
 
   /**
-   * Runs an enrollment in its turn; see {@link EnrollmentTurns}.
-   * @throws BusyError too many enrollments wait already
+   * Runs an enrollment in its turn, see {@link EnrollmentTurns}.
+   * @throws BusyError too many enrollments are already waiting
    */
   inTurn<T>(sender: Enrolling, enroll: () => Promise<T>): Promise<T> {
     return this.#turns.run(sender, enroll);

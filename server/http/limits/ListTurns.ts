@@ -2,16 +2,16 @@ import { LRUCache } from "lru-cache";
 import { type PieceTurns, pieceTurns } from "./pieces.ts";
 
 /**
- * Maximum time, in milliseconds, that list requests may take in one turn of the event loop before further list requests
- * wait. A dozen short lists take less than this time even on a busy machine, so they do not wait.
+ * Maximum time, in milliseconds, that list requests may take in one turn of the event loop. After this time, further
+ * list requests wait. A dozen short lists take less than this time even on a busy machine, so they do not wait.
  */
 const TOGETHER = 50;
-/** Time in milliseconds. A turn of the event loop that is shorter than this time is treated as idle. */
+/** Time, in milliseconds, below which a turn of the event loop is treated as idle. */
 const IDLE = 0.1;
 
 /**
- * Maximum number of waiting lists of one owner. The time of large lists, which the service reads and builds in several
- * turns, is not known.
+ * Maximum number of waiting lists of one owner. This limit is necessary because the expected time does not include
+ * large lists, which the service reads and builds in several turns.
  */
 const WAITING = 500;
 
@@ -21,18 +21,19 @@ type Begin = (end: () => void) => void;
 /**
  * Schedules list requests (short: lists), so that the lists of one owner do not delay all other requests. An owner is a
  * namespace or a user. On SQLite, the service reads and builds a list within one turn of the event loop, and one turn
- * handles all requests that have arrived. A dozen lists of 50 ms would delay every request for most of a second.
+ * handles all requests that have arrived. Without a schedule, a dozen lists of 50 ms would delay every other request
+ * for more than half a second.
  *
- * Once lists have taken 50 ms of a turn, further lists wait. Each later turn begins one waiting list of the owner whose
+ * When lists have taken 50 ms of a turn, further lists wait. Each later turn begins one waiting list of the owner whose
  * recent lists took the least time. After a list, the owner's next list waits for as long as the previous list took,
  * unless the event loop is idle. If the waiting lists of an owner would take too long, further lists of this owner are
  * refused.
  *
- * A large list takes several turns (see {@link PieceTurns}). Meanwhile, further lists of its owner wait, so that the
- * memory of the service contains few large lists of one owner.
+ * A large list takes several turns (see {@link PieceTurns}). Until it ends, further lists of its owner wait, so that
+ * the service holds few large lists of one owner in memory.
  *
- * On PostgreSQL, the event loop continues while a list waits for the database. The list's time is treated as 0, and no
- * list waits.
+ * On PostgreSQL, the event loop continues while a list waits for the database. The list's time is therefore treated as
+ * 0, and no list waits.
  */
 export class ListTurns {
   readonly #longest: number;
@@ -40,16 +41,16 @@ export class ListTurns {
   readonly #pieces: Pick<PieceTurns, "isWaiting">;
   readonly #times = new ListTimes();
   readonly #waiting = new Map<string, Begin[]>();
-  /** Number of the present turn, and its start time. */
+  /** Number and start time of the current turn. */
   #turn = 0;
   #turnBegan = 0;
   #endIsAwaited = false;
-  /** Time that lists have taken in the present turn, in milliseconds. */
+  /** Time that lists have taken in the current turn, in milliseconds. */
   #taken = 0;
 
   /**
    * Creates a scheduler.
-   * @param longest maximum expected time of all waiting lists of one owner, in milliseconds; 0: no limit
+   * @param longest maximum expected time of all waiting lists of one owner, in milliseconds; 0 means no limit
    * @param now returns the time of a monotonic clock, in milliseconds
    * @param pieces the turns of the pieces of large lists
    */
@@ -65,7 +66,7 @@ export class ListTurns {
 
   /**
    * Begins a list now or later. The first waiting list of an owner is never refused.
-   * @returns false if the owner has too many waiting lists; then the list does not begin
+   * @returns false if the list is refused because the owner has too many waiting lists
    */
   begin(owner: string, list: Begin): boolean {
     this.#awaitEnd();
@@ -88,8 +89,7 @@ export class ListTurns {
     const began = this.#now();
     list(() => {
       const ended = this.#now();
-      // If the list ended in a later turn of the event loop, its time is treated as 0, because it delayed no other
-      // request.
+      // Treat the time of a list that ended in a later turn as 0, because the list delayed no other request.
       const taken = turn === this.#turn ? ended - began : 0;
       this.#times.add(owner, taken, ended);
       this.#taken += taken;
@@ -118,7 +118,7 @@ export class ListTurns {
   /**
    * Returns the waiting owner whose recent lists took the least time. If several owners have the same time, returns the
    * owner that has waited longest.
-   * @param wasIdle true to include owners whose pause after their last list has not ended
+   * @param wasIdle true to include owners that are still in the pause after their last list
    */
   #nextOwner(now: number, wasIdle: boolean): string | undefined {
     let next: string | undefined;
@@ -185,14 +185,14 @@ export class ListTimes {
   }
 
   /**
-   * Returns the expected time of the owner's next list: a moving average of the times of the owner's last lists,
+   * Returns the expected time of the owner's next list. It is a moving average of the times of the owner's last lists,
    * starting at 0. A single slow list, such as the first list after a start, has little weight.
    */
   expected(owner: string): number {
     return this.#of(owner).expected;
   }
 
-  /** Returns the end of the owner's pause. The pause after a list is as long as the list. */
+  /** Returns the end time of the owner's pause. The pause after a list is as long as the list took. */
   restedAt(owner: string): number {
     const { endedAt, last } = this.#of(owner);
     return endedAt + last;

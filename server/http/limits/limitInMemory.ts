@@ -3,7 +3,7 @@ import type { MemoryCounts } from "./memoryCounts.ts";
 
 /**
  * Counts a request in this process.
- * @param most maximum per window; 0: no limit
+ * @param most maximum number of requests per window; 0 means no limit
  * @param time in milliseconds since 1970
  * @throws RateLimitedError the maximum is exceeded
  */
@@ -14,7 +14,7 @@ export function limitInMemory(counts: MemoryCounts, key: string, most: number, t
 }
 
 /**
- * Returns the error for a request over its rate limit.
+ * Returns the error for a request that exceeds its rate limit.
  * @param endsAt earliest time of a retry, in milliseconds since 1970 (the same unit as `time`)
  */
 export function tooMany(endsAt: number, time: number): RateLimitedError {

@@ -13,8 +13,8 @@ const CALM = 10_000;
 
 /**
  * Schedules lists by owner (see {@link ListTurns}). The owner is the namespace of the credential, or the user if the
- * credential has no namespace. An owner with too many waiting lists receives 503 with `Retry-After`. Public lists are
- * exempt, since they have no owner. Call this function before the routes of the lists are added.
+ * credential has no namespace. If an owner has too many waiting lists, the response is 503 with `Retry-After`. Public
+ * lists are exempt, because they have no owner. Call this function before adding the routes of the lists.
  */
 export function limitLists(app: FastifyInstance, { settings, metrics }: Services): void {
   const turns = new ListTurns(settings.listBacklog);
@@ -25,7 +25,7 @@ export function limitLists(app: FastifyInstance, { settings, metrics }: Services
     onRequest(request, _reply, done) {
       const owner = ownerOfRequest(request);
       const begins = turns.begin(owner, (end) => {
-        // If the client has disconnected while the list waited, the service does not build the list.
+        // Do not build the list if the client disconnected while the list was waiting.
         if (request.socket.destroyed) return;
         ends.set(request, end);
         done();

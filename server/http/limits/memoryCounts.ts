@@ -1,14 +1,14 @@
 import { MINUTE } from "@gatehouse-access/sdk/times";
 import { hasPeriodEnded } from "../../periods.ts";
 
-/** The number of requests with one key in the present window. */
+/** The number of requests with one key in the current window. */
 export interface Counted {
   readonly count: number;
   /** End time of the window, in milliseconds since 1970. */
   readonly endsAt: number;
 }
 
-/** Length of a window, in milliseconds; it begins with the first counted request. */
+/** Length of a window, in milliseconds. A window begins with the first counted request. */
 export const WINDOW = MINUTE;
 
 /**
@@ -35,15 +35,17 @@ export class MemoryCounts {
   }
 }
 
-/** Cache of keys that have exceeded their limit. It prevents database writes for a flood of refused requests. */
+/**
+ * Cache of keys that have exceeded their limit. During a flood of refused requests, the cache prevents database writes.
+ */
 export class Exhausted {
   readonly #until = new Map<string, number>();
 
   add(key: string, endsAt: number, time: number): void {
     for (const [known, end] of this.#until) {
-      // Entries are in insertion order, and the loop stops at the first key whose window has not ended. So a key whose
-      // window has ended can stay in the cache until the windows of all earlier keys have ended, at most for the length
-      // of one window.
+      // Entries are in insertion order, and the loop stops at the first key whose window has not ended. An ended window
+      // can therefore stay in the cache until all earlier windows have ended, which takes at most the length of one
+      // window.
       if (!hasPeriodEnded(end, time, WINDOW)) break;
       this.#until.delete(known);
     }
@@ -52,8 +54,8 @@ export class Exhausted {
   }
 
   /**
-   * Returns the time, in milliseconds since 1970, from which requests with the key are allowed again; undefined if they
-   * are allowed now.
+   * Returns the time, in milliseconds since 1970, at which requests with the key are allowed again. Returns undefined
+   * if they are allowed now.
    */
   exhaustedUntil(key: string, time: number): number | undefined {
     const end = this.#until.get(key);

@@ -1,19 +1,22 @@
 import type { z } from "zod";
 
-/** Number of characters, or a similar measure, that one turn of the event loop reads or serializes in few milliseconds. */
+/**
+ * Size of a piece, in characters or a similar measure. One turn of the event loop reads or serializes a piece of this
+ * size in a few milliseconds.
+ */
 export const PIECE_CHARACTERS = 128 * 1024;
 
 /**
- * Gives pieces of large lists, and writes of large texts, separate turns of the event loop, so that they delay other
- * requests only by one piece. Each turn has at most one piece. If pieces of several owners wait, their owners take turns.
- * An owner is a namespace or a user.
+ * Runs each piece of a large list, and each write of a long text, in a separate turn of the event loop. Other requests
+ * are therefore delayed by one piece at most. Each turn runs at most one piece. If pieces of several owners wait, the
+ * owners take turns. An owner is a namespace or a user.
  */
 export class PieceTurns {
   /** The waiting pieces of each owner. The owner whose turn is next comes first. */
   readonly #waiting = new Map<string, (() => void)[]>();
   #isAwaited = false;
 
-  /** Waits for the turn of a piece. The piece runs directly after this function. */
+  /** Waits for the turn of a piece. Run the piece directly after this function resolves. */
   wait(owner: string): Promise<void> {
     return new Promise((resolve) => {
       const own = this.#waiting.get(owner);
@@ -23,7 +26,7 @@ export class PieceTurns {
     });
   }
 
-  /** Returns true if a piece of the owner waits. */
+  /** Returns true if a piece of the owner is waiting. */
   isWaiting(owner: string): boolean {
     return this.#waiting.has(owner);
   }
@@ -35,7 +38,7 @@ export class PieceTurns {
       this.#isAwaited = false;
       const [[owner, own] = ["", []]] = this.#waiting;
       const begin = own.shift();
-      // The owner goes to the end of the list.
+      // Move the owner to the end of the list.
       this.#waiting.delete(owner);
       if (own.length > 0) this.#waiting.set(owner, own);
       if (this.#waiting.size > 0) this.#awaitTurn();
@@ -47,7 +50,7 @@ export class PieceTurns {
 /** The turns of all lists of this process. */
 export const pieceTurns = new PieceTurns();
 
-/** Divides items into groups, each of which has one item or at most the given size. */
+/** Divides items into groups. Each group has at most the given size, or contains a single item. */
 function* groupsOf<T>(items: readonly T[], sizeOf: (item: T) => number, most: number): Generator<T[]> {
   let group: T[] = [];
   let size = 0;
@@ -64,7 +67,7 @@ function* groupsOf<T>(items: readonly T[], sizeOf: (item: T) => number, most: nu
   if (group.length > 0) yield group;
 }
 
-/** The division of items into groups. */
+/** How a list of items is divided into groups. */
 interface Division<T> {
   readonly owner: string;
   readonly sizeOf: (item: T) => number;
@@ -73,8 +76,8 @@ interface Division<T> {
 }
 
 /**
- * A list that is read and serialized in pieces, each in a separate turn of the event loop. The memory of the process
- * contains the objects of one piece.
+ * A list that is read and serialized in pieces, each in a separate turn of the event loop. Only the objects of one
+ * piece are in memory at a time.
  */
 export class ListInPieces<R> {
   readonly pieces: AsyncIterable<readonly R[]>;
@@ -94,8 +97,8 @@ export class ListInPieces<R> {
 }
 
 /**
- * Returns the results of a function for groups of items. If all items fit into one group, they need no other turn of the
- * event loop.
+ * Returns the results of a function that is called for each group of items. If all items fit into one group, no other
+ * turn of the event loop is necessary.
  * @param process returns the results for a group, in order
  */
 export const inPieces = <T, R>(
@@ -113,7 +116,7 @@ async function* piecesOf<T, R>(
   for (const group of groupsOf(items, sizeOf, most)) {
     if (!isFirst) await pieceTurns.wait(owner);
     const results = await process(group);
-    // The serialization of a piece takes a turn as well.
+    // The serialization of a piece also takes a turn.
     if (!isFirst || group.length < items.length) await pieceTurns.wait(owner);
     isFirst = false;
     yield results;
@@ -128,8 +131,8 @@ export async function itemsOf<R>({ pieces }: ListInPieces<R>): Promise<R[]> {
 }
 
 /**
- * Serializes a list as JSON. A long text is serialized in pieces, each in a separate turn of the event loop.
- * @returns the text, or its pieces in UTF-8 if it is long
+ * Serializes a list as JSON. A long list is serialized in pieces, each in a separate turn of the event loop.
+ * @returns the JSON text; if it is long, its pieces in UTF-8
  */
 export async function serializeInPieces(
   list: readonly unknown[] | ListInPieces<unknown>,
@@ -154,7 +157,7 @@ export async function serializeInPieces(
   return written.length === 0 ? text : [...written, Buffer.from(text)];
 }
 
-/** Returns the schema of the items of a list; undefined for the schema of another value. */
+/** Returns the item schema of a list schema. Returns undefined if the schema is not for a list. */
 export function itemSchema(schema: z.ZodType | undefined): z.ZodType | undefined {
   return schema?.def.type === "array" ? (schema as z.ZodArray<z.ZodType>).element : undefined;
 }

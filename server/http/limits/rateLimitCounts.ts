@@ -6,9 +6,9 @@ import type { Services } from "../../services.ts";
 import { type Counted, WINDOW } from "./memoryCounts.ts";
 
 /**
- * Counts a request in the database, for all instances of the service. The count is one SQL statement, so that
+ * Counts a request in the database, for all instances of the service. The count is a single SQL statement, so that
  * concurrent requests are counted correctly.
- * @param window length of the window, in milliseconds; always the same value for the same key
+ * @param window length of the window, in milliseconds; must be the same for each call with the same key
  */
 export async function countInDatabase(
   { db, now }: Services,
@@ -27,19 +27,19 @@ export async function countInDatabase(
   );
   if (row === undefined) throw new Error("the database counted a request and returned no count");
   const counted = { count: Number(row.count), endsAt: Number(row.endsAt) };
-  // Ended windows are deleted, because otherwise an attacker who tries many names could fill the disk.
+  // Delete ended windows. Otherwise, an attacker who tries many names could fill the disk.
   if (counted.count === 1) await db.rateLimit.deleteMany({ where: { endsAt: { lte: start } } });
   return counted;
 }
 
-/** Time, in milliseconds, for which a network stays known for an account after a login with the correct password. */
+/** Time, in milliseconds, for which an account's network stays known after a login with the correct password. */
 const KNOWN = 30 * DAY;
 
 /** Returns the key under which a known network of an account is stored. The key contains a digest of the account. */
 const knownKey = (account: string, network: string): string =>
   `known ${digestOf(account.toLowerCase())} from ${network}`;
 
-/** Stores that a network sent the account's correct password. */
+/** Records that a network sent the account's correct password. */
 export async function rememberNetwork(
   { db, now }: Services,
   account: string,
@@ -50,7 +50,7 @@ export async function rememberNetwork(
   await db.rateLimit.upsert({ where: { key }, create: { key, ...row }, update: row });
 }
 
-/** Returns true if the network is still known for the account, because it recently sent the correct password. */
+/** Returns true if the network is known for the account because it recently sent the correct password. */
 export async function isKnownNetwork(
   { db, now }: Services,
   account: string,

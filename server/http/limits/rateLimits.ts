@@ -8,10 +8,10 @@ import "../access/declaredAccess.ts";
 import "../listener/requestFacts.ts";
 
 /**
- * Limits the rate of requests for operations with a rate limit, with 429 and `Retry-After`. The service counts a
- * request by its network before it reads the body, and by its account after it has read the body. A network that
- * recently sent an account's correct password has its own limit for that account. Lockouts (rules section 9) have
- * separate counts of failed logins.
+ * Limits the rate of requests for operations that have a rate limit. The response to a request over the limit is 429
+ * with `Retry-After`. The service counts a request by its network before it reads the body, and by its account after it
+ * has read the body. A network that recently sent an account's correct password has its own limit for that account.
+ * Lockouts (rules section 9) have separate counts of failed logins.
  */
 export function limitRequests(app: FastifyInstance, services: Services): void {
   const { loginsPerAddress, loginsPerAccount, reportsPerAddress } = services.settings;
@@ -41,8 +41,8 @@ export function limitRequests(app: FastifyInstance, services: Services): void {
     const field = routeOptions.config.operation?.limit?.account;
     const account = field && (body as Record<string, unknown> | null | undefined)?.[field];
     if (typeof account !== "string" || account === "" || loginsPerAccount <= 0) return;
-    // A known network has its own limit. Otherwise, attackers could lock out a user whose network has already sent the
-    // correct password.
+    // A known network has its own limit. Otherwise, attackers could use up the limit and lock out a user whose network
+    // has already sent the correct password.
     const known = await isKnownNetwork(services, account, facts.network);
     // The key contains a digest of the account, because the account may be a token, and names may have any length.
     const key = `login as ${digestOf(account.toLowerCase())}`;
