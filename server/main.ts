@@ -12,8 +12,8 @@ import { OperatorError } from "./OperatorError.ts";
 const WRONG_USAGE = 2;
 
 /**
- * Command and flag names that users know from other programs, with the equivalent names in this program. The error for
- * an unknown name suggests the equivalent name.
+ * Command and flag names of other programs, with the equivalent names in this program. The error for an unknown name
+ * suggests the equivalent name.
  */
 const OTHER_NAMES: Readonly<Record<string, string>> = {
   start: "serve",
@@ -46,10 +46,10 @@ Exit codes of all commands:
   3  Incomplete copy: the service wrote rows during migrate-to-postgresql`;
 
 /**
- * Runs `gatehouse-server` with the arguments that follow the command's name.
+ * Runs `gatehouse-server` with the arguments after the command's name.
  * @param io default: the environment and streams of the process
  * @returns the exit code: 0 for success, even if `serve` continues to run; 1 for a failure; 2 for wrong usage; or
- * another code that the help of the command lists
+ *   another code that the help of the command lists
  */
 export async function main(args: readonly string[], io: CommandIo = process): Promise<number> {
   const program = newProgram(io);
@@ -103,7 +103,7 @@ function configure(command: Command, io: CommandIo): void {
   command.configureOutput({
     writeOut: (text) => void io.stdout.write(text),
     writeErr: (text) => void io.stderr.write(text),
-    // No output here, because `main` reports these errors.
+    // Print nothing here, because `main` reports these errors.
     outputError: () => {},
   });
   for (const child of command.commands) configure(child, io);

@@ -1,9 +1,11 @@
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
 
-/** Upper bounds of the request time histogram, in seconds. A read takes a few milliseconds, a login about 50. */
+/**
+ * Upper bounds of the request time histogram, in seconds. A read takes a few milliseconds, and a login takes about 50.
+ */
 const BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
-/** The service's counters, for Prometheus. Callers cannot choose the value of any label. */
+/** The service's metrics for Prometheus. Callers cannot choose the value of any label. */
 export interface Metrics {
   readonly registry: Registry;
   /** Number of responses, by operation and status. */
@@ -18,9 +20,9 @@ export interface Metrics {
   readonly heartbeats: Counter;
   /** Number of logins to devices, by entry (ssh, web), credential (key, password, none) and result. */
   readonly deviceLogins: Counter<"entry" | "credential" | "result">;
-  /** Seconds from the policy's decision about a login until the device accepted it. */
+  /** Time, in seconds, from the policy's decision about a login until the device accepted the login. */
   readonly deviceLoginDuration: Histogram<"entry">;
-  /** Number of key exchanges of SSH clients that ended before they were complete. */
+  /** Number of SSH clients' key exchanges that ended before they were complete. */
   readonly refusedExchanges: Counter;
   /** Number of gaps in the records of sessions. */
   readonly recordingGaps: Counter;
@@ -31,27 +33,30 @@ export interface Metrics {
    * private key.
    */
   readonly refusedTakeovers: Counter;
-  /** Number of list requests refused because too many requests of the same owner waited. */
+  /** Number of list requests that were refused because too many requests of the same owner were waiting. */
   readonly refusedLists: Counter;
   /** Number of recordings that this instance deleted, by reason. */
   readonly deletedRecordings: Counter<"reason">;
-  /** Number of sessions that this instance deleted after their retention. */
+  /** Number of sessions that this instance deleted because their retention period had ended. */
   readonly deletedSessions: Counter;
-  /** Seconds by which the oldest recording or session exceeds its retention, by kind; 0 if none does. */
+  /**
+   * Time, in seconds, by which the oldest recording or session exceeds its retention period, by kind. 0 if none exceeds
+   * it.
+   */
   readonly retentionBacklog: Gauge<"kind">;
   /** Size of all recordings in bytes. */
   readonly recordings: Gauge;
-  /** Quota of all recordings in bytes; 0 = no limit. */
+  /** Quota of all recordings, in bytes. 0 means no limit. */
   readonly recordingsMax: Gauge;
   /** Number of namespaces whose recordings have reached their quota. */
   readonly fullNamespaces: Gauge;
   /** Number of sessions that were refused because the recordings of their namespaces were full. */
   readonly refusedRecordings: Counter;
-  /** Free space for the SQLite database in bytes; 0 with PostgreSQL. */
+  /** Free space for the SQLite database, in bytes. 0 with PostgreSQL. */
   readonly freeSpace: Gauge;
 }
 
-/** Creates the counters, with a separate registry. */
+/** Creates the metrics, with a separate registry. */
 export function makeMetrics(): Metrics {
   const registry = new Registry();
   const registers = [registry];

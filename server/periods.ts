@@ -4,14 +4,14 @@ import { MINUTE } from "@gatehouse-access/sdk/times";
 const SKEW = MINUTE;
 
 /**
- * Returns the latest possible end, in milliseconds since 1970, of a period that has already begun and has the given
- * length.
+ * Returns the latest possible end of a period that has already begun and has the given length. The result is in
+ * milliseconds since 1970.
  */
 export const latestEnd = (now: number, length: number): number => now + length + SKEW;
 
 /**
- * Returns true if a period has ended. A period also is treated as ended if its end is later than the result of {@link
- * latestEnd}. Such an end was computed with a clock that was too far ahead. Without this rule, callers would wait until
+ * Returns true if a period has ended. Also returns true if the end is later than the result of {@link latestEnd},
+ * because such an end was computed with a clock that was too far ahead. Without this rule, callers would wait until
  * their own clock reaches that end.
  * @param end in milliseconds since 1970, like `now`
  * @param length in milliseconds

@@ -33,7 +33,8 @@ import { Conversation, openWebSocket, WebSocketHandler } from "./listener/webSoc
 const EDITIONS: readonly Edition[] = ["community", "enterprise", "cloud"];
 
 /**
- * Returns the operations that an instance of the edition serves; other operations have no route (rules section 19).
+ * Returns the operations that an instance of the edition serves. Operations of other editions have no route (rules
+ * section 19).
  */
 export function servedOperations(operations: Operations, edition: Edition): Operation[] {
   const level = EDITIONS.indexOf(edition);
@@ -42,11 +43,11 @@ export function servedOperations(operations: Operations, edition: Edition): Oper
   );
 }
 
-/** Returns the paths of an operation in the router's syntax. */
+/** Returns the paths of an operation in router syntax. */
 const routesOf = ({ path, aliases }: Operation): string[] =>
   [path, ...aliases].map((url) => url.replaceAll(/\{([^}]+)\}/g, (_, name: string) => `:${routeName(name)}`));
 
-/** Returns the paths that only other editions serve, in the router's syntax. */
+/** Returns the paths that only other editions serve, in router syntax. */
 export function absentPaths(operations: Operations, edition: Edition): string[] {
   const served = new Set(servedOperations(operations, edition));
   return Object.values(operations)
@@ -62,8 +63,8 @@ export function serveOperations(
   behavior: Behavior,
 ): void {
   for (const operation of operations) {
-    // The cast is necessary, because the type of the map relates each id to its operation, and a loop over ids has no
-    // such relation.
+    // The cast is necessary. The type of the map connects each id with its operation, but a loop over the ids loses
+    // this connection.
     const handler = (behavior.handlers as Record<string, AnyHandler>)[operation.id];
     if (handler === undefined) throw new Error(`Operation ${operation.id} has no handler`);
     const run = writesObject(operation) ? writerOf(operation, behavior, handler) : handler;
@@ -88,7 +89,7 @@ export function serveOperations(
   }
 }
 
-/** Returns the name of a path parameter for the router, in which a hyphen would end the name. */
+/** Returns the name of a path parameter for the router. The name contains no hyphen, because a hyphen would end it. */
 const routeName = (name: string): string => name.replaceAll("-", "_");
 
 /** Renames the router's path parameters to the names of the contract. */
@@ -99,10 +100,10 @@ function paramNames(operation: Operation): (given: unknown) => unknown {
     Object.fromEntries(names.map((name) => [name, (given as Record<string, unknown>)[routeName(name)]]));
 }
 
-/** Function that executes an operation for an HTTP request. */
+/** Executes an operation for an HTTP request. */
 type Runner = (context: Context<Operation>, request: FastifyRequest, reply: FastifyReply) => Promise<unknown>;
 
-/** The behavior of an operation. The compiler has checked that the type fits the operation. */
+/** The behavior of an operation. The compiler has already checked that the type of the behavior fits the operation. */
 type AnyHandler = (context: unknown) => Promise<unknown>;
 
 interface Served {
@@ -110,7 +111,7 @@ interface Served {
   readonly behavior: Behavior;
   readonly run: Runner;
   readonly named: (params: unknown) => unknown;
-  /** Serializes an item of the response; undefined if the response is no list. */
+  /** Serializes an item of the response. Undefined if the response is not a list. */
   readonly serializeItem: ((item: unknown) => string) | undefined;
 }
 
@@ -136,7 +137,7 @@ async function respond(
     creationKey: readCreationKey(operation, request.headers),
     declaration: readDeclaration(operation, request.headers),
     repeated: () => {},
-    // The signal is created on access, because few handlers need it.
+    // Create the signal on access, because few handlers need it.
     get signal() {
       return request.signal;
     },
@@ -164,7 +165,7 @@ async function respond(
   return reply.send(result);
 }
 
-/** Sends a list. The pieces of a long list are written one after the other, because a long write blocks the event loop. */
+/** Sends a list. Writes the pieces of a long list one at a time, because a long write blocks the event loop. */
 function sendList(reply: FastifyReply, list: string | readonly Buffer[]): FastifyReply {
   reply.type(JSON_TYPE);
   if (typeof list === "string") return reply.send(list);
@@ -172,14 +173,17 @@ function sendList(reply: FastifyReply, list: string | readonly Buffer[]): Fastif
   return reply.header("Content-Length", length).send(Readable.from(list));
 }
 
-/** Returns the body of a write that returns no object. The code proves to clients that this service sent it. */
+/**
+ * Returns the body of a write that returns no object. The body contains a code, which proves to clients that this
+ * service sent the response.
+ */
 const acknowledgementOf = ({ method }: Operation) => ({
   code: method === "DELETE" ? SERVICE_CODES.deleted : SERVICE_CODES.done,
 });
 
 /**
- * Returns the digest of the request's Idempotency-Key; the key itself is never stored. Returns null if the header is
- * absent or the operation does not accept it.
+ * Returns the digest of the request's Idempotency-Key, because the key itself is never stored. Returns null if the
+ * header is absent or the operation does not accept it.
  * @throws InvalidError the key is not 1 to 255 visible ASCII characters
  */
 function readCreationKey(operation: Operation, headers: IncomingHttpHeaders): string | null {
@@ -189,8 +193,8 @@ function readCreationKey(operation: Operation, headers: IncomingHttpHeaders): st
 }
 
 /**
- * Returns the resource of the user's program that declares the object, according to the header `Gatehouse-Declared-By`.
- * Returns null if the header is absent or the operation does not accept it.
+ * Returns the program resource that declares the object, according to the header `Gatehouse-Declared-By`. Returns null
+ * if the header is absent or the operation does not accept it.
  * @throws InvalidError the value does not match the header's schema
  */
 function readDeclaration(operation: Operation, headers: IncomingHttpHeaders): Declaration | null {
@@ -209,7 +213,7 @@ function readLockoutGuard(operation: Operation, headers: IncomingHttpHeaders): b
   return parse(lockoutGuardHeader, value, LOCKOUT_GUARD) === "on";
 }
 
-/** Adds a request header to the names in `Vary`, because the response depends on it. */
+/** Adds the name of a request header to `Vary`, because the response depends on that header. */
 function addVary(reply: FastifyReply, name: string): void {
   const named = reply.getHeader("Vary");
   reply.header("Vary", named === undefined ? name : `${String(named)}, ${name}`);
@@ -235,8 +239,8 @@ function writerOf(
       declaration,
       facts: context.request,
       identify: (inside) => identify(inside, operation, request),
-      // The new context inherits from the old context, because copying its properties would call the getter that
-      // creates the signal. The type of the identity depends on the operation's scope.
+      // The new context inherits from the old context instead of copying its properties. A copy would call the getter
+      // that creates the signal. The type of the identity depends on the operation's scope.
       run: (inside, identity, report) =>
         handler(Object.assign(Object.create(context), report, { services: inside, identity })),
     });
@@ -249,7 +253,7 @@ function setRevision(reply: FastifyReply, revision: string | undefined): void {
   if (revision !== undefined) reply.header("ETag", `"${revision}"`);
 }
 
-/** Returns the revision in the response of an operation that returns an object. */
+/** Returns the revision for the response of an operation that returns an object. */
 function revisionIn(result: unknown): string | undefined {
   return (result as { readonly revision?: string } | undefined)?.revision;
 }

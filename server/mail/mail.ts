@@ -37,8 +37,8 @@ export function messageOf(from: string, { to, subject, text }: Mail): SendMailOp
   if (/\p{Cc}/u.test(subject)) throw new MailError("subject must be one line");
   return {
     from,
-    // The recipient is passed as an object, which the library uses as a single address. It would parse a string as a
-    // list of addresses.
+    // Pass the recipient as an object, which the library uses as a single address. The library would parse a string as
+    // a list of addresses.
     to: { name: "", address: to },
     subject,
     text,

@@ -30,16 +30,16 @@ export function mailerOf(config: MailConfig, dataDir: string, log: () => Fastify
 }
 
 /**
- * Maximum number of mail files. The number is limited, because any client can cause mails and no operator may read
- * them.
+ * Maximum number of mail files. The limit is necessary because any client can cause mails, and an operator may never
+ * read or delete them.
  */
 const MAIL_FILES = 1000;
 
 const MAIL_SUFFIX = ".eml";
 
 /**
- * Creates a mailer that writes each mail to a file, for a service without a mail server. An operator can forward the
- * mail. Above the maximum number of files, a new file replaces the oldest file.
+ * Creates a mailer for a service without a mail server. It writes each mail to a file, so that an operator can forward
+ * the mail. If the maximum number of files is reached, a new file replaces the oldest file.
  * @param written called with the path of each new file
  * @param kept maximum number of files
  */
@@ -66,13 +66,13 @@ export function fileMailer(
   };
 }
 
-/** Returns the names of the oldest files, which exceed the maximum number of files. File names begin with the time. */
+/** Returns the names of the oldest files that exceed the maximum number of files. File names begin with the time. */
 function oldFiles(folder: string, kept: number): string[] {
   const files = readdirSync(folder).filter((name) => name.endsWith(MAIL_SUFFIX));
   return files.sort().slice(0, Math.max(0, files.length - kept));
 }
 
-/** A mail server, and the credentials with which the service logs in to this server. */
+/** A mail server, and the service's credentials for this server. */
 export interface SmtpServer {
   readonly host: string;
   readonly port: number;
@@ -88,7 +88,7 @@ export interface SmtpServer {
   readonly tls: "required" | "offered" | "unchecked";
 }
 
-/** Timeouts in milliseconds for name resolution, connection, greeting and each response. */
+/** Timeouts, in milliseconds, for name resolution, connection, greeting and each response. */
 const TIMEOUTS = {
   dnsTimeout: 10_000,
   connectionTimeout: 10_000,
@@ -97,7 +97,7 @@ const TIMEOUTS = {
 };
 
 /**
- * Creates a mailer that sends by SMTP, each mail over a separate connection.
+ * Creates a mailer that sends mails by SMTP. Each mail uses a separate connection.
  * @param from address of the sender, with or without a name
  */
 export function smtpMailer(server: SmtpServer, from: string): Mailer {
@@ -124,7 +124,7 @@ export function smtpMailer(server: SmtpServer, from: string): Mailer {
 }
 
 /**
- * Returns the error codes of the library and the server, without the error text of the server, which may contain the
+ * Returns the error codes of the library and the server. Omits the server's error text, which may contain the
  * recipient's address.
  */
 function codesOf(error: unknown): string {

@@ -1,12 +1,11 @@
 import { z } from "zod";
 
-/** A field of a form. Its name is the name of a field in the operation's request body. */
+/** A field of a form. It has the same name as a field in the operation's request body. */
 export interface Field {
   readonly name: string;
   readonly label: string;
   /**
-   * Schema of the field in the operation's request body. The allowed length in the field's hint is derived from this
-   * schema.
+   * Schema of the field in the operation's request body. The field's hint shows the allowed length from this schema.
    */
   readonly schema: z.ZodType;
   readonly type?: "text" | "email" | "password";
@@ -24,20 +23,19 @@ interface Limits {
 }
 
 /**
- * Returns the HTML of a form that stays hidden until the page's script shows it. Without the script, a user therefore
- * cannot submit the form.
+ * Returns the HTML of a form. The form stays hidden until the page's script shows it, so a user cannot submit the form
+ * without the script.
  */
 export function formHtml(id: string, fields: readonly Field[], button: string, more = ""): string {
-  // The method is POST: with GET, a browser that submits the form without the script would put the values into the
-  // address.
+  // Use POST. With GET, a browser that submits the form without the script would put the values into the address.
   return `<form id="${id}" method="post" data-part hidden>
 ${fields.map((field) => fieldHtml(id, field)).join("")}${more}<button type="submit">${button}</button>
 </form>
 `;
 }
 
-// The browser does not check the length and format of a value. The service checks the value, and the page shows the
-// service's error message.
+// The browser does not check the length and format of a value. Instead, the service checks the value, and the page
+// shows the service's error message.
 function fieldHtml(form: string, { name, label, type = "text", autocomplete, ...field }: Field): string {
   const id = `${form}-${name}`;
   const hint = [...lengthOf(field.schema), ...(field.hint ? [field.hint] : [])].join(": ");

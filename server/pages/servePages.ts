@@ -13,7 +13,7 @@ interface Page {
 }
 
 /**
- * Serves the web pages that the service's own links open, such as the links in mails. Serves a page only if the
+ * Serves the web pages to which the service's own links lead, such as the links in mails. Serves a page only if the
  * instance has all operations that the page calls. Opening a page changes nothing, because mail scanners open every
  * link. A link takes effect only when a user presses the button on the page.
  */
@@ -24,7 +24,7 @@ export function servePages(
 ): void {
   if (consoleUrl !== undefined) redirectLogins(app, consoleUrl);
   for (const source of linkedPages(new Set(operations), consoleUrl)) {
-    // Each page is built at its first request, because most instances need only a few of the pages.
+    // Build each page on its first request, because most instances need only a few of the pages.
     let page: Page | undefined;
     app.get(
       source.path,
@@ -43,19 +43,19 @@ export function servePages(
 const sendPage = (reply: FastifyReply, { html, policy }: Page): FastifyReply =>
   reply.header("Content-Security-Policy", policy).type("text/html; charset=utf-8").send(html);
 
-/** Returns true if a browser opens the address as a page, which is no operation of the API. */
+/** Returns true if a browser requests the address as a page, and not as an operation of the API. */
 const opensPage = ({ method, url, headers }: FastifyRequest): boolean =>
   (method === "GET" || method === "HEAD") &&
   !/^\/(api|internal)(\/|$)/.test(url.split("?", 1)[0] ?? "") &&
   (headers.accept ?? "").includes("text/html");
 
 /**
- * Sends the page for an address that the service does not serve. Returns undefined if the request does not come from a
- * browser that opens the address as a page.
+ * Sends the page for an address that the service does not serve. Returns undefined if the request is not a browser's
+ * request for a page.
  */
 export function sendNotFound(request: FastifyRequest, reply: FastifyReply): FastifyReply | undefined {
   if (!opensPage(request)) return undefined;
-  // The link is relative, because a proxy may serve the service below another path.
+  // The link is relative, because a proxy may serve the service under a different path.
   const depth = (request.url.split("?", 1)[0] ?? "").split("/").length - 2;
   const start = depth > 0 ? "../".repeat(depth) : "./";
   const style = readStyle();
@@ -69,21 +69,23 @@ function redirectLogins(app: FastifyInstance, consoleUrl: string): void {
   for (const path of ["/login", "/mfa-login"]) {
     const config = { publicBecause: "redirects to the console" };
     app.get(path, { exposeHeadRoute: true, config }, async ({ url }, reply) => {
-      // The target of a request may be a whole address, so only its query is used.
+      // Use only the query, because the target of a request may be a complete URL.
       const start = url.indexOf("?");
       return reply.redirect(`${consoleUrl}${path}${start < 0 ? "" : url.slice(start)}`);
     });
   }
 }
 
-/** Scripts that every page contains, in an order in which each script follows the scripts that it uses. */
+/** Scripts that every page contains. Each script comes after the scripts that it uses. */
 const SHARED_SCRIPTS = ["message", "link", "call", "form"];
 
 const read = (path: string) => readFileSync(packageFile(path), "utf8").replaceAll("\r\n", "\n");
 
 const sha256 = (text: string) => `'sha256-${createHash("sha256").update(text).digest("base64")}'`;
 
-/** Builds a page. The page contains no data of the link: its script reads this data from the address. */
+/**
+ * Builds a page. The page contains no data from the link, because the page's script reads the data from the address.
+ */
 function buildPage({ title, body, scripts, start }: PageSource): Page {
   const pageScripts = [...SHARED_SCRIPTS, ...scripts]
     .map((name) => read(`dist/pages/browser/${name}.js`))
@@ -95,7 +97,7 @@ function buildPage({ title, body, scripts, start }: PageSource): Page {
 
 let styleOfPages: string | undefined;
 
-/** Returns the style sheet of all pages. It is a source file of the package, not a build output. */
+/** Returns the style sheet of all pages. The style sheet is a source file of the package, not a build output. */
 function readStyle(): string {
   styleOfPages ??= elementText(read("pages/pages.css"), "style");
   return styleOfPages;
@@ -112,8 +114,8 @@ function elementText(text: string, element: string): string {
 }
 
 /**
- * Returns the Content-Security-Policy of a page. The policy allows only the script and style of the page, and requests
- * to this service. No other page may embed the page in a frame.
+ * Returns the Content-Security-Policy of a page. The policy allows only the page's script and style, and requests to
+ * this service. It also prevents other pages from embedding the page in a frame.
  */
 const policyOf = (style: string, script?: string): string =>
   [

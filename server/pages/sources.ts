@@ -7,7 +7,7 @@ export interface PageSource {
   readonly title: string;
   /** HTML of the page's `<main>` element below the title. The HTML is the same for all requests. */
   readonly body: string;
-  /** Names of the scripts that only this page needs: files in the folder `browser`, without extension. */
+  /** Names of the scripts that only this page needs. They are files in the folder `browser`, without the extension. */
   readonly scripts: readonly string[];
   /** Name of the function that starts the page's script. */
   readonly start: string;
@@ -245,7 +245,10 @@ const TOKEN = `<div id="signed-in" data-part hidden>
 </div>
 `;
 
-/** The page to which a login with an identity provider leads. Without such a login, the page describes how to log in. */
+/**
+ * The page to which the browser returns after a login with an identity provider. If the user opens the page without
+ * such a login, it describes how to log in.
+ */
 const LOGIN: LinkedPage = {
   path: "/login",
   needs: ["login", "getUserInfo"],
@@ -255,7 +258,7 @@ const LOGIN: LinkedPage = {
   start: "showLogin",
 };
 
-/** The page to which a login with an identity provider leads if the user has a second factor. */
+/** The page to which the browser returns after a login with an identity provider if the user has a second factor. */
 const SECOND_STEP: LinkedPage = {
   path: "/mfa-login",
   needs: ["authMfa"],

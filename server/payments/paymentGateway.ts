@@ -1,12 +1,14 @@
 import type { billing } from "@gatehouse-access/sdk/contract";
 
-/** The fields of a payment method that the service may show. The service stores neither the card number nor the CVC. */
+/**
+ * The fields of a payment method that the service can show. The service stores neither the card number nor the CVC.
+ */
 interface PaymentMethod {
   /** Id of the payment method at the gateway. The owner's browser receives this id from the gateway. */
   readonly id: string;
   readonly brand: string;
   readonly last4: string;
-  /** Month of the expiry, from 1 to 12. */
+  /** Month of the card's expiry, from 1 to 12. */
   readonly expMonth: number;
   readonly expYear: number;
   /** True for the payment method that pays the invoices. */
@@ -26,7 +28,7 @@ export interface Invoice {
   readonly id: string;
   readonly status: "draft" | "open" | "paid" | "uncollectible" | "voided";
   readonly currency: "usd" | "brl";
-  /** Amount in minor units of the currency (for example cents), a whole number. */
+  /** Amount in minor units of the currency (for example cents), as a whole number. */
   readonly amount: number;
 }
 
@@ -54,19 +56,19 @@ interface PaymentGatewayCall {
 /** Options of a call that creates an object. */
 export interface PaymentGatewayCreation extends PaymentGatewayCall {
   /**
-   * Idempotency key, which never expires. Of several calls with the same key, only the first call creates an object,
-   * and all calls return this object.
+   * Idempotency key, which never expires. If several calls have the same key, only the first call creates an object,
+   * and all calls return that object.
    */
   readonly idempotencyKey: string;
 }
 
 /**
- * Interface to a payment gateway. `docs/operate/billing.md` describes how to write a gateway and when the service calls each
- * method. Several processes may call a method at the same time. If the result of a call is unknown, a process may
- * repeat the call. No call runs in a database transaction. A repeated call of a method that creates no object must not
- * change anything.
+ * Interface to a payment gateway. `docs/operate/billing.md` describes how to write a gateway and when the service calls
+ * each method. Several processes may call a method at the same time. If the result of a call is unknown, a process may
+ * repeat the call. A repeated call of a method that creates no object must not change anything. No call runs in a
+ * database transaction.
  *
- * A method rejects with one of the following errors. Any other rejection, and a timeout, is treated as
+ * A method rejects with one of the following errors. A timeout, or a rejection with any other error, is treated as
  * `processing_error`. The service logs such errors, so they must contain no secrets.
  * - NotFoundError: the object does not exist.
  * - ForbiddenError: the gateway does not support the action.
@@ -86,7 +88,10 @@ export interface PaymentGateway {
    * already has the payment method.
    */
   attachPaymentMethod(customerId: string, paymentMethodId: string, call: PaymentGatewayCall): Promise<void>;
-  /** Removes a payment method. If it was the default, another payment method becomes the default. */
+  /**
+   * Removes a payment method. If the removed payment method was the default, another payment method becomes the
+   * default.
+   */
   detachPaymentMethod(customerId: string, paymentMethodId: string, call: PaymentGatewayCall): Promise<void>;
   setDefaultPaymentMethod(
     customerId: string,
@@ -104,20 +109,20 @@ export interface PaymentGateway {
     call: PaymentGatewayCreation,
   ): Promise<Subscription>;
   /**
-   * Returns the current subscription, or the latest subscription if all have ended. Returns null if the customer never
-   * had a subscription.
+   * Returns the current subscription. If all subscriptions have ended, returns the latest subscription. Returns null if
+   * the customer never had a subscription.
    */
   readSubscription(customerId: string, call: PaymentGatewayCall): Promise<Subscription | null>;
   /**
-   * Returns whether an action is allowed. The gateway must not record the action, because the service may fail to
+   * Returns true if an action is allowed. The gateway must not record the action, because the service may fail to
    * complete it.
    */
   allows(customerId: string, action: billing.ReportedAction, call: PaymentGatewayCall): Promise<boolean>;
   /** Reports the number of accepted devices. Called about every ten minutes while the subscription is active. */
   reportDevices(customerId: string, devices: number, call: PaymentGatewayCall): Promise<void>;
   /**
-   * Ends a subscription immediately, if the customer has one. Called after the namespace was deleted. The customer must
-   * still pay for past use.
+   * Immediately ends the customer's subscription, if there is one. Called after the namespace was deleted. The customer
+   * must still pay for past use.
    */
   endSubscription(customerId: string, call: PaymentGatewayCall): Promise<void>;
   /**
@@ -126,8 +131,8 @@ export interface PaymentGateway {
    */
   portalUrl(customerId: string, service: URL, call: PaymentGatewayCall): Promise<string>;
   /**
-   * Runs the gateway's periodic work. Called about every ten minutes. Does nothing if the gateway does its periodic
-   * work elsewhere.
+   * Runs the gateway's periodic work. Called about every ten minutes. Does nothing if a different process runs the
+   * gateway's periodic work.
    */
   upkeep(): Promise<void>;
 }

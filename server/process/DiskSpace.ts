@@ -3,12 +3,12 @@ import type { FastifyBaseLogger } from "fastify";
 import { readRows, sql } from "../db/sql/sql.ts";
 import type { Services } from "../services.ts";
 
-/** Free space below which the service logs a warning: a share of the file system, and bytes. */
+/** Free space below which the service logs a warning, as a share of the file system and in bytes. */
 const LOW = { share: 0.05, bytes: 512 * 1024 * 1024 };
 
-/** The space of a file system in bytes. */
+/** The space of a file system, in bytes. */
 interface Space {
-  /** The space that the service's user can use. */
+  /** The free space that the service's user can use. */
   readonly free: number;
   readonly all: number;
 }
@@ -19,8 +19,9 @@ async function spaceOf(folder: string): Promise<Space> {
 }
 
 /**
- * Measures the free space for a SQLite database: the free space of its file system, and the pages in its file that
- * deletions have freed. The file does not shrink after deletions, but SQLite uses these pages first.
+ * Measures the free space for a SQLite database. This is the free space of the file system, plus the pages in the
+ * database file that deletions have freed. The file does not shrink after deletions, but SQLite uses the freed pages
+ * first.
  */
 export class DiskSpace {
   readonly #services: Services;
@@ -40,7 +41,10 @@ export class DiskSpace {
     this.#spaceOf = space;
   }
 
-  /** Sets the metrics. Logs a warning when the free space becomes low, and a message when it no longer is. */
+  /**
+   * Sets the metrics. Logs a warning when the free space becomes low, and a message when the free space is sufficient
+   * again.
+   */
   async measure(): Promise<void> {
     const { db, metrics } = this.#services;
     const space = await this.#spaceOf(this.#folder);

@@ -1,20 +1,22 @@
 import { databaseTime, providerOf, readRows, sql } from "../db/sql/sql.ts";
 import type { Services } from "../services.ts";
 
-/** Maximum duration of a measurement, in milliseconds. A slower measurement does not replace an earlier one. */
+/**
+ * Maximum duration of a measurement, in milliseconds. A measurement that takes longer does not replace an earlier one.
+ */
 const LONGEST_MEASUREMENT = 1000;
 
 /**
- * The clock that decides whether an access has ended. On PostgreSQL, all instances use the time of the database: the
- * clock measures that time, and between two measurements counts with the process's monotonic clock. On SQLite, only one
+ * The clock that decides whether access has expired. On PostgreSQL, all instances use the time of the database. The
+ * clock measures that time, and uses the process's monotonic clock between two measurements. On SQLite, only one
  * process uses the database, and the clock uses the time of the host.
  *
- * The time never goes back, so that an ended access does not begin again when the clock of a host is set back. A restart
- * of the service discards a wrong time in the future.
+ * The time never goes back, so that expired access does not become valid again when the clock of a host is set back. If
+ * the time is wrongly ahead, a restart of the service corrects it.
  */
 export class AccessClock {
   readonly #services: Pick<Services, "db" | "now">;
-  /** The last measured time of the database, and the time from `performance.now()` of the measurement. */
+  /** The last measured time of the database, and the result of `performance.now()` at the measurement. */
   #measured: { readonly time: number; readonly at: number } | undefined;
   #highest = Number.NEGATIVE_INFINITY;
 
@@ -36,7 +38,7 @@ export class AccessClock {
   async measure(): Promise<void> {
     const { db } = this.#services;
     if (providerOf(db) === "sqlite") return;
-    // The time counts from the request, so that the clock is never behind the database.
+    // Count from the start of the request, so that the clock is never behind the database.
     const at = performance.now();
     const [row] = await readRows<{ readonly time: Date }>(db, sql`SELECT ${databaseTime} AS "time"`);
     if (row === undefined) throw new Error("the database returned no time");

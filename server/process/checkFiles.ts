@@ -8,8 +8,8 @@ import { Positions } from "./positions.ts";
 import { readTls } from "./tls.ts";
 
 /**
- * Checks the files of a configuration: TLS, SSH host key, metrics token, position file, and the data folder with its
- * secret. Opens no port and no database, leaves no file, and connects to no other service.
+ * Checks the files of a configuration: the TLS files, SSH host key, metrics token and position file, and the data
+ * folder with its secret. Opens no port and no database, leaves no file behind, and connects to no other service.
  * @throws OperatorError the message has one line for each file that the service cannot use
  */
 export function checkFiles({ settings, tls, secret }: Config): void {

@@ -23,29 +23,31 @@ interface Chore {
   readonly name: string;
   /** Interval in milliseconds. */
   readonly every: number;
-  /** @param stop aborted when the service stops. A run that takes long ends soon after it. */
+  /**
+   * Runs the task once.
+   * @param stop aborted when the service stops. A long run then ends soon.
+   */
   run(stop: AbortSignal): Promise<void>;
 }
 
-/** Objects of the process that chores keep current. */
+/** Objects of the process that the chores keep up to date. */
 interface Kept {
   readonly keys: DatabaseSigningKeys;
   readonly clock: AccessClock;
-  /** The free space for the database; undefined with PostgreSQL. */
+  /** The free space for the database. Undefined with PostgreSQL. */
   readonly diskSpace: DiskSpace | undefined;
 }
 
 function choresOf(services: Services, { keys, clock, diskSpace }: Kept, log: FastifyBaseLogger): Chore[] {
   const backlog = new RetentionBacklog(services, log);
   return [
-    // After another instance has rotated the signing key, this instance signs with the new key after at most this
-    // interval.
+    // Maximum time until this instance signs with a new key after another instance has rotated the signing key.
     { name: "signing keys", every: 5 * SECOND, run: () => keys.refresh() },
     { name: "access clock", every: 5 * SECOND, run: () => clock.measure() },
     { name: "billing", every: 10 * MINUTE, run: () => refreshBilling(services) },
     { name: "removed devices", every: HOUR, run: () => forgetRemovedDevices(services) },
-    // These chores combine counter rows. Each database connection writes its own rows, and each query of a count or size
-    // adds up all rows.
+    // These chores combine counter rows. Each database connection writes its own rows, and each query for a count or
+    // size adds up all rows.
     { name: "device counts", every: MINUTE, run: () => foldDeviceCounts(services) },
     { name: "recording sizes", every: MINUTE, run: () => foldRecordingSizes(services) },
     { name: "audit trail", every: HOUR, run: () => trimAuditTrail(services) },
@@ -58,7 +60,7 @@ function choresOf(services: Services, { keys, clock, diskSpace }: Kept, log: Fas
       every: MINUTE,
       run: (stop) => enforceQuotas(services, stop, log),
     },
-    // This chore is separate, so that it reports sessions that the chore above cannot delete.
+    // This chore runs separately, so that it also reports sessions that the chore above cannot delete.
     { name: "retention backlog", every: MINUTE, run: () => backlog.measure() },
     { name: "disk space", every: MINUTE, run: async () => diskSpace?.measure() },
     { name: "workload tokens", every: HOUR, run: () => forgetTokenUses(services) },

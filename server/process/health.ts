@@ -16,11 +16,11 @@ const options = {
 interface HealthOptions {
   readonly database: Pick<Database, "client" | "tryWrite">;
   /**
-   * The SSH gateway. Undefined without an SSH port: the process then serves web terminals only, and a load balancer
-   * must not take the API away because of them.
+   * The SSH gateway. Undefined without an SSH port. The gateway process then serves only web terminals, and a load
+   * balancer must not stop routing API requests because of them.
    */
   readonly gateway?: { readonly condition: GatewayCondition } | undefined;
-  /** Returns true from the moment in which the service is stopped. @default never */
+  /** Returns true from the time when the service begins to stop. @default never */
   readonly isStopping?: () => boolean;
 }
 
@@ -45,7 +45,7 @@ const health: FastifyPluginAsync<HealthOptions> = async (
       request.log.error({ err: error }, message);
       return reply.code(503).send({ message });
     };
-    // These reasons are not logged at each probe, because the log already has the end and the restart of the process.
+    // Do not log these reasons at each probe, because the log already contains the end and the restart of the process.
     const reason = isStopping()
       ? "the service is being stopped"
       : gateway && GATEWAY_PROBLEMS[gateway.condition];
@@ -60,11 +60,14 @@ const health: FastifyPluginAsync<HealthOptions> = async (
   });
 };
 
-/** Minimum interval between two trial writes, in milliseconds. Each trial write waits for the disk. */
+/**
+ * Minimum interval between two trial writes, in milliseconds. The limit is necessary because each trial write waits for
+ * the disk.
+ */
 const MIN_INTERVAL = 5_000;
 /**
  * Time, in milliseconds, for which the failed write of a request makes the service unready. A trial write needs less
- * disk space than other writes, so it may succeed on PostgreSQL although other writes fail.
+ * disk space than other writes, so on PostgreSQL it may succeed although other writes fail.
  */
 const REMEMBERED = 15_000;
 /**
@@ -73,7 +76,10 @@ const REMEMBERED = 15_000;
  */
 const PROBE_WAIT = 1_000;
 
-/** Checks with a trial write whether the database can be written, when a probe arrives. Stores the result. */
+/**
+ * Checks with a trial write whether the database can be written. Makes the check when a probe arrives, and stores the
+ * result.
+ */
 class WriteCheck {
   readonly #database: Pick<Database, "tryWrite">;
   #begun = Number.NEGATIVE_INFINITY;
@@ -91,8 +97,8 @@ class WriteCheck {
   }
 
   /**
-   * Returns the error of the last trial write or of a recently failed write of a request; undefined without such an
-   * error.
+   * Returns the error of the last trial write, or of a request's write that failed recently. Returns undefined if there
+   * is no such error.
    */
   async failure(): Promise<unknown> {
     const now = performance.now();
@@ -109,7 +115,7 @@ class WriteCheck {
       await this.#database.tryWrite();
       this.#failure = undefined;
     } catch (error) {
-      // A busy database is not a failure: a service that responds with retryable errors must stay ready.
+      // A busy database is not a failure, because a service that responds with retryable errors must stay ready.
       if (outageOfWork(error) !== "busy") this.#failure = error;
     } finally {
       this.#running = undefined;
@@ -118,8 +124,8 @@ class WriteCheck {
 }
 
 /**
- * Adds the routes for probes, without login. `/healthz` responds while the process runs. `/readyz` also requires that
- * the service is not being stopped, that the SSH gateway accepts logins, and that the database responds and can be
- * written; otherwise it responds with 503 and the reason.
+ * Adds the routes for probes, which need no login. `/healthz` responds while the process runs. `/readyz` responds with
+ * 200 only if the service is not stopping, the SSH gateway accepts logins, and the database responds and can be
+ * written. Otherwise `/readyz` responds with 503 and the reason.
  */
 export const healthPlugin = fastifyPlugin(health, { name: "health" });

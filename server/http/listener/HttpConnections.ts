@@ -4,12 +4,12 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { boundRest, CHUNKS_MAX } from "./requestBodies.ts";
 
 /**
- * Maximum number of requests that wait on a connection during the response to an earlier request. If a client sends
+ * Maximum number of requests that wait on a connection while an earlier request is being answered. If a client sends
  * more requests, the connection is destroyed.
  */
 const WAITING = 32;
 
-/** Maximum number of connections that wait for Node to accept them: the default of `listen`. */
+/** Maximum number of connections that wait for Node to accept them. This is the default value of `listen`. */
 const BACKLOG = 511;
 
 interface PendingRequest {
@@ -17,7 +17,7 @@ interface PendingRequest {
   readonly response: ServerResponse;
 }
 
-/** The state of a connection: the response to the request that is being answered, and the requests that wait. */
+/** The state of a connection: the response to the current request, and the requests that are waiting. */
 interface ConnectionState {
   answering: ServerResponse | undefined;
   readonly waiting: PendingRequest[];
@@ -25,8 +25,9 @@ interface ConnectionState {
 
 /**
  * Manages the open connections of servers, and answers the requests of each connection one at a time. Node itself would
- * begin all requests of a connection at once, and keep every response until the client reads it. Here, the next request
- * begins after the client's system has received the previous response. Requests of a closed connection do not begin.
+ * begin all requests of a connection immediately, and keep every response until the client reads it. Here, the next
+ * request begins after the client's system has received the previous response. Waiting requests of a closed connection
+ * never begin.
  */
 export class HttpConnections {
   readonly #states = new Map<Socket, ConnectionState>();
@@ -39,15 +40,16 @@ export class HttpConnections {
   #closing = false;
 
   /**
-   * The class of a server's request objects. A client can send thousands of requests in one packet, and Node parses all
-   * of them first. Node stops only at a request for another protocol (an upgrade), and closes the connection if the
-   * server does not handle upgrades. So this class marks the first request above the limit as an upgrade.
+   * The class of a server's request objects. It marks the first request above the limit as an upgrade. A client can
+   * send thousands of requests in one packet, and Node parses all of them before it answers any. Node stops parsing
+   * only at a request for a different protocol (an upgrade), and closes the connection if the server does not handle
+   * upgrades.
    */
   readonly Request: typeof IncomingMessage = requestClass(
     (socket) => (this.#states.get(socket)?.waiting.length ?? 0) >= WAITING,
   );
 
-  /** Wraps a server's handler so that it receives the requests of a connection one by one. */
+  /** Wraps a server's handler so that it receives the requests of a connection one at a time. */
   oneAtATime(handler: RequestListener): RequestListener {
     return (request, response) => {
       const state = this.#states.get(request.socket);
@@ -90,8 +92,8 @@ export class HttpConnections {
     });
     server.on(secure ? "secureConnection" : "connection", (socket: Socket) => this.#add(socket));
     if (!secure) return;
-    // During the TLS handshake, the connection has a plain socket. The TLS socket that replaces it has the same peer
-    // address and port.
+    // During the TLS handshake, the connection has a plain socket. A TLS socket with the same peer address and port
+    // then replaces the plain socket.
     server.on("connection", (socket: Socket) => {
       const peer = peerOf(socket);
       this.#handshakes.set(peer, socket);
@@ -111,7 +113,7 @@ export class HttpConnections {
   }
 
   /**
-   * Releases a connection that continues with another protocol. From then on, the caller must close the connection.
+   * Releases a connection that continues with a different protocol. The caller must close the released connection.
    * @returns false if a request of the connection is being answered, because the response still needs the connection
    */
   release(socket: Socket): boolean {
@@ -121,8 +123,8 @@ export class HttpConnections {
   }
 
   /**
-   * From now on, the last response of each connection has the header `Connection: close`, and the connection ends after
-   * this response. So a client, for example a load balancer, sends no request on a connection that is about to close.
+   * Ends each connection after its last response, which has the header `Connection: close`. The header prevents a
+   * client, for example a load balancer, from sending a request on a connection that is about to close.
    */
   endAfterResponses(): void {
     this.#ending = true;
@@ -130,15 +132,17 @@ export class HttpConnections {
   }
 
   /**
-   * Stops accepting connections, and closes idle connections. Closes other connections when their request is answered.
-   * Requests that have reached this machine before this call are answered. Connections in a TLS handshake are closed.
+   * Stops accepting connections, and closes idle connections. Closes each other connection when its request has been
+   * answered. Answers all requests that reached this machine before this call. Closes connections that are in a TLS
+   * handshake.
    */
   async close(): Promise<void> {
     this.endAfterResponses();
     await this.#acceptWaiting();
-    // The method of the HTTP server would also close idle connections.
+    // Do not call the HTTP server's own `close`, because it would also close idle connections.
     for (const server of this.#servers) Listener.prototype.close.call(server);
-    // Between two turns, Node reads all data that has arrived. The first turn may already have read its data.
+    // Between two turns, Node reads all data that has arrived. Wait for two turns, because the current turn may already
+    // have read its data.
     await nextTurn();
     await nextTurn();
     this.#closing = true;
@@ -147,11 +151,11 @@ export class HttpConnections {
   }
 
   /**
-   * Accepts the connections that wait in the system's queue. When a listening socket closes, the system resets them,
-   * although their clients may have sent a request.
+   * Accepts the connections that are waiting in the system's queue. Otherwise, the system resets them when a listening
+   * socket closes, although their clients may have sent a request.
    */
   async #acceptWaiting(): Promise<void> {
-    // The present turn may already have accepted its connection.
+    // Skip the current turn, because it may already have accepted its connection.
     await nextTurn();
     for (let turn = 0; turn < BACKLOG; turn += 1) {
       const before = this.#accepted;
@@ -161,7 +165,10 @@ export class HttpConnections {
   }
 }
 
-/** Ends a connection after its present response, unless further requests wait or the response has begun. */
+/**
+ * Marks the current response as the last one of its connection. Does nothing if further requests are waiting or if the
+ * response has begun.
+ */
 function endAfter({ answering, waiting }: ConnectionState): void {
   if (answering === undefined || answering.headersSent || waiting.length > 0) return;
   answering.setHeader("Connection", "close");
@@ -172,8 +179,8 @@ function requestClass(isTooMany: (socket: Socket) => boolean): typeof IncomingMe
     declare isUpgrade: boolean | null;
     chunks = 0;
 
-    // Node sets `upgrade` after it has parsed the head of a request. Node reads `upgrade` before and after it begins
-    // the request.
+    // Node sets `upgrade` after it has parsed the head of a request. Node reads `upgrade` both before and after it
+    // begins the request.
     get upgrade(): boolean | null {
       return this.isUpgrade;
     }
@@ -182,11 +189,11 @@ function requestClass(isTooMany: (socket: Socket) => boolean): typeof IncomingMe
       this.isUpgrade = isTooMany(this.socket) || value;
     }
 
-    /** Receives the next chunk of the body; null at the end of the body. */
+    /** Receives the next chunk of the body. The chunk is null at the end of the body. */
     override push(chunk: unknown, encoding?: BufferEncoding): boolean {
       if (chunk !== null) this.chunks += 1;
       if (this.chunks <= CHUNKS_MAX) return super.push(chunk, encoding);
-      // Node parses the rest of the packet too, so each further chunk must take little time.
+      // Spend little time on further chunks, because Node also parses the rest of the packet.
       if (this.chunks === CHUNKS_MAX + 1) this.socket.destroy();
       return false;
     }
@@ -196,7 +203,7 @@ function requestClass(isTooMany: (socket: Socket) => boolean): typeof IncomingMe
 const peerOf = ({ remoteAddress, remotePort }: Socket): string => `${remoteAddress} ${remotePort}`;
 
 /**
- * Maximum number of jobs (requests) that begin at once in one turn of the event loop. Each further job begins in a
+ * Maximum number of jobs (requests) that begin immediately in one turn of the event loop. Each further job begins in a
  * separate turn.
  */
 const CROWD = 32;
@@ -205,22 +212,23 @@ const OVERTAKING = 4;
 
 /**
  * Spreads the start of jobs (requests) over the turns of the event loop. In one turn, Node accepts one new connection,
- * and begins all requests that have arrived on open connections. If each request takes a millisecond, the requests of
- * several hundred busy clients make a turn so long that a new connection waits for seconds. So if many jobs wait, each
- * job begins in a separate turn, and overtaking jobs begin first. Separate turns reduce throughput slightly, so a small
- * number of jobs begins at once.
+ * and begins all requests that have arrived on open connections. If each request takes a millisecond, several hundred
+ * busy clients make a turn so long that a new connection waits for seconds. So if many jobs are waiting, each job
+ * begins in a separate turn, and overtaking jobs begin first. A small number of jobs begins immediately, because
+ * separate turns reduce throughput slightly.
  */
 export class LoopTurns {
   readonly #overtaking: (() => void)[] = [];
   readonly #waiting: (() => void)[] = [];
   /** Number of jobs that have overtaken the first waiting job. */
   #overtook = 0;
-  /** Number of jobs that arrived in the present turn. */
+  /** Number of jobs that have arrived in the current turn. */
   #arrived = 0;
 
   /**
    * Begins a job now or in a later turn.
-   * @param overtakes true to run the job before jobs that do not overtake, up to a few at a time
+   * @param overtakes true if the job may begin before waiting jobs that do not overtake; only a few jobs in a row may
+   *   overtake
    */
   begin(overtakes: boolean, job: () => void): void {
     if (this.#arrived === 0) setImmediate(this.#endTurn);

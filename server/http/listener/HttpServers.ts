@@ -5,24 +5,23 @@ import type { FastifyInstance, FastifyServerFactory } from "fastify";
 import { HttpConnections } from "./HttpConnections.ts";
 
 /**
- * Maximum size of the request line with headers, in bytes. The longest filter fits into this size, even
- * percent-encoded.
+ * Maximum total size of the request line and headers, in bytes. The longest filter fits even if it is percent-encoded.
  */
 const HEADER_LIMIT = 64 * 1024;
 /** Maximum number of headers. Node ignores further headers. */
 const HEADER_COUNT = 200;
-/** Maximum times, in milliseconds, for the arrival of a request's headers and of the whole request. */
+/** Maximum time, in milliseconds, for a request's headers to arrive, and for the whole request to arrive. */
 const HEADERS_TIMEOUT = 15_000;
 const REQUEST_TIMEOUT = 30_000;
-/** Interval, in milliseconds, between Node's checks of the timeouts for headers and requests. */
+/** Interval, in milliseconds, at which Node checks the timeouts for headers and requests. */
 const CHECK_INTERVAL = 5_000;
 /**
- * Maximum time, in milliseconds, for which a connection may wait for its next request. Proxies reuse connections for up
- * to a minute, so this time is longer.
+ * Maximum time, in milliseconds, that a connection may wait for its next request. This time is longer than a minute,
+ * because proxies reuse connections for up to a minute.
  */
 const KEEP_ALIVE_TIMEOUT = 72_000;
 /**
- * Maximum time, in milliseconds, for which no data may flow on a connection in use. The service disconnects a client
+ * Maximum time, in milliseconds, without data on a connection in use. After this time, the service disconnects a client
  * that does not read its response.
  */
 const SILENCE_TIMEOUT = 120_000;
@@ -43,8 +42,8 @@ export interface TlsIdentity {
 }
 
 /**
- * Creates the HTTP servers of an app. Fastify needs one server for each address of the host's name; all servers have
- * the same limits and the same certificate.
+ * Creates the HTTP servers of an app. Fastify needs one server for each address to which the host name resolves. All
+ * servers have the same limits and the same certificate.
  */
 export class HttpServers {
   #tls: TlsIdentity | undefined;
@@ -53,7 +52,7 @@ export class HttpServers {
 
   /**
    * Creates a factory of servers.
-   * @param tls certificate and key; by default, the servers use plain HTTP
+   * @param tls certificate and key. If omitted, the servers use plain HTTP.
    */
   constructor(tls?: TlsIdentity) {
     this.#tls = tls;
@@ -67,9 +66,9 @@ export class HttpServers {
       ? this.#makeSecure({ ...options, ...this.#tls }, oneAtATime)
       : http.createServer(options, oneAtATime);
     this.#connections.watch(server, this.secure);
-    // Fastify creates one server for each address of the host, and forwards upgrade requests of the other servers to
-    // the first server. If the first server does not handle upgrades, a forwarded request would hang. With this
-    // callback, Node handles an upgrade request like any other request.
+    // Fastify creates one server for each address of the host, and the first server receives the upgrade requests of
+    // the other servers. If the first server did not handle upgrades, such a request would hang. With this callback,
+    // Node handles an upgrade request like any other request.
     Object.assign(server, { shouldUpgradeCallback: () => false });
     server.maxHeadersCount = HEADER_COUNT;
     return server.setTimeout(SILENCE_TIMEOUT);
@@ -86,12 +85,12 @@ export class HttpServers {
     app.addHook("preClose", () => this.#connections.close());
   }
 
-  /** Ends each connection after its next response; see {@link HttpConnections.endAfterResponses}. */
+  /** Ends each connection after its next response, see {@link HttpConnections.endAfterResponses}. */
   endAfterResponses(): void {
     this.#connections.endAfterResponses();
   }
 
-  /** Releases a connection that continues with another protocol; see {@link HttpConnections.release}. */
+  /** Releases a connection that continues with a different protocol, see {@link HttpConnections.release}. */
   release(socket: Socket): boolean {
     return this.#connections.release(socket);
   }

@@ -3,8 +3,8 @@ import { outageOf } from "../../db/outage.ts";
 import { answerTo, PaymentGatewayError } from "../../errors.ts";
 
 /**
- * Sends every error as `{message}`, or as an array of field names. Only the log contains the message of an unexpected
- * error.
+ * Sends every error as `{message}`, or as an array of field names. The message of an unexpected error appears only in
+ * the log.
  */
 export function answerErrors(app: FastifyInstance): void {
   app.setErrorHandler(async (error, request, reply) => {
@@ -12,7 +12,7 @@ export function answerErrors(app: FastifyInstance): void {
     if (request.signal.aborted && error === request.signal.reason) {
       request.log.info("the client disconnected; its request was dropped");
     } else if (answer === undefined) {
-      // The logger includes the request id, which the response also contains (X-Request-ID).
+      // The logger adds the request id, which is also in the response (X-Request-ID).
       request.log.error({ err: error }, "request failed");
     } else if (["unwritable", "unreachable"].includes(outageOf(error) ?? "")) {
       request.log.error({ err: error }, "database unavailable");
@@ -24,7 +24,7 @@ export function answerErrors(app: FastifyInstance): void {
       body: { message: "internal error" },
       headers: {},
     };
-    // The body is sent as text, because the route's serializer may have a different schema for this status.
+    // Send the body as text, because the route's serializer may have a different schema for this status.
     return reply
       .code(status)
       .headers(headers)

@@ -6,8 +6,9 @@ import { ContentTypeError, WrongTypeError } from "../../errors.ts";
 const utf8 = new TextDecoder("utf-8", { fatal: true });
 
 /**
- * Reads JSON bodies. An empty body with any content type is treated as absent, because clients send `application/json`
- * without a body on PATCH and DELETE. If an operation has no body, the body of a request is ignored (rules D17, D18).
+ * Reads JSON bodies. An empty body is treated as absent, whatever its content type is, because clients send
+ * `application/json` without a body on PATCH and DELETE. If an operation has no body, the service ignores the body of a
+ * request (rules D17, D18).
  */
 export function readBodies(app: FastifyInstance): void {
   app.removeAllContentTypeParsers();
@@ -35,19 +36,21 @@ export function readBodies(app: FastifyInstance): void {
 }
 
 /**
- * Maximum number of chunks of a request body. Node handles each chunk by itself, so a limit of bytes is not enough.
- * Clients send chunks of some kilobytes.
+ * Maximum number of chunks of a request body. A limit on bytes is not sufficient, because Node handles each chunk
+ * separately. Clients send chunks of some kilobytes.
  */
 export const CHUNKS_MAX = 2000;
-/** Maximum number of bytes that the service reads of a body after the response. */
+/** Maximum number of bytes of a body that the service reads after it has sent the response. */
 const REST = 128 * 1024;
-/** Time for which a client can read the response before the service closes the connection, in milliseconds. */
+/** Time, in milliseconds, that a client has to read the response before the service closes the connection. */
 const LINGER = 1000;
 
-/** The connections whose next read waits. */
+/** The connections that are waiting for their next read. */
 const waiting: Socket[] = [];
 
-/** Reads from one waiting connection in each turn of the event loop, so that all other connections have their turn. */
+/**
+ * Reads from one waiting connection in each turn of the event loop, so that all other connections have their turns.
+ */
 function readNext(): void {
   waiting.shift()?.resume();
   if (waiting.length > 0) setImmediate(readNext);
@@ -59,8 +62,8 @@ function readInTurn(socket: Socket): void {
 }
 
 /**
- * Limits the number of bytes that the service reads of a request after its response. Without this limit, a client could
- * send the body of a refused request without end. A client that sends only a small rest can use the connection again.
+ * Limits the number of bytes of a request that the service reads after the response. Without this limit, a client could
+ * send the body of a refused request forever. If the remaining body is small, the client can use the connection again.
  */
 export function boundRest(request: IncomingMessage): void {
   const { socket } = request;
@@ -71,14 +74,14 @@ export function boundRest(request: IncomingMessage): void {
       socket.off("data", check);
       return;
     }
-    // Otherwise, Node would read up to 32 times in one turn.
+    // Pause, because Node would otherwise read up to 32 times in one turn.
     socket.pause();
     if (isLeaving) return;
     isLeaving = socket.bytesRead > most;
     if (isLeaving) setTimeout(() => socket.destroy(), LINGER).unref();
     else readInTurn(socket);
   };
-  // With a listener for data, Node passes each read to JavaScript before it reads again.
+  // If a `data` listener exists, Node passes each read to JavaScript before it reads again.
   socket.on("data", check);
   socket.pause();
   readInTurn(socket);

@@ -6,24 +6,24 @@ import { InvalidError } from "../../errors.ts";
 import type { ServiceSettings } from "../../settings/readConfig.ts";
 
 /**
- * The facts about the origin and the target of a request. Only this module reads headers that proxies set. It ignores
- * these headers if no trusted proxy has sent the request, because any client can send them (rules section 3).
+ * The origin and the target of a request. Only this module reads headers that proxies set. It ignores these headers
+ * unless a trusted proxy sent the request, because any client can send them (rules section 3).
  */
 export interface RequestFacts {
-  /** The request's id, in the X-Request-ID header of the response and in the log. */
+  /** The request's id, which is in the X-Request-ID header of the response and in the log. */
   readonly id: string;
-  /** IP address of the client, IPv4 in dotted form; empty if the connection is already closed. */
+  /** IP address of the client, with IPv4 in dotted form. Empty if the connection is already closed. */
   readonly address: string;
-  /** The network by which lockouts and rate limits count: an IPv4 address, or the /64 of an IPv6 address. */
+  /** The network to which lockouts and rate limits apply: an IPv4 address, or the /64 of an IPv6 address. */
   readonly network: string;
   /**
-   * Scheme, host and port at which clients reach the service: the configured values or, without configuration, the
-   * values of the request.
+   * Scheme, host and port at which clients reach the service. If they are not configured, the values come from the
+   * request.
    */
   readonly origin: URL;
   /** Media types of `Accept`, in lower case and without parameters, with their weights (0 to 1). */
   readonly accept: ReadonlyMap<string, number>;
-  /** The header `Authorization`, for operations with an optional credential; undefined if absent. */
+  /** The header `Authorization`, for operations with an optional credential. Undefined if the header is absent. */
   readonly authorization: string | undefined;
   /** True if clients reach the service by TLS, directly or through a proxy. */
   readonly secure: boolean;
@@ -36,8 +36,8 @@ declare module "fastify" {
 }
 
 /**
- * Rejects a request with more than one `Host` (RFC 9112, section 3.2), because a proxy may have used a different value
- * than the service would use. Node itself rejects requests of HTTP/1.1 without `Host`.
+ * Rejects a request with more than one `Host` (RFC 9112, section 3.2), because a proxy and the service may use
+ * different ones. Node itself rejects HTTP/1.1 requests without `Host`.
  */
 export function requireOneHost(app: FastifyInstance): void {
   app.addHook("onRequest", (request, _reply, done) => {
@@ -47,7 +47,8 @@ export function requireOneHost(app: FastifyInstance): void {
 
 /**
  * Returns the number of `Host` headers.
- * @param headers alternating names and values, as received: Node's object of headers keeps only the first `Host`
+ * @param headers alternating names and values, as received. Node's headers object cannot be used, because it keeps only
+ *   the first `Host`.
  */
 function hostsOf(headers: readonly string[]): number {
   let hosts = 0;
@@ -110,13 +111,13 @@ function acceptedTypes(accept: string): Map<string, number> {
 }
 
 /**
- * Returns the client's address from the headers of trusted proxies. X-Real-IP takes precedence, since it is the API's
- * own header for the address (rules section 3: X-Real-IP, else the peer). Otherwise the client is the last address of
- * X-Forwarded-For that is not a trusted proxy; a client can forge the entries before that address. If both headers are
+ * Returns the client's address from the headers of trusted proxies. X-Real-IP takes precedence, because it is the API's
+ * own header for the address (rules section 3: X-Real-IP, else the peer). Without it, the client is the last address of
+ * X-Forwarded-For that is not a trusted proxy. A client can forge the entries before that address. If both headers are
  * missing or malformed, the last trusted proxy is treated as the client.
  *
- * A trusted proxy must set or remove both headers. A proxy that appends to X-Forwarded-For but forwards X-Real-IP lets
- * clients forge their address.
+ * A trusted proxy must set or remove both headers. If a proxy appends to X-Forwarded-For but forwards X-Real-IP
+ * unchanged, clients can forge their address.
  */
 function clientAddress(headers: IncomingHttpHeaders, peer: string, isTrusted: Test): string {
   const realIp = normalAddress(single(headers, "x-real-ip") ?? "");
@@ -132,7 +133,7 @@ function clientAddress(headers: IncomingHttpHeaders, peer: string, isTrusted: Te
   return nearest;
 }
 
-/** Removes the port: some proxies write `203.0.113.7:50123` or `[2001:db8::7]:50123`. */
+/** Remove the port, because some proxies write `203.0.113.7:50123` or `[2001:db8::7]:50123`. */
 function withoutPort(hop: string): string {
   return /^\[([^\]]*)\](?::\d{1,5})?$/.exec(hop)?.[1] ?? /^(\d[\d.]*):\d{1,5}$/.exec(hop)?.[1] ?? hop;
 }
@@ -150,20 +151,20 @@ function originOf(scheme: Scheme, headers: IncomingHttpHeaders, proxied: boolean
   const host = forwarded("x-forwarded-host") ?? single(headers, "host") ?? "";
   const port = forwarded("x-forwarded-port") ?? "";
   const given = readHost(scheme, host);
-  // X-Forwarded-Port is ignored if the host contains a port, because the client itself sent that port.
+  // If the host contains a port, ignore X-Forwarded-Port, because the client itself sent the port in the host.
   const complete =
     /^\d{1,5}$/.test(port) && !/:\d+$/.test(host) ? readHost(scheme, `${host}:${port}`) : given;
   return complete ?? given ?? new URL(`${scheme}://localhost`);
 }
 
-/** Parses host and port; undefined for any other text. */
+/** Parses a host with an optional port. Returns undefined for any other string. */
 function readHost(scheme: Scheme, host: string): URL | undefined {
   return /^[^\s/?#@\\]+$/.test(host) && URL.canParse(`${scheme}://${host}`)
     ? new URL(`${scheme}://${host}`)
     : undefined;
 }
 
-/** Returns the last entry of a header to which each proxy adds an entry; the nearest proxy added the last entry. */
+/** Returns the last entry of a header to which each proxy adds an entry. The nearest proxy added the last entry. */
 function nearestOf(headers: IncomingHttpHeaders, name: string): string | undefined {
   return single(headers, name)?.split(",").at(-1)?.trim() || undefined;
 }

@@ -2,8 +2,8 @@ import type { FastifyInstance } from "fastify";
 import "./requestFacts.ts";
 
 /**
- * Headers of every response, for browsers: responses are data and must not be stored. The service uses its own list,
- * because most headers in the lists of libraries apply to pages. The service's few pages have their own, less strict
+ * Headers of every response, for browsers: responses are data and must not be stored. The service has its own list,
+ * because most headers in the lists of libraries are for pages. The service's few pages have their own, less strict
  * policy.
  */
 const ALWAYS = {
@@ -13,7 +13,7 @@ const ALWAYS = {
   "Referrer-Policy": "no-referrer",
 } as const;
 
-/** Time, in seconds, for which browsers must use only TLS for the service: one year. */
+/** Time, in seconds, for which browsers must use only TLS for the service. The value is one year. */
 const HSTS = "max-age=31536000";
 
 /**
@@ -28,7 +28,7 @@ export function securityHeaders(requestId: string, secure: boolean): Record<stri
   };
 }
 
-/** Adds the headers to every response. Call this function before any hook that may reject the request is added. */
+/** Adds the headers to every response. Call this function before adding any hook that may reject the request. */
 export function sendSecurityHeaders(app: FastifyInstance): void {
   app.addHook("onRequest", async (request, reply) => {
     reply.headers(securityHeaders(request.id, request.facts.secure));

@@ -6,11 +6,12 @@ interface ServedPath {
 }
 
 /**
- * Responds to requests that no route serves: 405 with `Allow` if the path has other methods (RFC 9110, section 15.5.6),
- * else 404. The methods of a path are no secret, since the OpenAPI document lists them. As in that document, a literal
- * path takes precedence over a path with a parameter. Call this function before the routes are added.
- * @param absent paths that only other editions serve; they have no methods here, even if a path with a parameter
- * matches them
+ * Responds to requests that no route serves. The response is 405 with `Allow` if the path has other methods (RFC 9110,
+ * section 15.5.6), otherwise 404. The methods of a path are not secret, because the OpenAPI document lists them. As in
+ * the OpenAPI document, a literal path takes precedence over a path with a parameter. Call this function before adding
+ * the routes.
+ * @param absent paths that only other editions serve. They have no methods here, even if a path with a parameter
+ *   matches them.
  * @param sendPage sends a page instead of the JSON of a 404 response, or returns undefined
  */
 export function answerUnservedPaths(
@@ -33,7 +34,7 @@ export function answerUnservedPaths(
   app.addHook("onRoute", ({ url, method }) => {
     if (!url.includes("*")) add(url, [method].flat());
   });
-  // A hook sends the response, because Fastify checks content type and body before it calls a not-found handler.
+  // Use a hook for the response, because Fastify checks content type and body before it calls a not-found handler.
   app.addHook("onRequest", async (request, reply) => {
     if (!request.is404 && !shadowed.has(request.routeOptions.url ?? "")) return;
     const methods = methodsOf([...served.values()], request.url.split("?", 1)[0] ?? "");

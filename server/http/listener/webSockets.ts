@@ -11,8 +11,8 @@ export interface WebSocketLimits {
   /** Maximum number of open WebSockets. */
   readonly most: number;
   /**
-   * Time without messages, in milliseconds, after which the service checks whether a conversation can receive more
-   * messages.
+   * Time without messages, in milliseconds, after which the service checks whether more messages can arrive in a
+   * conversation.
    */
   readonly silence: number;
 }
@@ -24,10 +24,10 @@ const TCP_KEEPALIVE = 30_000;
 const END_TIMEOUT = 1000;
 /** Maximum number of frames that the service reads from the peer during the closing handshake. */
 const FRAMES_AFTER_END = 16;
-/** Maximum time, in milliseconds, for which a stopping service waits for messages that are being handled. */
+/** Maximum time, in milliseconds, that a stopping service waits for messages that it is still handling. */
 const STOP_TIMEOUT = 5000;
 
-/** Headers of responses that refuse a WebSocket for the moment: the time until a retry, in seconds. */
+/** Headers of responses that refuse a WebSocket temporarily. The value is the time until a retry, in seconds. */
 const LATER = { "Retry-After": "5" };
 
 /** Close codes of the service's WebSockets (RFC 6455, section 7.4.1). */
@@ -47,8 +47,8 @@ export class EndOfConversation extends Error {
 
   /**
    * Creates the error.
-   * @param why `invalid`: a message is malformed; `refused`: the service can no longer accept messages on this
-   * WebSocket
+   * @param why `invalid`: a message is malformed. `refused`: the service can no longer accept messages on this
+   *   WebSocket.
    */
   constructor(why: "invalid" | "refused", reason: string) {
     super(reason);
@@ -59,29 +59,29 @@ export class EndOfConversation extends Error {
 /** The result of an operation that opens a WebSocket. A conversation handles the messages that the peer sends. */
 export abstract class Conversation {
   /**
-   * Handles a text message. The next message waits until this message is handled.
+   * Handles a text message. The service passes the next message only after this message has been handled.
    * @throws EndOfConversation to end the WebSocket
    */
   abstract receive(message: string): Promise<void>;
-  /** Called after a time without messages. Returns true if no more messages can arrive. */
+  /** Called after a period without messages. Returns true if no more messages can arrive. */
   abstract isOver(): Promise<boolean>;
 }
 
 /** The result of an operation that opens a WebSocket for messages of any kind, in both directions. */
 export abstract class WebSocketHandler {
-  /** Handles the open WebSocket from now on. The service closes the WebSocket when the app stops. */
+  /** Takes over the open WebSocket. The service closes the WebSocket when the app stops. */
   abstract begin(webSocket: WebSocket): void;
 }
 
-/** A handler that consists of one function. */
+/** Creates a handler from one function. */
 export const webSocketHandler = (begin: (webSocket: WebSocket) => void): WebSocketHandler =>
   new (class extends WebSocketHandler {
     begin = begin;
   })();
 
 /**
- * Closes a WebSocket, and reads only a few more frames, so that the peer can complete the closing handshake. A peer that
- * sends more, or takes longer, is disconnected.
+ * Closes a WebSocket. Reads only a few more frames, so that the peer can complete the closing handshake. Disconnects a
+ * peer that sends more frames or takes too long.
  */
 export function closeWebSocket(socket: WebSocket, code: number, reason?: string): void {
   let left = FRAMES_AFTER_END;
@@ -93,21 +93,21 @@ export function closeWebSocket(socket: WebSocket, code: number, reason?: string)
     socket.removeAllListeners(frame);
     socket.on(frame, count);
   }
-  // The answer of the peer follows its earlier frames.
+  // Resume reading, because the peer's closing frame arrives after its earlier frames.
   socket.resume();
   socket.close(code, reason);
   const timer = setTimeout(() => socket.terminate(), END_TIMEOUT).unref();
   socket.on("close", () => clearTimeout(timer));
 }
 
-/** Time in which {@link boundFrames} counts frames, in milliseconds. */
+/** Length, in milliseconds, of the interval in which {@link boundFrames} counts frames. */
 const FRAMES_INTERVAL = 30_000;
 
 /**
- * Disconnects a peer that sends too many frames in 30 seconds. The service handles each frame, also one without data, so
- * a limit of bytes is not enough.
+ * Disconnects a peer that sends too many frames in 30 seconds. A limit on bytes is not sufficient, because the service
+ * handles each frame, even a frame without data.
  * @param most maximum number of counted frames
- * @param counts returns true if the frame counts. By default, all frames count
+ * @param counts returns true if a frame counts toward the limit. By default, all frames count.
  * @param now returns the time of a monotonic clock, in milliseconds
  */
 export function boundFrames(
@@ -134,12 +134,12 @@ interface Upgrade {
   readonly connections: OpenWebSockets;
 }
 
-/** Upgrade requests to which the service has not yet responded. */
+/** Upgrade requests that are waiting for a response. */
 const upgrades = new WeakMap<IncomingMessage, Upgrade>();
 
 /**
  * Lets operations of the app respond with WebSockets. Upgrade requests pass through hooks and routes like all other
- * requests, so the service can reject an upgrade request with an HTTP response. Stopping the app closes open
+ * requests, so the service can reject an upgrade request with an HTTP response. When the app stops, it closes open
  * WebSockets.
  * @param servers the app's HTTP servers
  * @param limits replaces some of the default limits, for tests
@@ -151,12 +151,12 @@ export function acceptWebSockets(
 ): void {
   const connections = new OpenWebSockets({ ...LIMITS, ...limits });
   const server = app.server as Server & { shouldUpgradeCallback?: (request: IncomingMessage) => boolean };
-  // Node before 22.21 does not call `shouldUpgradeCallback`, and handles upgrade requests to HTTP/2 as if they had no
-  // body.
+  // Node before 22.21 does not call `shouldUpgradeCallback`. These versions handle upgrade requests to HTTP/2 as if
+  // they had no body.
   server.shouldUpgradeCallback = ({ headers }) => headers.upgrade?.toLowerCase() === "websocket";
   server.on("upgrade", (request: IncomingMessage, socket: Socket, head: Buffer) => {
-    // The error is ignored, because a disconnected client needs no response. Without a listener, the error would end
-    // the process.
+    // Ignore the error, because a disconnected client needs no response. Without a listener, the error would end the
+    // process.
     socket.on("error", () => socket.destroy());
     if (!servers.release(socket)) {
       socket.destroy();
@@ -201,7 +201,7 @@ export function openWebSocket(
   return reply;
 }
 
-/** Servers that perform the handshakes of WebSockets, by the maximum message size of the WebSockets. */
+/** Servers that perform the WebSocket handshakes, by the maximum message size of the WebSockets. */
 const handshakes = new Map<number, WebSocketServer>();
 
 function serverFor(limit: number): WebSocketServer {
@@ -212,7 +212,8 @@ function serverFor(limit: number): WebSocketServer {
       clientTracking: false,
       perMessageDeflate: false,
       maxPayload: limit,
-      // A packet can contain thousands of empty frames. With this setting, other connections have their turn after each.
+      // A packet can contain thousands of empty frames. With this setting, other connections have their turn after each
+      // frame.
       allowSynchronousEvents: false,
     });
     handshakes.set(limit, server);
@@ -232,8 +233,8 @@ class OpenWebSockets {
   }
 
   /**
-   * If the limit is reached, closes the oldest WebSocket that has received no message. So an attacker who opens idle
-   * WebSockets cannot block other clients.
+   * If the limit is reached, closes the oldest WebSocket that has received no message. An attacker who opens idle
+   * WebSockets therefore cannot block other clients.
    * @throws BusyError all open WebSockets have received messages, or the app is stopping
    */
   closeForNew(): void {
@@ -256,7 +257,7 @@ class OpenWebSockets {
     if (this.#stopping) throw new BusyError("the service is being stopped", LATER);
   }
 
-  /** Starts the handler of a WebSocket. Stopping the app closes the WebSocket. */
+  /** Starts the handler of a WebSocket. When the app stops, it closes the WebSocket. */
   keep(webSocket: WebSocket, handler: WebSocketHandler): void {
     this.#handled.add(webSocket);
     webSocket.on("close", () => this.#handled.delete(webSocket));
@@ -288,9 +289,10 @@ class OpenWebSockets {
 }
 
 /**
- * An open WebSocket of a conversation. While the service handles a message, it does not read from the socket. So only
- * messages that arrived in the same packet can wait here. The service sends no pings: some clients never read, and
- * unread data would reset the connection when such a client closes it. A reset may lose the client's last messages.
+ * An open WebSocket of a conversation. While the service handles a message, it does not read from the socket, so only
+ * messages that arrived in the same packet can wait here. The service sends no pings, because some clients never read.
+ * If such a client closes the connection with unread pings, the connection is reset, which may lose the client's last
+ * messages.
  */
 class WebSocketConnection {
   readonly #socket: WebSocket;
@@ -326,7 +328,7 @@ class WebSocketConnection {
     });
   }
 
-  /** Closes the WebSocket. Waiting messages are dropped. */
+  /** Closes the WebSocket, and drops waiting messages. */
   end(code: number, reason: string): void {
     if (this.#ended) return;
     this.#ended = true;
@@ -334,7 +336,7 @@ class WebSocketConnection {
     closeWebSocket(this.#socket, code, reason);
   }
 
-  /** Closes the WebSocket in favor of a new one. */
+  /** Closes the WebSocket to make room for a new one. */
   closeForNew(): void {
     this.#log.warn("too many open WebSockets: closing one that has sent no message");
     this.end(CLOSE.tryLater, "too many WebSockets are open");

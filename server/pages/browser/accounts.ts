@@ -35,7 +35,7 @@ function confirmAccount(): void {
   });
 }
 
-/** Shows the form that requests another confirmation mail for the account with the address. */
+/** Shows the form that requests another confirmation mail for the account with this e-mail address. */
 function offerMail(email: string): void {
   const form = showForm("another-mail");
   onSubmit(form, async () => {

@@ -35,7 +35,7 @@ function fromJson(text: string): unknown {
   }
 }
 
-/** Returns the `message` of an error response, or an empty text if the body has no message. */
+/** Returns the `message` of an error response. Returns an empty string if the body has no message. */
 function messageOf({ body }: Answer): string {
   const text = (body as { readonly message?: unknown } | null | undefined)?.message;
   return typeof text === "string" ? text : "";
@@ -57,7 +57,7 @@ function reasonOf(answer: Answer): string {
     : `The service rejected the request (status ${status}).`;
 }
 
-/** Returns the time of the next useful retry as the end of a sentence, for example "in a minute". */
+/** Returns the time until a retry can succeed, as the end of a sentence, for example "in a minute". */
 function whenAgain(headers: Headers): string {
   const locked = Number(headers.get("X-Account-Lockout") ?? 0) * 1000;
   const limited = Date.now() + Number(headers.get("Retry-After") ?? 0) * 1000;

@@ -7,8 +7,8 @@ function showForm(id: string): HTMLFormElement {
 }
 
 /**
- * Calls `send` with the form's values when the user submits the form, one call at a time. Leading and trailing spaces
- * are removed from all values except passwords, because copied text often contains such spaces.
+ * Calls `send` with the form's values when the user submits the form. Only one call runs at a time. Leading and
+ * trailing spaces are removed from all values except passwords, because copied text often contains such spaces.
  */
 function onSubmit(form: HTMLFormElement, send: (values: Values) => Promise<void>): void {
   const box = form.querySelector<HTMLInputElement>("[data-shows]");
@@ -60,15 +60,15 @@ function markField(input: HTMLInputElement, text: string): void {
   if (error) error.textContent = sentence(text);
 }
 
-/** Errors by field name, and errors that concern no field. */
+/** Errors by field name, and errors that belong to no field. */
 interface FieldErrors {
   readonly fields: readonly (readonly [name: string, text: string])[];
   readonly others: readonly string[];
 }
 
 /**
- * Parses the errors in a response. The body is a message like `name: text; name, name: text`, or an array with the
- * names of fields whose values are taken (status 409) or invalid.
+ * Parses the errors in a response. The body is either a message such as `name: text; name, name: text`, or an array
+ * with the names of fields whose values are taken (status 409) or invalid.
  */
 function errorsOf(form: HTMLFormElement, answer: Answer): FieldErrors {
   const { status, body } = answer;

@@ -13,7 +13,7 @@ async function acceptInvitation(): Promise<void> {
   byId("address").textContent = invitation.email;
   byId("whom").hidden = false;
   offerSignUp(invitation);
-  // Only in the cloud edition can an invited user already have an account. In other editions, the page shows only the
+  // An invited user can already have an account only in the cloud edition. In other editions, the page shows only the
   // sign-up form.
   if (!separatesSignUp()) return showOnly("sign-up");
   offerLogin(invitation);
@@ -80,7 +80,7 @@ function offerLogin(invitation: Invitation): void {
   });
 }
 
-/** Returns the token of a session in a response. The page uses the token only to accept the invitation. */
+/** Returns the session token in a response. The page uses the token only to accept the invitation. */
 const tokenIn = ({ status, body }: Answer): string | undefined =>
   status === 200 ? (body as { readonly token: string } | undefined)?.token : undefined;
 

@@ -1,4 +1,4 @@
-// Formats of the service's ids and tokens. A path may contain only values in these formats.
+// Formats of the service's ids and tokens. The page inserts only values in these formats into a path.
 const USER_ID = /^[0-9a-f]{24}$/;
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 /**
@@ -8,8 +8,8 @@ const EMAIL = /^[^\s@]{1,64}@[^\s@]{1,253}$/;
 const ANYTHING = /^.+$/;
 
 /**
- * Returns the parameters in the address of the page, or those of the history entry if the page was reloaded. The
- * parameters are removed from the address bar immediately, because other people could read them.
+ * Returns the parameters in the address of the page. If the page was reloaded, returns the parameters in the history
+ * entry. Immediately removes the parameters from the address bar, because other people could read them there.
  */
 function takeParameters(): Readonly<Record<string, string>> {
   const given: unknown =

@@ -41,7 +41,7 @@ function completeLogin(): void {
   });
 }
 
-/** Shows the token of a link with the name of its user, if the service accepts the token. */
+/** Shows the token from a link, with the name of its user, if the service accepts the token. */
 async function showSession(token: string): Promise<void> {
   showOnly(undefined);
   showMessage("busy", "Please wait …");
@@ -64,7 +64,8 @@ function showToken({ token, user }: Session): void {
       await navigator.clipboard.writeText(token);
       showMessage("good", "The token is copied.");
     } catch {
-      // Browsers offer no clipboard to pages without HTTPS, and copy nothing from a password field.
+      // Use a readable field: browsers give pages without HTTPS no access to the clipboard, and copy nothing from a
+      // password field.
       field.type = "text";
       showMessage("note", "The browser does not allow this page to copy. Copy the selected token.");
       field.select();

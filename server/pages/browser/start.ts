@@ -7,7 +7,7 @@ interface Info {
 /** Fills the start page with the status of the service. */
 async function showState(): Promise<void> {
   const [health, info] = await Promise.all([call("GET", "api/healthcheck"), call("GET", "api/info")]);
-  // The page also checks `info`, because only this operation reads the database.
+  // Also call `info`, because only this operation reads the database.
   const operational = health.status === 200 && info.status === 200;
   byId("health").textContent = operational
     ? "operational"

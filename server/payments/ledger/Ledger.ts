@@ -8,9 +8,9 @@ import { RUNNING } from "./states.ts";
 import { createSubscription, endSubscription, readSubscription, reportDevices } from "./subscriptions.ts";
 
 /**
- * The payment gateway in the service's own database. The ledger stores customers, subscriptions, and monthly invoices
- * for the highest number of accepted devices. The ledger does not collect money: an operator reports which invoices are
- * paid. See `docs/operate/billing.md`.
+ * The payment gateway in the service's own database. The ledger stores customers and subscriptions, and creates a
+ * monthly invoice for the highest number of accepted devices. The ledger does not collect money: an operator reports
+ * which invoices are paid. See `docs/operate/billing.md`.
  */
 export class Ledger implements PaymentGateway {
   readonly #services: LedgerServices;
@@ -48,7 +48,7 @@ export class Ledger implements PaymentGateway {
   }
 
   /**
-   * Returns whether an action is allowed. An open invoice blocks all actions. Actions on devices also require a running
+   * Returns true if an action is allowed. An open invoice blocks all actions. Actions on devices also require a running
    * subscription.
    */
   async allows(customerId: string, action: billing.ReportedAction): Promise<boolean> {

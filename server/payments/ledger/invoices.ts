@@ -16,7 +16,7 @@ export const SETTLEMENTS = ["paid", "uncollectible", "voided"] as const;
 export type Settlement = (typeof SETTLEMENTS)[number];
 
 /**
- * Creates the invoice for the current month of a subscription, if this invoice does not exist yet. An invoice with the
+ * Creates the invoice for the current month of a subscription, unless the invoice already exists. An invoice with the
  * amount 0 is stored as paid.
  */
 export async function writeInvoice(
@@ -42,7 +42,7 @@ export async function writeInvoice(
   });
 }
 
-/** Creates the invoices of months that have ended, and suspends subscriptions with overdue invoices. */
+/** Creates the invoices of months that have ended, and suspends subscriptions that have overdue invoices. */
 export async function closeMonths(services: LedgerServices): Promise<void> {
   const { db, now } = services;
   const ended = { status: { in: RUNNING }, periodEnd: { lte: now() } };
@@ -80,7 +80,7 @@ async function closeMonth(services: LedgerServices, id: string): Promise<void> {
   });
 }
 
-/** Updates a subscription's status from the open invoices of the customer. */
+/** Updates a subscription's status from the customer's open invoices. */
 async function restate(services: LedgerServices, tx: Transaction, id: string): Promise<void> {
   const row = await tx.ledgerSubscription.findUniqueOrThrow({ where: { id } });
   if (row.status === "canceled") return;
@@ -108,7 +108,7 @@ function currentMonth({ now }: LedgerServices, { createdAt }: LedgerSubscription
 /**
  * Settles an open invoice. A suspended subscription continues when all invoices of the customer are settled.
  * @throws NotFoundError the invoice does not exist
- * @throws InvalidError the invoice was settled with another status
+ * @throws InvalidError the invoice was settled with a different status
  */
 export async function settleInvoice(
   services: LedgerServices,

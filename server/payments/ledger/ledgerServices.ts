@@ -9,7 +9,8 @@ export type LedgerServices = Pick<Services, "db" | "now" | "settings">;
 export const newId = (prefix: "cus" | "sub" | "in"): string => `${prefix}_${randomBytes(12).toString("hex")}`;
 
 /**
- * Creates an object with an idempotency key, or returns the object that an earlier call with the same key created.
+ * Creates an object with an idempotency key. If an earlier call with the same key created the object, returns that
+ * object instead.
  * @param find returns the object with the key, or null if no object has the key
  */
 export async function onceUnderKey<T>(find: () => Promise<T | null>, create: () => Promise<T>): Promise<T> {

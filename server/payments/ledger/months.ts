@@ -1,7 +1,7 @@
 /**
- * Adds a number of months to a start time, in UTC. If the resulting month has no such day, returns the last day of that
- * month. Callers add to the same start time for every month: one month at a time, January 31 would become February 28
- * and then March 28.
+ * Adds a number of months to a start time, in UTC. If the resulting month does not have that day, returns the last day
+ * of the month. Callers must add to the original start time for every month. If they added one month at a time, January
+ * 31 would become February 28 and then March 28.
  */
 export function addMonths(start: Date, months: number): Date {
   const moved = new Date(start);
@@ -12,7 +12,7 @@ export function addMonths(start: Date, months: number): Date {
   return moved;
 }
 
-/** Returns how many whole months after the start a time is. The result is 0 in the first month. */
+/** Returns the number of whole months from the start to a time. The result is 0 in the first month. */
 export function monthAt(start: Date, time: Date): number {
   const years = time.getUTCFullYear() - start.getUTCFullYear();
   const months = years * 12 + time.getUTCMonth() - start.getUTCMonth();

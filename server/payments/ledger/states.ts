@@ -2,6 +2,7 @@
 export const RUNNING = ["active", "past_due"];
 
 /**
- * The statuses of subscriptions that have not ended: the running statuses, and `unpaid`, which can become active again.
+ * The statuses of subscriptions that have not ended. These are the running statuses, and `unpaid`, which can become
+ * active again.
  */
 export const LIVING = [...RUNNING, "unpaid"];

@@ -52,8 +52,8 @@ export async function readSubscription(
 }
 
 /**
- * Ends a customer's subscription, with a last invoice for the current month. If the customer has no invoice above 0,
- * the customer is deleted, because any user can create customers.
+ * Ends a customer's subscription, and creates the last invoice for the current month. If the customer has no invoice
+ * above 0, deletes the customer, because any user can create customers.
  */
 export async function endSubscription(services: LedgerServices, customerId: string): Promise<void> {
   await inTransaction(services, async (tx) => {
