@@ -20,36 +20,37 @@ export interface Services {
   readonly settings: ServiceSettings;
   readonly metrics: Metrics;
   readonly mailer: Mailer;
-  /** Returns the current time. Tests replace it to advance the time. */
+  /** Returns the current time. Tests replace this function to advance the time. */
   readonly now: () => Date;
   /**
-   * Returns the time that decides whether an access has ended: the same time on all instances, which never goes back.
+   * Returns the time that decides whether access has expired. This time is the same on all instances, and never goes
+   * back.
    */
   readonly accessTime: () => Date;
-  /** Collects device reports that wait to be written to the database. */
+  /** Collects device reports that are waiting to be written to the database. */
   readonly heartbeats: { beat(uid: string, time: Date): void; flush(): Promise<void> };
   readonly enrollments: Enrollments;
-  /** Runs the decisions whose cost a tenant chooses. */
+  /** Runs the decisions whose cost a tenant controls. */
   readonly decisions: DecisionTurns;
   /** The compiled patterns of the namespaces. */
   readonly patterns: NamespacePatterns;
   readonly agentKey: AgentKey;
-  /** The keys of the OpenID Connect providers whose tokens trusted workloads exchange. */
+  /** The keys of the OpenID Connect providers that issue the tokens of trusted workloads. */
   readonly issuerKeys: IssuerKeys;
   readonly fullRecordings: FullRecordings;
   /** The payment gateway. Features call it only through `callPaymentGateway`. */
   readonly billing: PaymentGateway;
-  /** Returns the position of an IP address; 0,0 if the position is unknown. */
+  /** Returns the position of an IP address. Returns 0,0 if the position is unknown. */
   readonly positionOf: (address: string) => { readonly latitude: number; readonly longitude: number };
 }
 
-/** Services whose `db` is a client that executes only SQL, without Prisma's model methods. */
+/** Services whose `db` client executes only SQL, without Prisma's model methods. */
 export type SqlServices = Omit<Services, "db"> & { readonly db: SqlClient };
 
 /** The key pair with which the service logs in to agents. Agents can pin the public key. */
 export interface AgentKey {
   /** Returns the private key as PEM (PKCS#1). */
   pem(): Promise<string>;
-  /** Returns the public key in SSH's wire format, in base64; undefined if no key exists. */
+  /** Returns the public key in SSH's wire format, in base64. Returns undefined if no key exists. */
   publicKey(): Promise<string | undefined>;
 }

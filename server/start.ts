@@ -1,6 +1,6 @@
 // The module that `bin/gatehouse-server.js` runs.
 if (process.argv[2] === "serve") {
-  // Before the other modules, which start threads.
+  // Load this module before the other modules, because they start threads.
   const { boundMemory } = await import("./process/boundMemory.ts");
   boundMemory();
 }

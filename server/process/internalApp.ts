@@ -28,7 +28,7 @@ interface InternalAppOptions extends AppOptions {
 
 /**
  * Builds the app for trusted services on the private network (clients section 7). The app serves the internal
- * operations and no public operations. The app itself does not listen on an address.
+ * operations and no public operations. This function does not start a listener.
  */
 export async function buildInternalApp(
   services: Services,
@@ -52,7 +52,7 @@ export async function buildInternalApp(
 
 /**
  * Rejects requests without the internal token before any other check, including requests to unknown paths. The status
- * is 403, because a reverse proxy would interpret 401 as a wrong credential of the user.
+ * is 403, because a reverse proxy would interpret 401 as a wrong user credential.
  */
 function requireInternalToken(app: FastifyInstance, token: string): void {
   app.addHook("onRequest", async (request) => {
@@ -63,8 +63,8 @@ function requireInternalToken(app: FastifyInstance, token: string): void {
 }
 
 /**
- * Authenticates the forwarded credential for operations that need a credential. Operations that need no credential have
- * no caller.
+ * Authenticates the forwarded credential if the operation needs one. An operation that needs no credential has no
+ * caller.
  */
 function authenticateForwarded(app: FastifyInstance, services: Services): void {
   app.decorateRequest("identity", null);

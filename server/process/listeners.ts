@@ -59,8 +59,8 @@ export async function serveInternal(
 
 /**
  * Starts accepting requests.
- * @param what name of the listener, for the log
- * @param flags flags that set the address
+ * @param what name of the listener in messages
+ * @param flags names of the flags that set the address, for the error message
  * @throws OperatorError the process cannot listen on the address
  */
 export async function listen(

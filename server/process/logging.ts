@@ -3,12 +3,14 @@ import { stdSerializers } from "pino";
 
 type LogLevel = "fatal" | "error" | "warn" | "info" | "debug" | "trace" | "silent";
 
-/** Query parameters whose values are logged. Values of other parameters may be secrets (`sign`, `token`, a code). */
+/**
+ * Query parameters whose values are logged. The values of other parameters may be secrets (`sign`, `token`, a code).
+ */
 const harmless = new Set(["page", "per_page", "filter", "sort_by", "order_by", "status", "agent_version"]);
 
 const hidden = "[redacted]";
 
-/** Returns a request's URL for the log. Only values of harmless query parameters stay readable. */
+/** Returns a request's URL for the log. Hides the values of all query parameters that may contain secrets. */
 export function loggedUrl(url: string): string {
   const [path = "", query] = url.split("?", 2);
   if (query === undefined) return path;
@@ -21,12 +23,14 @@ export function loggedUrl(url: string): string {
   return `${path}?${parameters.join("&")}`;
 }
 
-/** Parts of a request and of a response. They contain passwords, codes, tokens and keys, so no log line shows them. */
+/**
+ * Parts of a request and of a response that contain passwords, codes, tokens and keys. No log line shows these parts.
+ */
 const CONTENTS = ["headers", "body", "query", "params", "cookies"];
 
 /**
  * Names of fields that contain a secret wherever they occur. `code` is not in this list, because errors, exit codes and
- * close codes have this name. A code of MFA occurs only in a body.
+ * close codes use this name. An MFA code occurs only in a body.
  */
 const SECRET_NAMES = [
   "password",
@@ -49,8 +53,8 @@ const SECRET_NAMES = [
 ];
 
 /**
- * Fields of an error that the log shows: codes, and facts about files, connections and processes. Errors of libraries
- * have other fields with secrets. For example, `input` of an invalid URL contains a password, and `detail` of a
+ * Fields of an error that the log shows: codes, and data about files, connections and processes. Other fields of
+ * library errors can contain secrets. For example, `input` of an invalid URL contains a password, and `detail` of a
  * PostgreSQL error contains the rejected row.
  */
 const ERROR_FIELDS = new Set([
@@ -76,11 +80,11 @@ const ERROR_FIELDS = new Set([
 ]);
 
 /**
- * Fields of an error that contain the error's cause. Prisma stores the error of the database adapter in
+ * Fields of an error that contain the cause of the error. Prisma stores the error of the database adapter in
  * `meta.driverAdapterError.cause`.
  */
 const CAUSES = ["cause", "meta", "driverAdapterError"];
-/** Maximum depth of causes, and maximum number of errors of an aggregate error, in the log. */
+/** Maximum number of nested causes, and of the errors in an aggregate error, that the log shows. */
 const DEPTH = 6;
 
 type LoggedFacts = Record<string, unknown>;
@@ -102,7 +106,7 @@ function factsOf(error: object, depth = DEPTH): LoggedFacts {
   }
   if (depth === 0) return facts;
   for (const name of CAUSES) {
-    // `cause` of an error is not enumerable.
+    // The `cause` of an error is not enumerable, so read it explicitly.
     const value = (error as Readonly<Record<string, unknown>>)[name];
     if (typeof value !== "object" || value === null) continue;
     const inner = factsOf(value, depth - 1);
@@ -112,8 +116,9 @@ function factsOf(error: object, depth = DEPTH): LoggedFacts {
 }
 
 /**
- * Replaces the user name and the password in each URL of a text, and passwords in its query. A password may contain `@`,
- * so the host begins after the last `@` before a `/`. A service that authenticates by a token has it as the user name.
+ * Hides the user name and the password in each URL of a string, and the passwords in its query. A password may contain
+ * `@`, so the host begins after the last `@` before a `/`. The user name is hidden too, because some services expect a
+ * token as the user name.
  */
 const withoutCredentials = (text: string): string =>
   text.replace(/:\/\/[^\s/]*@/g, `://${hidden}@`).replace(/([?&](?:ssl)?password=)[^\s&]*/gi, `$1${hidden}`);
@@ -122,8 +127,8 @@ const factsOfOne = (error: unknown): LoggedFacts =>
   error instanceof Error ? { message: withoutCredentials(error.message), ...factsOf(error) } : {};
 
 /**
- * Returns an error for the log: its type, its message and its stack, both with those of its causes, and the facts of
- * {@link factsOf}. A caught value that is not an error is shown as a text.
+ * Returns an error for the log. The result contains the error's type, the message and stack including those of the
+ * causes, and the fields that {@link factsOf} returns. A caught value that is not an error is converted to a string.
  */
 function loggedError(caught: unknown): LoggedError {
   const error = caught instanceof Error ? caught : new Error(String(caught));
@@ -133,14 +138,14 @@ function loggedError(caught: unknown): LoggedError {
     message: withoutCredentials(message),
     stack: withoutCredentials(stack),
     ...factsOf(error),
-    // A connection to a host with several addresses fails with one error for each address.
+    // If the connection to a host with several addresses fails, there is one error for each address.
     ...(error instanceof AggregateError && {
       aggregateErrors: error.errors.slice(0, DEPTH).map(factsOfOne),
     }),
   };
 }
 
-/** Returns the options of the service's log: lines of JSON on stdout, without secrets. */
+/** Returns the options of the service's log, which writes lines of JSON to stdout without secrets. */
 export function loggerOptions(level: LogLevel): Extract<FastifyServerOptions["logger"], object> {
   return {
     level,

@@ -13,12 +13,12 @@ import { isSameSecret } from "../secrets/digest.ts";
 /** Minimum length of the metrics token, in characters. */
 const TOKEN_LENGTH = 16;
 
-/** Interval of the timer that measures blocks of the event loop, in milliseconds. */
+/** Interval, in milliseconds, of the timer that measures how long the event loop is blocked. */
 const LAG_INTERVAL = 10;
 
 interface MetricsOptions {
   readonly logger: FastifyBaseLogger;
-  /** The bearer token that a scraper must send; undefined if none is required. */
+  /** The bearer token that a scraper must send. Undefined if no token is required. */
   readonly token: string | undefined;
 }
 
@@ -43,8 +43,8 @@ export function buildMetricsServer(metrics: Metrics, { logger, token }: MetricsO
         .header("WWW-Authenticate", "Bearer")
         .send({ message: "a bearer token is required" });
     }
-    // The timer records a block of the event loop only after the block. A request that arrived during the block would
-    // otherwise read the metrics, and reset the maximum, before the timer.
+    // Wait until the timer has recorded the last block of the event loop. Otherwise, a request that arrived during the
+    // block would read and reset the maximum before the timer records the block.
     await wait(2 * LAG_INTERVAL);
     return reply.type(metrics.registry.contentType).send(await metrics.registry.metrics());
   });
@@ -52,7 +52,7 @@ export function buildMetricsServer(metrics: Metrics, { logger, token }: MetricsO
 }
 
 /**
- * Reads the token in a file, without surrounding whitespace.
+ * Reads the token from a file, without surrounding whitespace.
  * @throws OperatorError the file cannot be read, is accessible to all users, or contains fewer than 16 characters
  */
 export function readMetricsToken(file: string): string {

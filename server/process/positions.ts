@@ -5,7 +5,7 @@ import { type CityResponse, Reader } from "mmdb-lib";
 import { isPublic, normalAddress } from "../addresses.ts";
 import { OperatorError } from "../OperatorError.ts";
 
-/** A geographic position in degrees; 0,0 if the position is unknown (models section 3). */
+/** A geographic position in degrees. The position is 0,0 if it is unknown (models section 3). */
 interface Position {
   readonly latitude: number;
   readonly longitude: number;
@@ -13,7 +13,10 @@ interface Position {
 
 export const UNKNOWN_POSITION: Position = { latitude: 0, longitude: 0 };
 
-/** Maximum number of cached addresses. The devices of a fleet report repeatedly from few addresses. */
+/**
+ * Maximum number of cached addresses. A small cache is sufficient, because the devices of a fleet report repeatedly
+ * from few addresses.
+ */
 const KEPT = 10_000;
 
 /**
@@ -50,7 +53,7 @@ export class Positions {
   /**
    * Reads the position file.
    * @param file path of a database in the MaxMind format whose records have a `location`, such as GeoLite2 City
-   * @param onError called if a lookup finds an error in the file's content; the position then is treated as unknown
+   * @param onError called if a lookup finds an error in the file's content; the lookup then returns an unknown position
    * @throws OperatorError the file cannot be read, or is not a database in the MaxMind format
    */
   constructor(file: string, onError: (error: unknown) => void) {
@@ -69,8 +72,8 @@ export class Positions {
   }
 
   /**
-   * Returns the position of an address. The position is unknown for addresses of private networks and for text that is
-   * not an address.
+   * Returns the position of an address. The position is unknown for addresses of private networks and for strings that
+   * are not addresses.
    */
   of(text: string): Position {
     const address = normalAddress(text);

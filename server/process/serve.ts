@@ -48,29 +48,29 @@ export interface RunningService {
   readonly log: FastifyInstance["log"];
   /**
    * Logs the address of the service. Install signal handlers before this call, because a program that reads the log
-   * line may send a signal at once.
+   * line may send a signal immediately.
    */
   announce(): void;
   /**
-   * Resolves when the service must stop, because a newer version has migrated the database. The service then runs no
-   * more chores, and its stop has no lame-duck time.
+   * Resolves when the service must stop because a newer version has migrated the database. The service then runs no
+   * more chores, and stops without a lame-duck time.
    */
   readonly superseded: Promise<OperatorError>;
   /**
-   * Stops the service: reports that it is not ready, serves requests and logins for the lame-duck time, drains open
-   * logins, completes requests in progress up to the configured time, and releases all resources.
+   * Stops the service. Reports that the service is not ready, serves requests and logins for the lame-duck time, and
+   * drains open logins. Then completes requests in progress up to the configured time, and releases all resources.
    */
   stop(): Promise<void>;
   /**
-   * Reloads the certificate, its key and the position file, if they are configured. An invalid file leaves the previous
-   * data in use.
+   * Reloads the certificate, its key and the position file, if they are configured. If a file is invalid, the previous
+   * data stays in use.
    */
   reload(): void;
 }
 
 /**
  * Starts the service in this order: data folder, database, signing key, servers. Opening the database prevents other
- * processes from using the data folder. If a step fails, the earlier steps are undone.
+ * processes from using the data folder. If a step fails, the completed steps are undone.
  * @throws OperatorError the folder, the database, the key or the address cannot be used
  */
 export async function serve(config: Config): Promise<RunningService> {
@@ -80,14 +80,14 @@ export async function serve(config: Config): Promise<RunningService> {
       try {
         await step();
       } catch (error) {
-        // The remaining steps are undone despite the error.
+        // Undo the remaining steps despite the error.
         await stop();
         throw error;
       }
     }
   };
   try {
-    // Only the service's user may access its files, including files that SQLite and the socket create.
+    // Allow only the service's user to access the service's files, including files that SQLite and the socket create.
     process.umask(0o077);
     const { settings } = config;
     const { dataDir, geoipFile } = settings;
@@ -103,7 +103,7 @@ export async function serve(config: Config): Promise<RunningService> {
     const database = await openDatabase(config.database, {
       anyway: settings.migrateAnyway,
       onWait: (instances) => {
-        // The log of the app does not exist yet.
+        // Create a separate log, because the log of the app does not exist yet.
         const log = pino(loggerOptions(settings.logLevel));
         log.warn(
           { instances },
@@ -177,7 +177,7 @@ export async function serve(config: Config): Promise<RunningService> {
     await trimAuditTrail(services).catch((error: unknown) => {
       app.log.error({ err: error }, "cannot trim the audit trail; retrying in an hour");
     });
-    // A full namespace refuses sessions from the start.
+    // Measure before the first login, so that a namespace whose recordings are full refuses sessions from the start.
     await measureRecordings(services);
     await gateway.start();
     undo.push(() => gateway.stop());
@@ -189,8 +189,8 @@ export async function serve(config: Config): Promise<RunningService> {
     let isSuperseded = false;
     superseded.then(() => {
       isSuperseded = true;
-      // Chores of this version, such as the retention, must not change data after a newer version has migrated the
-      // schema.
+      // Stop the chores of this version, such as the deletion of old recordings, because they must not change data
+      // after a newer version has migrated the schema.
       return stopChores();
     });
     const running = [app, admin];
@@ -199,8 +199,8 @@ export async function serve(config: Config): Promise<RunningService> {
     chmodSync(socket, 0o600);
 
     undo.push(() => gateway.endLogins(settings.drain * 1000));
-    // This port opens before the other ports, because the first tunnel or terminal would start the gateway process
-    // without this port.
+    // Open the SSH port first. Otherwise, the first tunnel or terminal would start the gateway process without an SSH
+    // port.
     if (settings.sshPort !== undefined) servedHostKey = await serveSsh(gateway, settings, settings.sshPort);
     if (settings.metricsAddress) running.push(await serveMetrics(services, settings.metricsAddress, app.log));
     if (config.internal) running.push(await serveInternal(gateway, config.internal, app.log));
@@ -268,9 +268,9 @@ async function closeInTime(servers: readonly FastifyInstance[], milliseconds: nu
 }
 
 /**
- * Notifies systemd that the service listens. Also notifies systemd, as often as the unit's `WatchdogSec` requires,
- * that the event loop is responsive. Has no effect outside a unit of `Type=notify`.
- * @returns a function that notifies systemd of the end
+ * Notifies systemd that the service listens. As often as the unit's `WatchdogSec` requires, also notifies systemd that
+ * the event loop is responsive. Has no effect outside a unit of `Type=notify`.
+ * @returns a function that notifies systemd that the service is stopping
  */
 function reportToSystemd(log: FastifyBaseLogger, environment = process.env): () => void {
   const { NOTIFY_SOCKET, WATCHDOG_USEC } = environment;

@@ -10,8 +10,8 @@ export function listeningAddress(app: FastifyInstance, { tls }: Pick<Config, "tl
 }
 
 /**
- * Returns the public URL or, without a public URL, a URL for a browser on this machine. A browser cannot open `0.0.0.0`
- * or `[::]`.
+ * Returns the public URL. If no public URL is configured, returns a URL for a browser on this machine. A browser cannot
+ * open `0.0.0.0` or `[::]`.
  */
 export function browserAddress(app: FastifyInstance, config: Config): string {
   const local = listeningAddress(app, config)

@@ -7,8 +7,8 @@ import { OperatorError } from "../OperatorError.ts";
 import type { TlsFiles } from "../settings/readConfig.ts";
 
 /**
- * Reads a certificate and its key. The group of the key file may read the key, because many systems give services
- * access to keys by a group.
+ * Reads a certificate and its key. The group of the key file may have read permission, because many systems use a group
+ * to give services access to keys.
  * @throws OperatorError a file cannot be read, the key is accessible to all users, or certificate and key do not match
  */
 export function readTls({ certFile, keyFile }: TlsFiles): TlsIdentity {
@@ -24,8 +24,7 @@ export function readTls({ certFile, keyFile }: TlsFiles): TlsIdentity {
   try {
     createSecureContext(identity);
   } catch (error) {
-    // The message contains only the code of OpenSSL's error, because the text of the error may quote the file's
-    // content.
+    // Show only the code of OpenSSL's error, because the text of the error may quote the file's content.
     const code = error instanceof Error && "code" in error ? ` (${error.code})` : "";
     throw new OperatorError(
       `Cannot use the TLS certificate ${certFile} and the key ${keyFile}${code}: they must be a certificate ` +

@@ -1,8 +1,8 @@
 import { BusyError } from "../errors.ts";
 
 /**
- * Runs a limited number of jobs at the same time, in the order of the calls. Only a limited number of further jobs may
- * wait.
+ * Runs a limited number of jobs at the same time, in the order of the calls. The number of waiting jobs is also
+ * limited.
  */
 export class Semaphore {
   #free: number;
@@ -12,7 +12,7 @@ export class Semaphore {
 
   /**
    * Creates a semaphore.
-   * @param refusal error message for a job that is refused because too many jobs wait
+   * @param refusal error message for a job that is refused because too many jobs are waiting
    */
   constructor(count: number, maximumWaiting: number, refusal: string) {
     this.#free = count;
@@ -22,8 +22,8 @@ export class Semaphore {
 
   /**
    * Runs a job as soon as a slot is free.
-   * @param signal signal that cancels the job; has no effect on a job that has started
-   * @throws BusyError too many jobs wait already
+   * @param signal cancels the job; has no effect after the job has started
+   * @throws BusyError too many jobs are already waiting
    */
   async run<T>(job: () => Promise<T>, signal?: AbortSignal): Promise<T> {
     signal?.throwIfAborted();

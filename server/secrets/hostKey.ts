@@ -12,7 +12,7 @@ const ssh2 = loadSsh2(import.meta.url) as typeof import("ssh2");
 /** Purpose for which a backup seals the host key. */
 export const HOST_KEY_PURPOSE = "SSH host key of a backup";
 
-/** The host key of the SSH listener, by which clients recognize the service. */
+/** The host key of the SSH listener. Clients recognize the service by this key. */
 export interface HostKey {
   /** The private key, in the format of the key file. */
   readonly pem: string;
@@ -20,12 +20,13 @@ export interface HostKey {
   readonly fingerprint: string;
 }
 
-/** Returns the path of the host key: the configured path or, without configuration, a file in the data folder. */
+/** Returns the path of the host key. If no path is configured, returns the path of a file in the data folder. */
 export const hostKeyFile = (folder: string, configured?: string): string =>
   configured ?? join(folder, "ssh_host_ed25519_key");
 
 /**
- * Reads the configured host key, or otherwise the host key in the data folder, which the first start creates.
+ * Reads the configured host key. If no path is configured, reads the host key in the data folder, which the first start
+ * creates.
  * @param configured path of the configured key
  * @throws OperatorError the file cannot be read or used, or other users may read it
  */
@@ -36,20 +37,20 @@ export function readHostKey(folder: string, configured: string | undefined): Hos
 }
 
 /**
- * Reads the host key like {@link readHostKey}, without creating it; undefined if the file does not exist.
+ * Reads the host key like {@link readHostKey}, but never creates it. Returns undefined if the file does not exist.
  * @throws OperatorError the file cannot be read or used, or other users may read it
  */
 export function knownHostKey(folder: string, configured: string | undefined): HostKey | undefined {
   return existsSync(hostKeyFile(folder, configured)) ? readHostKey(folder, configured) : undefined;
 }
 
-/** Maximum number of attempts to create a readable key pair. One attempt in 256 fails. */
+/** Maximum number of attempts to create a readable key pair. About one attempt in 256 fails. */
 const TRIES = 20;
 
 /**
- * Creates an Ed25519 key pair in OpenSSH's formats. If the first byte of a public key is zero, the library drops this
- * byte and cannot read the key pair. This function discards such a pair.
- * @throws Error every attempt has failed
+ * Creates an Ed25519 key pair in OpenSSH's formats. Discards a pair whose public key begins with a zero byte, because
+ * the library drops this byte and cannot read the pair.
+ * @throws Error all attempts have failed
  */
 export function newEd25519Pair(): ReturnType<typeof ssh2.utils.generateKeyPairSync> {
   for (let tries = 0; tries < TRIES; tries += 1) {
@@ -76,13 +77,13 @@ function readKey(file: string, forbidden: number): HostKey {
 }
 
 /**
- * Returns the host key in a text.
+ * Parses the host key in a string.
  * @param name name of the key in messages
- * @throws OperatorError the text is not a private key without a passphrase
+ * @throws OperatorError the string is not a private key without a passphrase
  */
 export function parseHostKey(pem: string, name: string): HostKey {
   const key = ssh2.utils.parseKey(pem);
-  // The library's errors may quote the file's content.
+  // Do not show the library's error, because it may quote the file's content.
   if (key instanceof Error || !key.isPrivateKey()) {
     throw new OperatorError(
       `Cannot use ${name}: it must be an Ed25519, ECDSA or RSA private key without a passphrase`,

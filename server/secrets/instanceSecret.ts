@@ -8,10 +8,10 @@ import { OperatorError } from "../OperatorError.ts";
 import type { Sealer } from "./sealer.ts";
 
 /**
- * Returns the instance secret, which encrypts other secrets in the database. Returns the configured secret or, without
- * configuration, the secret in the data folder, which the first start creates. If several instances start at once on
- * one data folder, one instance creates the secret. All instances on one database need the same secret.
- * @throws OperatorError users other than the file's owner may read it
+ * Returns the instance secret, which encrypts other secrets in the database. If no secret is configured, returns the
+ * secret in the data folder, which the first start creates. If several instances start concurrently on one data folder,
+ * one instance creates the secret. All instances that use one database need the same secret.
+ * @throws OperatorError users other than the file's owner may read the file
  */
 export function instanceSecret(folder: string, configured: string | undefined): string {
   const known = knownSecret(folder, configured);
@@ -21,8 +21,8 @@ export function instanceSecret(folder: string, configured: string | undefined): 
 }
 
 /**
- * Returns the instance secret without creating it; undefined if none exists.
- * @throws OperatorError users other than the file's owner may read it
+ * Returns the instance secret, but never creates it. Returns undefined if no secret exists.
+ * @throws OperatorError users other than the file's owner may read the file
  */
 export function knownSecret(folder: string, configured: string | undefined): string | undefined {
   if (configured !== undefined) return configured;
@@ -37,8 +37,8 @@ export function knownSecret(folder: string, configured: string | undefined): str
 }
 
 /**
- * Returns the fingerprint of the instance secret (16 lower-case hex characters), by which operators tell secrets apart.
- * The fingerprint does not disclose the secret.
+ * Returns the fingerprint of the instance secret (16 lower-case hex characters), with which operators distinguish
+ * secrets. The fingerprint does not disclose the secret.
  */
 export const secretFingerprint = (sealer: Sealer): string =>
   sealer.mark("", "fingerprint of the instance secret").slice(0, 16);

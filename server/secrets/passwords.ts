@@ -6,23 +6,23 @@ import { Semaphore } from "./Semaphore.ts";
 const COST = 10;
 
 /**
- * A password hash whose password is not known. For users that do not exist, the service verifies passwords against this
- * hash, so that the check takes the same time as for existing users.
+ * A hash of an unknown password. If a user does not exist, the service verifies the password against this hash, so that
+ * the check takes the same time as for an existing user.
  */
 export const DUMMY_HASH = "$2b$10$BRITdGgaCbR5A82Is9c0FeNeu99MDP0yxI.wHzYUMS/427PK/jFuy";
 
-/** Maximum number of password checks that wait. This number is a few seconds of work for two cores. */
+/** Maximum number of waiting password checks. Two cores complete this number of checks in a few seconds. */
 const MAXIMUM_WAITING = 100;
 
-// bcrypt runs in libuv's thread pool (4 threads by default), which signing and file access also use. The limit leaves
-// at least one of the four threads free during a flood of logins.
+// bcrypt runs in libuv's thread pool (4 threads by default). Signing and file access also use this pool. The limit
+// leaves at least one of the four threads free during a flood of logins.
 const threads = Math.max(1, Math.min(3, availableParallelism()));
 const semaphore = new Semaphore(threads, MAXIMUM_WAITING, "too many logins at once; try again");
 
 /**
  * Computes the bcrypt hash of a password off the main thread.
  * @param signal see {@link Semaphore.run}
- * @throws BusyError too many passwords wait already
+ * @throws BusyError too many passwords are already waiting
  */
 export function hashPassword(password: string, signal?: AbortSignal): Promise<string> {
   return semaphore.run(() => hash(password, { cost: COST }), signal);
@@ -31,7 +31,7 @@ export function hashPassword(password: string, signal?: AbortSignal): Promise<st
 /**
  * Returns true if the password matches the hash. The comparison runs off the main thread.
  * @param signal see {@link Semaphore.run}
- * @throws BusyError too many passwords wait already
+ * @throws BusyError too many passwords are already waiting
  */
 export function verifyPassword(
   password: string,

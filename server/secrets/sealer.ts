@@ -5,23 +5,23 @@ const CIPHER = "aes-256-gcm";
 const NONCE = 12;
 const TAG = 16;
 
-/** Encrypts and decrypts secrets in the database that the service itself needs in plaintext. */
+/** Encrypts and decrypts the database secrets that the service itself needs in plaintext. */
 export interface Sealer {
   /**
    * Encrypts a secret.
-   * @param purpose kind and owner of the secret. `open` fails with a different purpose, so that a secret copied to
-   * another row cannot be decrypted.
+   * @param purpose kind and owner of the secret. `open` fails with a different purpose, so that a secret that was
+   *   copied to another row cannot be decrypted.
    */
   seal(text: string, purpose: string): string;
   /**
    * Decrypts a secret.
-   * @throws OperatorError the secret was encrypted with another instance secret or for another purpose, or the
-   * encrypted text has changed
+   * @throws OperatorError the secret was encrypted with a different instance secret or for a different purpose, or the
+   *   encrypted text has changed
    */
   open(sealed: string, purpose: string): string;
   /**
    * Returns a keyed digest (64 lower-case hex characters), which cannot be computed without the instance secret. The
-   * same text and purpose always result in the same digest.
+   * digest is always the same for the same text and purpose.
    */
   mark(text: string, purpose: string): string;
 }

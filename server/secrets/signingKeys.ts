@@ -7,23 +7,25 @@ import type { Sealer } from "./sealer.ts";
 
 const MODULUS = 2048;
 /**
- * Time, in milliseconds, for which the service trusts a retired key. After this time, the last user token that the key
- * signed has expired.
+ * Time, in milliseconds, for which the service trusts a retired key. After this time, all user tokens that the key
+ * signed have expired.
  */
 const RETIRED_LIFE = 72 * HOUR;
 /**
- * Minimum interval, in milliseconds, between database lookups of unknown keys. Another instance may have created such a
- * key.
+ * Minimum interval, in milliseconds, between database lookups of unknown keys. The lookups are necessary because
+ * another instance may have created the key.
  */
 const LOOKUP_INTERVAL = 1000;
 
-/** RSA keys that sign tokens (RS256). The present key also signs the setup link. */
+/** RSA keys that sign tokens (RS256). The current key also signs the setup link. */
 export interface SigningKeys {
   /** Id of the present key. */
   readonly kid: string;
   readonly privateKey: KeyObject;
   readonly publicKey: KeyObject;
-  /** Returns the public key of a trusted signing key, current or older; undefined for an unknown id. */
+  /**
+   * Returns the public key of a trusted signing key, whether current or older. Returns undefined for an unknown id.
+   */
   find(kid: string): Promise<KeyObject | undefined>;
 }
 
@@ -40,7 +42,7 @@ interface KeyPair {
 
 const purposeOf = (kid: string): string => `signing key ${kid}`;
 
-/** Returns the id of a key, a digest of the public key. */
+/** Returns the id of a key, which is a digest of the public key. */
 function kidOf(publicKey: KeyObject): string {
   const der = publicKey.export({ type: "spki", format: "der" });
   return createHash("sha256").update(der).digest("base64url").slice(0, 22);
@@ -65,15 +67,15 @@ export class DatabaseSigningKeys implements SigningKeys {
   }
 
   /**
-   * Reads the keys, and creates the first key if none exists.
-   * @throws OperatorError the keys were encrypted with another instance secret
+   * Reads the keys. Creates the first key if no key exists.
+   * @throws OperatorError the keys were encrypted with a different instance secret
    */
   static async load(surroundings: Surroundings): Promise<DatabaseSigningKeys> {
     const keys = new DatabaseSigningKeys(surroundings);
     if ((await surroundings.db.signingKey.count()) === 0) {
       const pair = await promisify(generateKeyPair)("rsa", { modulusLength: MODULUS });
       await inTransaction(surroundings, async (tx) => {
-        // If several instances start at once, only one instance creates the key.
+        // If several instances start concurrently, only one instance creates the key.
         if ((await tx.signingKey.count()) === 0) await insertKey(surroundings, tx, pair);
       });
     }
@@ -105,13 +107,13 @@ export class DatabaseSigningKeys implements SigningKeys {
         this.#lastLookup = Date.now();
         this.#lookup = this.refresh();
       }
-      // Concurrent requests with tokens of unknown keys share one lookup.
+      // Concurrent requests whose tokens have unknown keys share one lookup.
       await this.#lookup;
     }
     return this.#keys.get(kid)?.publicKey;
   }
 
-  /** Reads the keys again, to include changes by other instances. Must be called every few seconds. */
+  /** Reads the keys again, to include changes by other instances. Call this method every few seconds. */
   async refresh(): Promise<void> {
     const { db, now, sealer } = this.#surroundings;
     const trustedSince = new Date(now().getTime() - RETIRED_LIFE);
@@ -127,7 +129,8 @@ export class DatabaseSigningKeys implements SigningKeys {
 
   /**
    * Creates a new key, which signs all tokens from now on. Tokens signed by older keys stay valid until they expire,
-   * unless the keys are revoked. After a revocation, every login ends, and agents enroll again with their next report.
+   * unless the keys are revoked. After a revocation, users must log in again, and agents enroll again with their next
+   * report.
    * @returns id of the new key
    */
   async rotate({ revoke }: { readonly revoke: boolean }): Promise<string> {
@@ -146,7 +149,7 @@ export class DatabaseSigningKeys implements SigningKeys {
 
 /**
  * Decrypts a signing key from the database.
- * @throws OperatorError the key was encrypted with another instance secret
+ * @throws OperatorError the key was encrypted with a different instance secret
  */
 export function openSigningKey(sealer: Sealer, { kid, sealed }: Pick<SigningKey, "kid" | "sealed">): KeyPair {
   const privateKey = createPrivateKey(sealer.open(sealed, purposeOf(kid)));

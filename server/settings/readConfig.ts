@@ -15,8 +15,8 @@ import { type SettingName, type SettingValues, settings } from "./settings.ts";
 import { unknownSettings } from "./unknownVariables.ts";
 
 /**
- * Settings that {@link ServiceSettings} excludes. Secrets are in other fields of {@link Config}, and the checked SAML
- * settings are in {@link SamlSettings}.
+ * Settings that {@link ServiceSettings} excludes. Secrets are in separate fields of {@link Config}, and the checked
+ * SAML settings are in {@link SamlSettings}.
  */
 type Withheld =
   | "databaseUrl"
@@ -31,17 +31,17 @@ export interface ServiceSettings extends Omit<SettingValues, Withheld> {
   readonly saml: SamlSettings | undefined;
 }
 
-/** The identity provider (SAML 2.0) whose users may log in. */
+/** The SAML 2.0 identity provider whose users may log in. */
 export interface SamlSettings {
   readonly idpEntityId: string;
-  /** Address that receives requests from browsers (binding HTTP-Redirect). */
+  /** Address of the identity provider to which browsers send login requests (binding HTTP-Redirect). */
   readonly ssoUrl: string;
   /** The provider's certificates in PEM form. Their keys verify the provider's signatures. */
   readonly certificates: readonly string[];
-  /** Names of the attributes with a user's e-mail address and name. */
+  /** Names of the attributes that contain a user's e-mail address and name. */
   readonly emailAttribute: string;
   readonly nameAttribute: string;
-  /** True if the identity provider may log in as an existing user with the same e-mail address. */
+  /** True if a user of the identity provider may log in as an existing user with the same e-mail address. */
   readonly linkUsers: boolean;
   /** The service's public origin, without a trailing slash. */
   readonly serviceUrl: string;
@@ -57,7 +57,7 @@ export interface Config {
   /** Listener for internal operations. Undefined if the service does not serve these operations. */
   readonly internal: InternalConfig | undefined;
   readonly mail: MailConfig;
-  /** The parts of the configuration that a backup names, because it does not contain them. */
+  /** The parts of the configuration that a backup does not contain. The backup names them. */
   readonly external: ExternalParts;
   readonly settings: ServiceSettings;
   /** Variables that are probably misspelled settings. */
@@ -73,7 +73,7 @@ export interface TlsFiles {
 /** The listener for trusted services. */
 export interface InternalConfig {
   readonly host: string;
-  /** Port; 0 selects any free port. */
+  /** Port. 0 selects any free port. */
   readonly port: number;
   /** Token that each request for an internal operation must contain. */
   readonly token: string;
@@ -85,7 +85,7 @@ type Environment = Readonly<Record<string, string | undefined>>;
 /** Values of flags, by setting name. */
 export type Flags = Readonly<Partial<Record<SettingName, string>>>;
 
-/** One or more settings have an invalid value. The message has one line for each invalid setting. */
+/** One or more settings are invalid. The message has one line for each invalid setting. */
 export class ConfigError extends OperatorError {
   override readonly name = "ConfigError";
 }
@@ -122,7 +122,7 @@ function read(setting: Setting, flag: string | undefined, environment: Environme
 }
 
 /**
- * Reads a setting that is not in the table of the service's settings from its environment variable.
+ * Reads, from its environment variable, a setting that is not in the table of the service's settings.
  * @throws ConfigError the value is invalid, or a required value is missing
  */
 export function readVariable<T extends z.ZodType>(
@@ -135,7 +135,8 @@ export function readVariable<T extends z.ZodType>(
 }
 
 /**
- * Returns the location of the database for a value of the setting. Default: the file `gatehouse.db` in the data folder.
+ * Returns the location of the database for a value of the setting. The default is the file `gatehouse.db` in the data
+ * folder.
  */
 export function databaseAt(url: string | undefined, dataDir: string, connections: number): DatabaseLocation {
   if (url === undefined) return { file: join(dataDir, "gatehouse.db") };
@@ -143,9 +144,9 @@ export function databaseAt(url: string | undefined, dataDir: string, connections
 }
 
 /**
- * Reads the listener for trusted services.
+ * Reads the settings of the listener for trusted services.
  * @throws ConfigError the peer URL is set without the internal port, or the internal port is set without the token.
- * Without a token, any client could use internal operations.
+ *   Without a token, any client could use internal operations.
  */
 function internalListener({
   internalHost,
@@ -191,7 +192,7 @@ export function readSettings<K extends SettingName>(
 }
 
 /**
- * Reads the TLS files.
+ * Reads the settings of the TLS files.
  * @throws ConfigError only one of the two files is set
  */
 function tlsFiles({ tlsCertFile, tlsKeyFile }: SettingValues): TlsFiles | undefined {
@@ -203,7 +204,7 @@ function tlsFiles({ tlsCertFile, tlsKeyFile }: SettingValues): TlsFiles | undefi
   );
 }
 
-/** Sender address of mails that the service writes to files. */
+/** Sender address of mails that the service writes to files instead of sending them. */
 const LOCAL_SENDER = "gatehouse@localhost";
 
 /**
@@ -218,15 +219,16 @@ function mail({ smtpUrl, smtpTls, mailFrom }: SettingValues): MailConfig {
       `${url.variable} is set without ${from.variable} (flag ${from.flag}), which must be ${from.allowed}`,
     );
   }
-  // The service does not check the certificate of a mail server on the same machine: an attacker cannot intercept local
-  // traffic, and local servers rarely have a valid certificate.
+  // Do not check the certificate of a mail server on the same machine: an attacker cannot intercept local traffic, and
+  // local servers rarely have a valid certificate.
   const local = smtpUrl.host === "localhost" || isLoopback(smtpUrl.host);
   return { server: { ...smtpUrl, tls: local ? "unchecked" : smtpTls }, from: mailFrom };
 }
 
 /**
  * Checks that a cloud instance has a public address for the links in its mails. The service does not use the Host
- * header of a request, because the sender of the request could choose to which server the link with the token leads.
+ * header of a request for these links. Otherwise, the sender of the request could choose the server that receives the
+ * token in the link.
  * @throws ConfigError a cloud instance has no public address
  */
 function checkPublicUrl({ edition, publicUrl }: SettingValues): void {
@@ -240,8 +242,8 @@ function checkPublicUrl({ edition, publicUrl }: SettingValues): void {
 
 /**
  * Checks the address of the console.
- * @throws ConfigError the pages are off, so the address would have no effect; or the console has the origin of the
- * service, so `/login` would redirect to itself
+ * @throws ConfigError the pages are off, so the address would have no effect. Also thrown if the console and the
+ *   service have the same origin, because `/login` would redirect to itself.
  */
 function checkConsole({ consoleUrl, publicUrl, pages }: SettingValues): void {
   if (consoleUrl === undefined) return;
@@ -296,8 +298,8 @@ const BEGIN = "-----BEGIN CERTIFICATE-----";
 const RSA_BITS = 2048;
 
 /**
- * Reads the certificates of a PEM file. The service ignores the validity dates of the certificates, and trusts each key
- * in this file as a key of the identity provider.
+ * Reads the certificates from a PEM file. The service ignores the validity dates of the certificates, and trusts every
+ * key in this file as a key of the identity provider.
  * @throws ConfigError the file is unreadable, contains no certificate, or contains a certificate with a weak key
  */
 function certificatesIn(file: string): readonly string[] {
@@ -323,7 +325,7 @@ function certificatesIn(file: string): readonly string[] {
   }
 }
 
-/** Settings whose values a backup contains, or that a restore reads itself. */
+/** Settings whose values a backup contains, or that a restore reads by itself. */
 const RESTORED: readonly SettingName[] = ["databaseUrl", "secret", "sshHostKeyFile"];
 
 function externalParts(values: SettingValues): ExternalParts {
@@ -341,7 +343,7 @@ function externalParts(values: SettingValues): ExternalParts {
   };
 }
 
-/** The checks of combinations of settings, and the functions that read parts of the configuration from several settings. */
+/** Checks of combinations of settings, and functions that read a part of the configuration from several settings. */
 const PARTS = {
   publicUrl: checkPublicUrl,
   console: checkConsole,
@@ -352,7 +354,7 @@ const PARTS = {
 };
 
 /**
- * Calls all functions with the values of the settings, and returns their results by name.
+ * Calls each function with the values of the settings, and returns the results by name.
  * @throws ConfigError the message has one line for each function that throws
  */
 function resultsOf<T extends Readonly<Record<string, (values: SettingValues) => unknown>>>(

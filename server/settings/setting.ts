@@ -1,34 +1,36 @@
 import { z } from "zod";
 
-/** One setting: an environment variable and, for most settings, a flag of `serve` that overrides it. */
+/**
+ * A setting, which is an environment variable. Most settings also have a flag of `serve`, which overrides the variable.
+ */
 export interface Setting<T extends z.ZodType = z.ZodType> {
   readonly variable: string;
   /** Name of the flag. Undefined for a secret, because every user of the machine can read command-line arguments. */
   readonly flag?: string | undefined;
-  /** Name of the value in the help, for example `number` in `--port <number>`. */
+  /** Name of the flag's value in the help, for example `number` in `--port <number>`. */
   readonly value: string;
   readonly about: string;
-  /** The allowed values, as the end of the sentence "it must be …". */
+  /** The allowed values. The text completes the sentence "it must be …". */
   readonly allowed: string;
   readonly fallback?: string;
   /**
-   * True for a secret. The value of a secret is hidden in messages, and can also be read from a file, whose path is in
+   * True for a secret. Messages hide the value of a secret. The value can also be read from a file, whose path is in
    * the variable `<variable>_FILE`.
    * @default false
    */
   readonly secret?: boolean;
   /**
-   * For a value that must not be visible in the command line, returns the reason why the flag is rejected. Returns
-   * undefined for all other values.
+   * Returns the reason why the value is rejected as a flag, if the value must not be visible in the command line.
+   * Returns undefined for all other values.
    */
   readonly refusedAsFlag?: (text: string) => string | undefined;
-  /** Schema that parses the text of the setting into the value that the service uses. */
+  /** Schema that parses the string of the setting into the value that the service uses. */
   readonly schema: T;
 }
 
 /**
- * The definition of a setting in the table of settings. The variable, and the flag unless `flag` is set, are derived
- * from the setting's name in this table.
+ * The definition of a setting in the table of settings. The variable is derived from the setting's name in this table.
+ * The flag is also derived from the name, unless `flag` is set.
  */
 type Row<T extends z.ZodType> = Omit<Setting<T>, "variable">;
 

@@ -630,5 +630,5 @@ export const settings = named({
 });
 
 export type SettingName = keyof typeof settings;
-/** The values of all settings. The unit of each number is in the description of the setting. */
+/** The values of all settings. The description of each setting specifies the unit of a number. */
 export type SettingValues = { readonly [K in SettingName]: z.output<(typeof settings)[K]["schema"]> };

@@ -12,12 +12,12 @@ export const knownVariables: ReadonlySet<string> = new Set([
   // `gatehouse-server migrate-to-postgresql`
   "GATEHOUSE_TARGET_DATABASE_URL",
   "GATEHOUSE_TARGET_DATABASE_URL_FILE",
-  // Clients may have the same environment as the service.
+  // Include the variables of clients, because clients may have the same environment as the service.
   ...clientVariables,
 ]);
 
 /**
- * Returns the variables that have the prefix of settings, but that no program of the project reads.
+ * Returns the variables that have the prefix of settings but that no program of the project reads.
  * @param names names of all variables of the environment
  */
 export const unknownSettings = (names: readonly string[]): readonly UnknownVariable[] =>

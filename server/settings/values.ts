@@ -4,7 +4,7 @@ import { HttpProxy } from "@gatehouse-access/sdk/proxies";
 import { z } from "zod";
 import { normalRange } from "../addresses.ts";
 
-// Schemas of settings. Each schema parses text into the value that the service uses.
+// Schemas of settings. Each schema parses a string into the value that the service uses.
 
 /** The path of a file or folder, converted to an absolute path. */
 export const path = z
@@ -18,7 +18,7 @@ export const hostAndPort = z.string().refine((text) => {
   return match !== null && Number(match.groups?.port) >= 1 && Number(match.groups?.port) <= 65535;
 });
 
-/** Returns whether a text is a URL of a database on a PostgreSQL server. */
+/** Returns true if a string is the URL of a PostgreSQL database. */
 export function isPostgresql(text: string): boolean {
   if (!/^postgres(ql)?:\/\//.test(text) || !URL.canParse(text)) return false;
   const { hostname, pathname } = new URL(text);
@@ -29,7 +29,7 @@ export function isPostgresql(text: string): boolean {
 export const address = z
   .string()
   .refine((text) => isIP(text) !== 0 || /^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$/.test(text));
-/** A domain name. The maximum length leaves space for a label of 32 characters in front of the domain. */
+/** A domain name. It is short enough that a label of 32 characters fits in front of the domain. */
 export const domain = z
   .string()
   .max(220)
