@@ -131,8 +131,8 @@ export interface PaymentGateway {
    */
   portalUrl(customerId: string, service: URL, call: PaymentGatewayCall): Promise<string>;
   /**
-   * Runs the gateway's periodic work. Called about every ten minutes. Does nothing if a different process runs the
-   * gateway's periodic work.
+   * Runs the gateway's periodic work. Called about every ten minutes. A gateway whose periodic work runs elsewhere does
+   * nothing here.
    */
   upkeep(): Promise<void>;
 }

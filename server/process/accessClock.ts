@@ -24,7 +24,7 @@ export class AccessClock {
     this.#services = services;
   }
 
-  /** Returns the present time. */
+  /** Returns the current time. */
   readonly time = (): Date => {
     const measured = this.#measured;
     const present = measured

@@ -19,7 +19,7 @@ const LOOKUP_INTERVAL = 1000;
 
 /** RSA keys that sign tokens (RS256). The current key also signs the setup link. */
 export interface SigningKeys {
-  /** Id of the present key. */
+  /** Id of the current key. */
   readonly kid: string;
   readonly privateKey: KeyObject;
   readonly publicKey: KeyObject;

@@ -75,8 +75,8 @@ export class AgentTunnels implements TunnelEvents {
   readonly #prove: Prove;
   readonly #byDevice = new Map<string, AgentTunnel>();
   /**
-   * Tunnels whose agents must prove the device's private key before the tunnel replaces the device's present tunnel.
-   * This instance or another instance holds the present tunnel.
+   * Tunnels whose agents must prove the device's private key before the tunnel replaces the device's current tunnel,
+   * which this instance or another instance holds.
    */
   readonly #candidates = new Map<string, Set<AgentTunnel>>();
   readonly #proofs = new Semaphore(
@@ -119,7 +119,7 @@ export class AgentTunnels implements TunnelEvents {
    * has the device's private key. The proof is necessary because the private key is the only secret of an enrollment:
    * every user who can list devices can read all other data that the agent sends to enroll.
    * @throws NotFoundError the device no longer exists
-   * @throws RateLimitedError too many pending devices hold a tunnel, the device opened its present tunnel less than 10
+   * @throws RateLimitedError too many pending devices hold a tunnel, the device opened its current tunnel less than 10
    *   seconds ago, or too many tunnels of the device wait for their proof
    */
   async open(request: TunnelRequest): Promise<WebSocketHandler> {
@@ -230,7 +230,7 @@ export class AgentTunnels implements TunnelEvents {
   }
 
   /**
-   * Replaces the present tunnel of a device after the new tunnel's agent has proven the device's private key. If the
+   * Replaces the current tunnel of a device after the new tunnel's agent has proven the device's private key. If the
    * proof fails, closes the new tunnel.
    */
   async #holdProven(tunnel: AgentTunnel, request: TunnelRequest): Promise<void> {

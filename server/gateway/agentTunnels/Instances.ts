@@ -80,7 +80,7 @@ export class Instances {
   #confirmed: Moment | undefined;
   readonly #check = sharedWhilePending(() => this.#mayAdmit());
   #timer: NodeJS.Timeout | undefined;
-  /** Times of the first and the last heartbeat of the present uninterrupted series, from `performance.now()`. */
+  /** Times of the first and the last heartbeat of the current uninterrupted series, from `performance.now()`. */
   #heartbeats: { readonly first: number; readonly last: number } | undefined;
   #running: Promise<void> = Promise.resolve();
 

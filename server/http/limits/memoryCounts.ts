@@ -24,7 +24,7 @@ export class MemoryCounts {
    * @param time in milliseconds since 1970
    */
   count(key: string, time: number): Counted {
-    // All keys share one window, so that the service can clear all counts at once.
+    // All keys share one window, so that the service can clear all counts together.
     if (hasPeriodEnded(this.#endsAt, time, WINDOW)) {
       this.#counts.clear();
       this.#endsAt = time + WINDOW;

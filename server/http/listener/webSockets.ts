@@ -69,7 +69,7 @@ export abstract class Conversation {
 
 /** The result of an operation that opens a WebSocket for messages of any kind, in both directions. */
 export abstract class WebSocketHandler {
-  /** Takes over the open WebSocket. The service closes the WebSocket when the app stops. */
+  /** Starts handling the open WebSocket. The service closes the WebSocket when the app stops. */
   abstract begin(webSocket: WebSocket): void;
 }
 
