@@ -119,7 +119,10 @@ async function access(io: Io, { json, csv, ...flags }: Flags): Promise<CommandOu
   return { parts: output, exitCode: refused || (notEvaluated && !flags.allowIncomplete) ? BLOCKED : 0 };
 }
 
-/** Adds the namespaces of a stack that an answer about one namespace does not cover. */
+/**
+ * Returns the live state of a namespace. The other namespaces with resources of the stack are added to its unknown
+ * parts, because the command evaluates only one namespace.
+ */
 async function withOtherNamespaces(
   connection: Connection,
   live: NamespaceState,
@@ -129,7 +132,7 @@ async function withOtherNamespaces(
   return live.with({ unknown: [...live.unknown, ...(await notCovered(connection, others, "stack"))] });
 }
 
-/** Returns a sentence for each namespace that an answer does not cover, with the number of its resources. */
+/** Returns a sentence for each namespace that the command does not evaluate, with the number of its resources. */
 async function notCovered(
   connection: Connection,
   others: ReadonlyMap<string, number>,
@@ -178,7 +181,9 @@ async function report(
   return { text: () => `Wrote ${file}.`, exitCode: isIncomplete ? BLOCKED : 0 };
 }
 
-/** Returns the revision of the program; null outside of a git repository. */
+/**
+ * Returns the commit of the program; null if the commit cannot be determined, for example outside of a Git repository.
+ */
 async function revisionOf(io: Io, folder: string): Promise<AccessEvidence["revision"]> {
   const { headOf, openRepository } = await import("../revisions/repository.ts");
   try {

@@ -27,7 +27,9 @@ export const BLOCKED = 2;
 export interface CommandOutput<R extends object = object> {
   readonly result?: R;
   readonly text?: () => string | Promise<string>;
-  /** A large output in chunks, printed instead of `result` and `text`. Each chunk is generated when it is printed. */
+  /**
+   * A large output in chunks, printed instead of `result` and `text`. Each chunk is generated only when it is printed.
+   */
   readonly parts?: Iterable<string>;
   /** Exit code of the command. @default 0 */
   readonly exitCode?: number;
@@ -36,12 +38,17 @@ export interface CommandOutput<R extends object = object> {
   readonly afterPrint?: (tests: TestedNamespace | undefined) => Promise<void>;
 }
 
-/** Converts a command to the function that commander calls with its arguments and flags. */
+/**
+ * The type of a function that converts a command to the function that commander calls with the arguments and flags.
+ */
 export type ActionOf = <Words extends unknown[]>(
   command: (io: Io, ...words: Words) => Promise<CommandOutput>,
 ) => (this: Pick<CommandUnknownOpts, "opts">, ...words: Words) => Promise<void>;
 
-/** The output of a run. An object that another stack has declared, and that stayed on the service, is a finding. */
+/**
+ * Returns the output of a run. The exit code reports a finding if the run left an object on the service because another
+ * stack was the last to declare it.
+ */
 export const runOutput = (io: Io, result: Result): CommandOutput => ({
   result: withoutValues(result),
   text: () => runText(io, result),
@@ -82,7 +89,7 @@ async function printParts(stdout: Output, parts: Iterable<string>): Promise<void
   try {
     await pipeline(Readable.from(parts), stdout, { end: false });
   } catch (error) {
-    // `outputFailure` reports write errors of all commands.
+    // `outputFailure` reports the write errors of all commands.
     if ((error as NodeJS.ErrnoException).syscall !== "write") throw error;
   }
 }
@@ -90,14 +97,14 @@ async function printParts(stdout: Output, parts: Iterable<string>): Promise<void
 interface PrintErrorOptions {
   /** True to print the error as JSON too. @default false */
   readonly json?: boolean;
-  /** True to print the call stacks of errors of the program. @default false */
+  /** True to print the call stacks of errors in the program. @default false */
   readonly verbose?: boolean;
 }
 
 /**
  * Prints the error that ends a command: its message and its code. For a run whose resources or program failed, prints
- * each of their errors instead. A plan is not printed if such an error makes it incomplete. With `--json`, also prints
- * the error as an object, with the result of the run if there is one.
+ * each error of the resources and the program instead. Does not print a plan that is incomplete because of such an
+ * error. With `--json`, also prints the error as an object, with the result of the run if there is one.
  * @returns the exit code
  * @throws an error that is a bug, so that the stack trace is printed
  */
@@ -132,12 +139,12 @@ export function printError(
   return error instanceof OutdatedPlanError ? BLOCKED : 1;
 }
 
-/** Error codes of a write to a pipe, a socket or a terminal whose reader has exited. */
+/** Error codes of a write to a pipe, a socket or a terminal after its reader exited. */
 const READER_LOST = ["EPIPE", "ECONNRESET", "EIO"];
 
 /**
- * The last write error of each stream, for example for a full disk. Errors with a code in {@link READER_LOST} are not
- * stored.
+ * The last write error of each stream, for example because the disk is full. Errors with a code in {@link READER_LOST}
+ * are not stored.
  */
 const failures = new WeakMap<Output, NodeJS.ErrnoException>();
 
@@ -147,8 +154,8 @@ function onError(this: Output, error: NodeJS.ErrnoException): void {
 
 /**
  * Adds error listeners to the output streams, so that a command finishes even if the reader of its output has exited,
- * as with `| head`. Without a listener, Node.js would end the process at a stream error, in the middle of a run.
- * {@link outputFailure} returns write errors with another cause.
+ * as with `| head`. Without a listener, a stream error would end the process in the middle of a run. {@link
+ * outputFailure} returns the write errors that have a different cause.
  */
 export function surviveLostReaders({ stdout, stderr }: Io): void {
   for (const stream of [stdout, stderr]) {
@@ -157,8 +164,8 @@ export function surviveLostReaders({ stdout, stderr }: Io): void {
 }
 
 /**
- * Returns the write error that made the output incomplete; undefined if the output is complete or its reader has
- * exited.
+ * Returns the write error that made the output incomplete. Returns undefined if the output is complete or its reader
+ * has exited.
  */
 export async function outputFailure({ stdout }: Io): Promise<Error | undefined> {
   // Waits until the errors of all earlier writes are known: Node.js reports these errors before it calls the callback

@@ -29,7 +29,7 @@ export function addCompletionCommand(program: Command, action: ActionOf): void {
   });
 }
 
-/** The completions of a value: fixed words, files, folders, stacks of the working folder, or none. */
+/** The completions of a value: fixed words, files, folders, stacks of the project in the working folder, or none. */
 type Values = readonly string[] | "files" | "folders" | "stacks" | "none";
 
 /** A flag of a command. */
@@ -43,7 +43,10 @@ interface Flag {
 
 /** The completions of a command. */
 interface Completed {
-  /** The names of the command and its parents without the program, such as `pulumi install`. Empty for the program. */
+  /**
+   * The names of the command and its parent commands, such as `pulumi install`. The name of the program is omitted, so
+   * the path of the program itself is empty.
+   */
   readonly path: string;
   readonly subcommands: readonly { readonly name: string; readonly about: string }[];
   readonly flags: readonly Flag[];
@@ -57,7 +60,7 @@ function completionScript(shell: Shell, program: Command): string {
   const name = program.name();
   if (shell === "fish") return fishScript(name, commands);
   const bash = bashScript(name, commands);
-  // Zsh can run completion functions of bash. Such a function must not use special variables of Zsh, such as `path` and
+  // Zsh can run completion functions of bash. These functions must not use special variables of Zsh, such as `path` and
   // `words`.
   return shell === "bash" ? bash : `autoload -U +X bashcompinit && bashcompinit\n${bash}`;
 }

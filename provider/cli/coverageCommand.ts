@@ -50,8 +50,9 @@ async function coverage(io: Io, folder: string, flags: Flags): Promise<CommandOu
       const { coverageOf, ManagedObjects, readExceptions } = await import("../namespace/coverage.ts");
       if (tenant === undefined) throw missingNamespace(await resourcesOf(stack, connection));
       io.stderr.write(`Namespace: ${service.text}\n`);
-      // If the credential may not read the namespace, the lists below report this. If the namespace does not exist, the
-      // lists are empty, which would be treated as 100 % coverage. So a missing namespace is an error.
+      // If the credential may not read the namespace, the list requests below fail with a permission error. If the
+      // namespace does not exist, the lists are empty, and the coverage would be 100 %. So a missing namespace is an
+      // error.
       const { PermissionError } = await import("@gatehouse-access/sdk");
       const namespace = await connection.namespaces.find(tenant).catch((error: unknown) => {
         if (error instanceof PermissionError) return null;

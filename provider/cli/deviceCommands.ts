@@ -19,7 +19,7 @@ type Flags = FlagsOf<typeof subcommand<"list">>;
 /** A device, as `gatehouse device list --json` prints it. */
 interface ListedDevice extends Pick<Device, "uid" | "name" | "status" | "online" | "tags"> {
   readonly mac: string;
-  /** The IP address of the last report. */
+  /** The IP address that the device had when it last reported to the service. */
   readonly address: string;
 }
 
@@ -186,7 +186,7 @@ const onlineText = (online: boolean): string => (online ? "online" : "offline");
 
 const identified = ({ name, uid }: Device): string => printable(`${name} (uid ${uid})`);
 
-/** Returns the device with a name or a uid. @throws EngineError (`usage`) unless exactly one device matches */
+/** Returns the device with this name or uid. @throws EngineError (`usage`) unless exactly one device matches */
 async function selected(connection: Connection, text: string): Promise<Device> {
   const { deviceKey, devices } = await import("../resources/deviceSelector.ts");
   const { listing } = await connection.tenant(undefined);
@@ -219,7 +219,7 @@ async function accepted(connection: Connection, { uid, tenantId }: Device): Prom
   const client = connection.client.forTenant(tenantId);
   const { ssh } = (await client.getInfo({})).endpoints;
   await client.acceptDevice({ params: { uid } });
-  // A device that replaces another device of the same machine receives the name of the other device.
+  // A device that replaces an earlier device of the same machine receives the name of the earlier device.
   const { name, namespace } = await client.getDevice({ params: { uid } });
   const gateway = parseGateway(ssh);
   const lines = [`Accepted ${name}.`];
@@ -268,7 +268,7 @@ To install gatehouse-agent, run: npm install --global @gatehouse-access/agent (N
 ${notes.map((note) => (note ? `${note}\n\n` : "")).join("")}Waiting for a device … (Ctrl-C to stop)`;
 }
 
-/** Returns a note if the agent on another machine cannot use the address of the service. */
+/** Returns a note if an agent on a different machine cannot use the address of the service. */
 async function addressNote(url: string): Promise<string | undefined> {
   const { isLoopbackHost } = await import("@gatehouse-access/sdk");
   const { protocol, hostname } = new URL(url);

@@ -40,7 +40,7 @@ import { byText, counted, firstOf } from "../words.ts";
 import { type Check, type Finding, LIMIT, NotChecked, ok, problem, runCheck } from "./doctorReport.ts";
 import type { ConfigurationFlags } from "./flags.ts";
 
-/** Programs that single features use. `least` is the first version that the feature supports. */
+/** Programs that only some features need. `least` is the oldest version that the feature supports. */
 const TOOLS = [
   ...Object.values(TERRAFORM_CLIS).map(({ command, name, versions }) => {
     return { command, flag: "-version", least: versions.least, use: `configurations of ${name}` };
@@ -65,10 +65,10 @@ const KINDS = {
   anonymous: "no credential",
 };
 
-/** The limits of requests. A repeated request would only delay the report. */
+/** Request settings that disable retries, because a retry would only delay the report. */
 const ONCE = { budget: 0, firstContact: 0, deadline: LIMIT };
 
-/** The settings of a run, and the values that checks found for later checks. */
+/** The settings of a run, and the values that earlier checks found for later checks. */
 interface Run extends ConfigurationFlags {
   readonly env: NodeJS.ProcessEnv;
   readonly folder: string;
@@ -77,7 +77,7 @@ interface Run extends ConfigurationFlags {
   usedEngine?: EngineName;
   project?: Project;
   configuration?: ReadonlyMap<string, string>;
-  /** A client without a credential, after the service answered. */
+  /** A client without a credential. Set after the service responded. */
   reached?: Client;
   /** This machine's time minus the service's time, in seconds. */
   clockDifference?: number;
@@ -85,7 +85,7 @@ interface Run extends ConfigurationFlags {
   namespace?: ResponseOf<"getNamespace">;
 }
 
-/** The checks in the order of the report, each with a remedy for errors without a remedy. */
+/** The checks in the order of the report. `remedy` is used for errors that have no remedy of their own. */
 const CHECKS: readonly (readonly [name: string, work: (run: Run) => Promise<Finding>, remedy?: string])[] = [
   ["gatehouse", async () => ok(`${packageVersion()}, Node.js ${process.versions.node}`)],
   ["pulumi", checkPulumi, `Install the Pulumi CLI again (${INSTALL}).`],
@@ -129,7 +129,7 @@ async function versionOf(env: NodeJS.ProcessEnv, command: string, flag: string):
   if (path === undefined) return undefined;
   const own = { ...env, CHECKPOINT_DISABLE: "1", PULUMI_SKIP_UPDATE_CHECK: "true" };
   const { stdout, stderr } = await promisify(execFile)(path, [flag], { env: own, timeout: LIMIT }).catch(
-    // A program that fails may still print its version. The error has the output of the program.
+    // A program that fails may still print its version. The error object contains the output of the program.
     (error: { readonly stdout: string; readonly stderr: string }) => error,
   );
   // OpenSSH prints its version to the standard error.
@@ -156,7 +156,7 @@ async function checkTool(run: Run, { command, flag, least, use }: (typeof TOOLS)
 }
 
 async function checkProject(run: Run): Promise<Finding> {
-  // A missing folder is an error. A folder without a project is not, because most commands need none.
+  // A missing folder is an error. A folder without a project is not an error, because most commands need no project.
   if (existsSync(run.folder)) needed(projectFile(run.folder), `${run.folder} has no Pulumi.yaml`);
   const project = await readProject(run.folder);
   if (run.usedEngine === "embedded") requireNodeRuntime(project);
@@ -164,7 +164,7 @@ async function checkProject(run: Run): Promise<Finding> {
   return ok(`${project.name}, runtime ${project.runtime}`);
 }
 
-/** Checks that the program uses the resources of this command's version. */
+/** Checks that the program uses the same version of the Gatehouse resources as this command. */
 async function checkPackage(run: Run): Promise<Finding> {
   const { runtime, programFolder } = needed(run.project, "no project");
   const own = packageVersion();
@@ -210,7 +210,7 @@ async function checkStack(run: Run): Promise<Finding> {
   const { env, folder, stack: name } = run;
   const engine = needed(run.usedEngine, "no engine");
   const stack = await openStack({ env, folder, stack: name, engine }).catch((error: unknown) => {
-    // A project need not have a stack: the first run creates it.
+    // A project may have no stack yet: the first run creates the stack.
     if (error instanceof StackSelectionError && !name) throw new NotChecked(error.detail);
     throw error;
   });
@@ -227,7 +227,7 @@ async function checkAddress(run: Run): Promise<Finding> {
   const client = createClient({ url, retry: ONCE, proxyFor, ...(ca !== undefined && { ca }) });
   run.clients.push(client);
   const answer = await client.call("getInfo").catch((error: unknown) => {
-    // A proxy may not forward this request. Errors without an answer have no status.
+    // A proxy may not forward this request. An error without a response has no status.
     if (error instanceof RequestError && (error.status ?? 500) < 500) return error;
     throw error;
   });
@@ -253,7 +253,7 @@ async function checkAddress(run: Run): Promise<Finding> {
 }
 
 async function checkCredential(run: Run): Promise<Finding> {
-  // Errors of the address belong to another check. Empty variables are treated as absent.
+  // The check `address` reports errors of the address. An empty variable is treated as not set.
   const others = { GATEHOUSE_URL: "", GATEHOUSE_URL_FILE: "", GATEHOUSE_CA_FILE: "" };
   const given = credentialsFromEnvironment({ ...settings(run.lookup, run.env), ...others });
   if (given.credential === undefined) return problem("failed", "no credential is set", CREDENTIAL_REMEDY);
@@ -265,7 +265,7 @@ async function checkCredential(run: Run): Promise<Finding> {
   const who = workload ? `workload ${workload.actor}` : KINDS[kind];
   const { tenant, unsettled } = await connection.homeIfAny();
   if (tenant === undefined) {
-    // A run can set the namespace in each resource.
+    // This result is only a warning, because each resource can set its namespace.
     const finding = await runCheck(TENANT_REMEDY, () => Promise.reject(unsettled));
     return { ...finding, state: "warning" };
   }
@@ -296,7 +296,7 @@ async function checkClock(run: Run): Promise<Finding> {
   return problem(state, text, "Synchronize both clocks with NTP, because tokens expire by time.");
 }
 
-/** Checks the version of the server, and lists the differences of the server. */
+/** Checks the version of the server, and lists how the server differs from `gatehouse-server`. */
 async function checkServer(run: Run): Promise<Finding> {
   const reached = needed(run.reached, "the service was not reached");
   const server = await (run.connection?.server(run.namespace?.tenantId) ?? serverOf(reached, undefined));
@@ -313,7 +313,10 @@ async function checkServer(run: Run): Promise<Finding> {
   return { ...finding, ...(details.length > 0 && { details }) };
 }
 
-/** Returns the capabilities of a server, and the missing ones with the servers that have them. */
+/**
+ * Returns one sentence with the capabilities of a server, and sentences with the missing capabilities and the servers
+ * that have them.
+ */
 function capabilityDetails(server: Server): string[] {
   const available = CAPABILITIES.filter((capability) => hasCapability(server, capability));
   const missing = CAPABILITIES.filter((capability) => !hasCapability(server, capability));

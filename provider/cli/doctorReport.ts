@@ -1,27 +1,27 @@
 import { setTimeout as wait } from "node:timers/promises";
 import { errorText, fileFailure, GatehouseError, sentence } from "@gatehouse-access/sdk/errors";
 
-/** The state of a check. A run can start with a `warning`, but not with `failed`. */
+/** The state of a check. A run can start if a check has the state `warning`, but not if it has the state `failed`. */
 export type CheckState = "ok" | "warning" | "failed" | "not checked";
 
-/** One check of a run's requirements. */
+/** The result of checking one requirement of a run. */
 export interface Check {
   /** Name of the check, such as `credential`. */
   readonly name: string;
   readonly state: CheckState;
-  /** The facts that the check found, or the reason why they were not checked. Contains no secret. */
+  /** The facts that the check found, or the reason why the check did not run. Contains no secret. */
   readonly found: string;
   /** One sentence for the user. Every check with the state `warning` or `failed` has a remedy. */
   readonly remedy?: string;
-  /** Further facts as sentences, such as the differences of the server's version. */
+  /** Further facts as sentences, such as the differences between the server and `gatehouse-server`. */
   readonly details?: readonly string[];
 }
 
-/** Output of `gatehouse doctor --json`: the requirements of a run, each with its state. */
+/** Output of `gatehouse doctor --json`: the checks of a run's requirements, each with its state. */
 export interface Diagnosis {
   /** Version of this format. A breaking change increases the version (docs/reference/json-output.md). */
   readonly version: 1;
-  /** False if a check has the state `failed`. */
+  /** False if any check has the state `failed`. */
   readonly ok: boolean;
   readonly checks: readonly Check[];
 }
@@ -35,15 +35,15 @@ export const problem = (state: Exclude<CheckState, "ok">, found: string, remedy:
   return { state, found, remedy: sentence(remedy) };
 };
 
-/** Thrown by a check whose requirement is missing. The result is `not checked`. */
+/** The error that a check throws if a value that it needs is missing. The state of the check is then `not checked`. */
 export class NotChecked extends Error {}
 
 /** Maximum duration of one check, in milliseconds. */
 export const LIMIT = 10_000;
 
 /**
- * Runs a check for at most {@link LIMIT}. An error of the check is the result `failed`.
- * @param remedy the remedy for errors without a remedy
+ * Runs a check for at most {@link LIMIT}. If the check throws an error or times out, its state is `failed`.
+ * @param remedy the remedy for errors that have no remedy of their own
  * @throws an error that is a bug
  */
 export async function runCheck(remedy: string, work: () => Promise<Finding>): Promise<Finding> {

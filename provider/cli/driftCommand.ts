@@ -131,7 +131,8 @@ async function drift(io: Io, folder: string, flags: Flags): Promise<CommandOutpu
         provider,
         notes,
         notEvaluated: [...terraform.notEvaluated, ...live.notEvaluated],
-        // Without a project, two folders with the same name look like one stack.
+        // If no project is set, the plans of two folders with the same name have the same stack. So the plan is not
+        // used as the declarer.
         declarer: isProjectNamed ? plan : undefined,
         home: await connection.homeIfAny(),
         stack: { drift: async () => drift, preview: async () => plan },
@@ -189,7 +190,7 @@ async function stackDrift(running: Running, folder: string, flags: Flags): Promi
 }
 
 /**
- * Returns the managed resources of other stacks, the exceptions in access.ignore, and the file that records when
+ * Returns the managed resources of other stacks, the exceptions in access.ignore, and the file with the time at which
  * `drift` first found each unmanaged object.
  */
 async function managedOrExcepted(
@@ -296,7 +297,8 @@ async function repair(
     return true;
   };
   const target = restored.done.map(({ urn }) => urn);
-  // A recreated object can get another id, as a service account does. The resources that refer to it follow.
+  // A recreated object, such as a service account, can get a different id. The repair then also updates the resources
+  // that refer to the object.
   const targetDependents = restored.done.some(({ op }) => op === "delete");
   if (target.length > 0)
     await stack.up({ refresh: true, values: true, target, targetDependents, confirm: confirmAndRemove });

@@ -4,11 +4,11 @@ import type { Io } from "./commandOutput.ts";
 
 type NoFlags = Record<never, never>;
 
-/** The flags that a function declares, by name: `FlagsOf<typeof reviewCommand>`. */
+/** The flags of the command that a function declares, by name: `FlagsOf<typeof reviewCommand>`. */
 export type FlagsOf<F extends (...words: never[]) => object> =
   ReturnType<F> extends Command<infer _Words, infer Flags, infer _Global> ? Flags : never;
 
-/** The flags that select a stack for commands that only read the configuration of the stack. */
+/** The flags that select a stack, for commands that only read the configuration of the stack. */
 export type ConfigurationFlags = FlagsOf<typeof addConfigurationFlags<[], NoFlags>>;
 
 export const requireEnforcedExpiryOption = () =>
@@ -17,7 +17,10 @@ export const requireEnforcedExpiryOption = () =>
     "Fail if the server does not enforce expiresAt and owner (default: GATEHOUSE_REQUIRE_ENFORCED_EXPIRY)",
   );
 
-/** Returns the streams and the environment of a command with its flag {@link requireEnforcedExpiryOption}. */
+/**
+ * Returns the streams and the environment of a command. The environment contains the value of {@link
+ * requireEnforcedExpiryOption}.
+ */
 export const withExpiryFlag = (
   io: Io,
   { requireEnforcedExpiry }: { readonly requireEnforcedExpiry?: boolean },
@@ -30,7 +33,10 @@ export const deleteClaimedOption = () =>
     "Also delete objects that another stack has declared last (default: GATEHOUSE_DELETE_CLAIMED)",
   );
 
-/** Returns the streams and the environment of a command with its flag {@link deleteClaimedOption}. */
+/**
+ * Returns the streams and the environment of a command. The environment contains the value of {@link
+ * deleteClaimedOption}.
+ */
 export const withClaimedFlag = (io: Io, { deleteClaimed }: { readonly deleteClaimed?: boolean }): Io =>
   deleteClaimed ? { ...io, env: { ...io.env, GATEHOUSE_DELETE_CLAIMED: "true" } } : io;
 
@@ -43,7 +49,7 @@ export const addStackFlags = <Words extends unknown[], Flags extends OptionValue
   command: Command<Words, Flags>,
 ) => addRunFlags(command.argument("[folder]", FOLDER, "."));
 
-/** Adds the flags that select a stack, without the argument for its folder. */
+/** Adds the flags that select and run a stack, but not the argument for the project directory. */
 export function addRunFlags<Words extends unknown[], Flags extends OptionValues>(
   command: Command<Words, Flags>,
 ) {

@@ -23,17 +23,17 @@ import type { Values } from "../values.ts";
 interface Move {
   /** New access policies and service accounts. */
   readonly newObjects: readonly Declarable[];
-  /** The access that changes with the mode, as sentences. */
+  /** The access that changes with the mode because access policies cannot express it, as sentences. */
   readonly inexpressible: readonly string[];
 }
 
-/** The access that identity mode ends for every namespace. */
+/** The access that every namespace loses when it switches to identity mode. */
 const PASSWORDS = "logins with the password of a device account end in identity mode";
 const KEYS_UNREAD =
   "the SSH keys of users could not be read; if a user has enrolled a public key, the service rejects a service account with this key";
 
 /**
- * Reads a namespace in legacy mode, and returns the declarations that give its access in identity mode.
+ * Reads a namespace in legacy mode, and returns the declarations that grant the same access in identity mode.
  * @param objects the objects of the namespace, including all public keys
  * @throws EngineError (`import`) if the namespace is not in legacy mode, or if no access policy would exist
  */
@@ -104,7 +104,10 @@ async function existingPolicies(connection: Connection, tenant: string): Promise
   );
 }
 
-/** Returns the SSH keys in a namespace. The list is incomplete if only the keys of service accounts can be read. */
+/**
+ * Returns the SSH keys in a namespace. If the credential can only read the keys of service accounts, the list is
+ * incomplete.
+ */
 async function enrolledKeys(
   connection: Connection,
   tenant: string,
@@ -130,7 +133,10 @@ const enrolledKey = (key: SshIdentity): EnrolledKey => ({
   isLimited: key.expiresAt !== null || key.singleUse || key.consumedAt !== null,
 });
 
-/** Splits the only object, which does not exist yet, like {@link declarable}. */
+/**
+ * Checks with {@link declarable} whether a program can declare a new object. The object does not exist on the service
+ * yet.
+ */
 const split = (definition: ResourceDefinition, id: string, state: Values) =>
   declarable([{ definition, id, name: String(state.name), state }]);
 
@@ -146,7 +152,7 @@ function declaration(...object: Parameters<typeof split>): Declarable {
   return possible[0];
 }
 
-/** Declares a policy, and the service account that is its subject if the account is new. */
+/** Declares a policy. If the subject of the policy is a new service account, also declares this account. */
 function newObjects({ subject, ...policy }: PolicyInputs, index: number): Declarable[] {
   const id = `new ${index}`;
   if (!("account" in subject)) return [declaration(accessPolicy.definition, id, { ...policy, subject })];

@@ -166,7 +166,7 @@ and then changes the mode. The notes above list access that changes. Then:
 }
 
 /**
- * Returns the error for a program that does not declare the namespace, whose declaration contains the mode.
+ * Returns the error for a program that should set the mode of the namespace but cannot declare the namespace.
  * @param notes the objects that the program omits, as sentences
  */
 function undeclaredNamespace(notes: readonly string[]): EngineError {
@@ -190,15 +190,17 @@ async function moveCommands({ env }: Io, { out, format }: Flags, stack: string):
   ];
 }
 
-/** Returns the installed command: `terraform` or `tofu`. */
+/**
+ * Returns the command `terraform` or `tofu`: the one on the PATH, or `terraform` if both or neither are on the PATH.
+ */
 async function terraformCommand(env: Io["env"]): Promise<string | undefined> {
   const { clisFor } = await import("../terraform/installProvider.ts");
   return clisFor(env)[0]?.command;
 }
 
 /**
- * Returns the next steps for the user after an import. For a Pulumi program, creates the state first, unless the flags
- * disable this step.
+ * Returns the next steps for the user after an import. For a Pulumi program, also creates the state, unless the flags
+ * disable the creation.
  */
 async function nextSteps(io: Io, flags: ImportFlags, { resources }: Program): Promise<string> {
   const { out, format, plugin, stack, adopt, state, toIdentityMode } = flags;
@@ -364,8 +366,8 @@ async function createState(
 }
 
 /**
- * Returns the URL of the file backend that stores the state; undefined if the state is written to a file for `pulumi
- * stack import`.
+ * Returns the URL of the file backend that stores the state. Returns undefined if the state is written to a file for
+ * `pulumi stack import`.
  * @throws EngineError (`usage`) for `--state stack` if the backend is not a file backend
  */
 async function fileBackendOf({ env }: Io, folder: string, state: Flags["state"]) {
@@ -384,7 +386,7 @@ async function fileBackendOf({ env }: Io, folder: string, state: Flags["state"])
   return isFiles ? backend : undefined;
 }
 
-/** Installs the packages of the program, like `pulumi new`. @throws EngineError (`packages`) if npm fails */
+/** Installs the packages of the program, as `pulumi new` does. @throws EngineError (`packages`) if npm fails */
 async function installPackages({ stderr, env }: Io, folder: string): Promise<void> {
   stderr.write("Installing the packages of the program (npm install)\n");
   const child = spawn("npm", ["install", "--no-audit", "--no-fund"], {

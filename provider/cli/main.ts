@@ -33,7 +33,7 @@ a pipeline) are the credential. GATEHOUSE_TENANT is the id of the namespace. Eac
 variable also has a _FILE form.
 --stack <name> reads missing settings from the configuration of that stack.`;
 
-/** Names of commands and flags in similar tools, with the equivalent names in `gatehouse`. */
+/** Names of commands and flags in similar tools, each with the equivalent name in `gatehouse`. */
 const OTHER_NAMES: Readonly<Record<string, string>> = {
   plan: "preview",
   diff: "preview or drift",
@@ -78,11 +78,11 @@ const OTHER_NAMES: Readonly<Record<string, string>> = {
 /**
  * Runs the command `gatehouse` in the working directory of this process. During the run, the function handles the
  * signals that end a process.
- * Policy tests may continue to run after the function returns. A process that only runs this function must therefore
- * call `process.exit`.
+ * Policy tests may continue to run after the function returns. So a process that runs only this function must call
+ * `process.exit` afterwards.
  * @param args words of the command line
  * @returns the exit code
- * @throws errors that come neither from the engine nor from the service; such errors are bugs
+ * @throws errors that come neither from the engine nor from the service; these errors are bugs
  */
 export async function main(args: readonly string[], process: Io): Promise<number> {
   const { env, stdout, stderr } = process;
@@ -90,8 +90,8 @@ export async function main(args: readonly string[], process: Io): Promise<number
     env,
     stdout,
     stderr,
-    // Delays the access to `process.stdin`. The first access opens the stream, which changes the settings of a pipe
-    // that other processes may share.
+    // This getter delays the access to `process.stdin`. The first access opens the stream, which changes the settings
+    // of a pipe that other processes may share.
     get stdin() {
       return process.stdin;
     },
@@ -113,8 +113,8 @@ export async function main(args: readonly string[], process: Io): Promise<number
         code = printError(io, error, { json: json && !(output?.result ?? output?.parts), verbose });
       }
     };
-  // For `help` and an unknown command, commander would print the help of the program. The word `help` is therefore
-  // removed, so that the program reports the unknown command.
+  // For `help` with an unknown command, commander would print the help of the program. So the word `help` is removed,
+  // and commander reports the unknown command.
   const [first, topic = ""] = args;
   const words = first === "help" && topic !== "" && !LOADERS.has(topic) ? args.slice(1) : args;
   const program = await newProgram(words, io, action);
@@ -134,8 +134,8 @@ export async function main(args: readonly string[], process: Io): Promise<number
 
 /**
  * Returns the command `gatehouse`.
- * @param words the command line. The program contains only the commands that the command line needs, because each
- * loaded command slows down the start. An empty list loads all commands.
+ * @param words the command line. The program contains only the commands that this command line needs, because each
+ *   loaded command slows down the start. An empty list loads all commands.
  */
 export async function newProgram(
   words: readonly string[],
@@ -151,8 +151,7 @@ export async function newProgram(
     .configureOutput({
       writeOut: (text) => stdout.write(text),
       writeErr: (text) => stderr.write(text),
-      // Prints nothing here: `reportUsage` converts usage errors of commander to EngineErrors, which `printError`
-      // prints.
+      // Prints nothing: `reportUsage` converts usage errors of commander to EngineErrors, and `printError` prints them.
       outputError: () => {},
       getOutHelpWidth: () => stdout.columns ?? HELP_WIDTH,
       getErrHelpWidth: () => stderr.columns ?? HELP_WIDTH,
@@ -178,7 +177,9 @@ function optionDescription(option: Option): string {
   return new Help().optionDescription(isUnset ? new Option(option.flags, option.description) : option);
 }
 
-/** The command that loads all other commands, because the completion script contains their names and flags. */
+/**
+ * The name of the command that loads all other commands, because the completion script contains their names and flags.
+ */
 const COMPLETION = "completion";
 
 type AddCommands = (program: Command, action: ActionOf) => void;
@@ -211,7 +212,8 @@ const LOADERS: ReadonlyMap<string, () => Promise<AddCommands>> = new Map([
 
 /**
  * Loads only the command that the first word selects, since each loaded command slows down the start. Loads all
- * commands for the help, for the completion script, and for an unknown command, whose error suggests similar commands.
+ * commands for the help, for the completion script, and for an unknown command. The error for an unknown command
+ * suggests similar commands.
  */
 function commandsFor([name = ""]: readonly string[]): Promise<readonly AddCommands[]> {
   const load = name === COMPLETION ? undefined : LOADERS.get(name);

@@ -8,10 +8,10 @@ import { withConnection } from "./service.ts";
 
 /** A namespace, as `gatehouse namespace list --json` prints it. */
 interface ListedNamespace {
-  /** The id, as GATEHOUSE_TENANT and the input `tenant` of resources need it. */
+  /** The id, for GATEHOUSE_TENANT and for the input `tenant` of resources. */
   readonly id: string;
   readonly name: string;
-  /** The role of the user. Null for an API key and a workload, and if the service does not return it. */
+  /** The role of the user. Null for API keys and workloads, and if the service does not return the role. */
   readonly role: string | null;
 }
 
@@ -43,7 +43,8 @@ const listCommand = (namespaces: Command) =>
 async function list(io: Io, flags: FlagsOf<typeof listCommand>): Promise<CommandOutput> {
   const configuration = await configurationOf(io, flags.folder, flags);
   const isSet = (name: string) => Boolean(io.env[name] ?? io.env[`${name}_FILE`]);
-  // Users run the command to find the correct value of this setting. A workload needs it to log in.
+  // Users run the command to find the correct value of GATEHOUSE_TENANT, so the command ignores this setting. A
+  // workload needs the setting to log in.
   const ignored = isSet("GATEHOUSE_OIDC") || configuration.has("gatehouse:oidc") ? [] : ["GATEHOUSE_TENANT"];
   const env = omitted(io.env, ...ignored, ...ignored.map((name) => `${name}_FILE`));
   const settings = new Map(configuration);

@@ -5,7 +5,7 @@ import type { TerraformPlan } from "../plan/terraform/readTerraformPlan.ts";
 import { type Connection, isSameService } from "../service/connection.ts";
 
 /**
- * Returns each namespace with the number of its resources, for sentences about namespaces that a command omits: `the
+ * Returns a text for each namespace, with the number of its resources, for sentences about omitted namespaces: `the
  * namespace prod (3f…), in which 3 resources of the stack are`.
  * @param resources number of resources in each namespace, by the id of the namespace
  */
@@ -24,7 +24,10 @@ export async function namespaceTexts(
   return texts;
 }
 
-/** Returns the number of resources in each namespace except one, by the id of the namespace. */
+/**
+ * Returns the number of resources in each namespace, except in the namespace `tenant`. The keys are the ids of the
+ * namespaces.
+ */
 export async function resourcesOutside(
   tenant: string,
   own: readonly OwnResource[],
@@ -36,7 +39,10 @@ export async function resourcesOutside(
   return others;
 }
 
-/** Returns the resources in the state of a Terraform plan, without the resources on services other than `service`. */
+/**
+ * Returns the resources in the state of a Terraform plan that belong to `service`. Includes resources whose service is
+ * not known.
+ */
 export async function terraformResources(
   { plan, resources }: Pick<TerraformPlan, "plan" | "resources">,
   service: string,
@@ -45,7 +51,7 @@ export async function terraformResources(
   const urls = new Map(plan.steps.map(({ urn, before, after }) => [urn, (before ?? after)?.provider?.url]));
   const isHere = ({ urn }: StateResource) => {
     const url = urls.get(urn);
-    // An unknown service may be this one.
+    // If the service of a resource is not known yet, it may be this service.
     return typeof url !== "string" || url === UNKNOWN || isSameService(url, service);
   };
   return ownResources(resources.filter(isHere), service);

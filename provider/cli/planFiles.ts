@@ -22,7 +22,7 @@ export async function readTerraform(io: Io, folder: string, file: string): Promi
   const { configurationFacts } = await import("../plan/terraform/configurationFacts.ts");
   const { namedProject, workspaceIn } = await import("../terraform/workspace.ts");
   // If the folder does not exist, later steps would find neither policy tests nor access.ignore, and would continue
-  // without them. This check reports the missing folder.
+  // without them. So a missing folder is an error.
   await readdir(folder).catch(fileError("plan_file", "read", folder));
   const isStdin = file === "-";
   const content = isStdin
@@ -36,7 +36,10 @@ export async function readTerraform(io: Io, folder: string, file: string): Promi
   });
 }
 
-/** The plan of `--terraform`, and the connection settings: from the plan, or from the stack of `--stack`. */
+/**
+ * Returns the plan of `--terraform` and the connection settings. The settings come from the plan, or without a plan
+ * from the stack of `--stack`.
+ */
 export async function planOrConfiguration(
   io: Io,
   folder: string,
@@ -47,7 +50,7 @@ export async function planOrConfiguration(
   return { terraform, configuration: terraform.settings };
 }
 
-/** Writes a reviewed plan to a file, for `up --plan`. @param refresh true if the plan was created after a refresh */
+/** Writes a reviewed plan to a file for `up --plan`. @param refresh true if the plan was created after a refresh */
 export async function saveReviewed(
   file: string,
   stack: Stack,
@@ -109,7 +112,7 @@ async function requireAsReviewed(
 }
 
 /**
- * Compares the changes of a Terraform plan with the file that `review --save` wrote.
+ * Compares the changes of a Terraform plan with the file that an earlier `review --save` wrote.
  * @throws OutdatedPlanError with the differences; EngineError (`plan_file`) if the file cannot be used
  */
 export async function requireSameWork(file: string, work: PlannedWork): Promise<void> {

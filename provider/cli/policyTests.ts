@@ -90,11 +90,11 @@ export async function hasPolicyTests(
   return files.length > 0;
 }
 
-/** The state of the namespaces that policy tests check: after a plan, or live. */
+/** The state of the namespaces that policy tests check: the planned state or the live state. */
 export interface TestedState {
   /**
-   * The plan, the parts of the plan that could not be checked, and the facts that limit the plan. Without a plan, live
-   * namespaces are tested.
+   * The plan, the parts of the plan that could not be checked, and notes about the limits of the plan. Without a plan,
+   * the tests check live namespaces.
    */
   readonly planned?: {
     readonly plan: Plan;
@@ -102,7 +102,7 @@ export interface TestedState {
     readonly notes?: readonly string[];
   };
   /**
-   * Returns the resources of the stack. Tests must check the live namespaces of these resources.
+   * Returns the resources of the stack. The tests must check the live namespaces of these resources.
    * @default no resources
    */
   readonly own?: (connection: Connection) => Promise<readonly OwnResource[]>;
@@ -122,7 +122,7 @@ export async function runPolicyTests(
   { planned, own }: TestedState,
   frontEnd?: FrontEnd,
 ): Promise<CommandOutput<TestedNamespace>> {
-  // Imported here because programs without policy tests do not need this module, and the import would slow down their
+  // Imported here because projects without policy tests do not need this module, and the import would slow down their
   // commands.
   const { testLive, testPlan } = await import("../review/testedNamespace.ts");
   const tested = await withConnection(
@@ -156,8 +156,8 @@ const LISTED_MAX = 8;
 
 /**
  * Returns the results of policy tests as text, similar to the output of a test runner.
- * @param folder the project directory. Paths of test files begin at the working folder if it contains this directory,
- * otherwise at this directory.
+ * @param folder the project directory. If the working folder contains this directory, the paths of test files are
+ *   relative to the working folder. Otherwise they are relative to this directory.
  */
 export function policyTestsText(c: Colors, { tests }: PolicyTestReport, folder: string): string {
   const failed = tests.filter(({ ok }) => !ok).length;
@@ -177,7 +177,7 @@ export function policyTestsText(c: Colors, { tests }: PolicyTestReport, folder: 
   return [...lines, counts.length > 0 ? counts.join(", ") : "No policy test ran."].join("\n");
 }
 
-/** Returns the namespace of a test as a heading, if the test before has another namespace. */
+/** Returns the namespace of a test as a heading. Returns no line if the previous test has the same namespace. */
 function headingLines(
   c: Colors,
   { namespace }: PolicyTestResult,

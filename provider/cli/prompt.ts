@@ -6,17 +6,20 @@ import type { Io } from "./commandOutput.ts";
 /** Returns true if the command can prompt the user: the standard input and output are terminals. */
 export const canPrompt = ({ stdin, stdout }: Io): boolean => stdin.isTTY === true && stdout.isTTY === true;
 
-/** The time in which a prompt discards earlier input, in milliseconds. Some systems deliver pending input with a delay. */
+/**
+ * The duration for which a prompt discards earlier input, in milliseconds. Some systems deliver pending input with a
+ * delay.
+ */
 const DISCARD_TIME = 50;
 
 /**
- * Prompts the user. Returns true if the answer is yes; the default is no. The end of the input is a no. Discards input
- * from before the prompt, so that only an answer to this question counts. Ctrl-C has the effect of SIGINT, because a
- * prompt receives Ctrl-C as input.
+ * Prompts the user. Returns true if the answer is yes. The default is no, and the end of the input is treated as no.
+ * Discards input from before the prompt, so that only an answer to this question is used. Ctrl-C has the effect of
+ * SIGINT, because a prompt receives Ctrl-C as input.
  */
 export async function ask(io: Io, question: string): Promise<boolean> {
   const { stdin, stdout } = io;
-  // Without an output, this interface shows nothing.
+  // An interface without an output stream does not echo the input.
   const discarding = endedByCtrlC(io, createInterface({ input: stdin, terminal: true }));
   await delay(DISCARD_TIME);
   discarding.close();

@@ -30,7 +30,7 @@ const OPERATIONS = {
   same: { sign: "  ", color: "dim", planned: "unchanged", done: "unchanged", drifted: "as in the state" },
 } as const satisfies Record<StepOp, object>;
 
-/** Returns the colors for a terminal. Other streams, and terminals with NO_COLOR, get no colors. */
+/** Returns the colors for a terminal. Returns no colors for other streams, or if NO_COLOR is set. */
 export const colors = ({ isTTY }: { readonly isTTY?: boolean }, { NO_COLOR }: NodeJS.ProcessEnv): Colors =>
   pc.createColors(isTTY === true && !NO_COLOR);
 
@@ -61,7 +61,7 @@ function fieldLine(c: Colors, step: Step, field: FieldChange): string {
 }
 
 /**
- * Returns the lines for one resource and its changed fields. A deletion and a failed step have no field lines. The
+ * Returns the lines for one resource and its changed fields. A deletion or a failed step has no lines for fields. The
  * error of a failed step is printed separately.
  */
 function stepLines(c: Colors, step: Step): string[] {
@@ -78,16 +78,13 @@ function stepLines(c: Colors, step: Step): string[] {
   return [head, ...fields.map((field) => fieldLine(c, step, field))];
 }
 
-/**
- * True for an error that the command prints at its end, when the error ends the run: the error of a resource or of the
- * program.
- */
+/** Returns true for an error of a resource or of the program. The command prints these errors at its end. */
 export const isPrintedAtEnd = ({ severity, urn }: Diagnostic): boolean =>
   severity === "error" && urn !== undefined;
 
 /**
- * Returns a message of the engine. An error of a resource begins with the title of the resource, and an error of the
- * program with its place. Other messages begin with the URN of the resource.
+ * Returns a message of the engine as text. An error of a resource begins with the type and name of the resource, and an
+ * error of the program with its place. Other messages begin with the URN of the resource.
  */
 export function diagnosticText({ severity, message, urn = "" }: Diagnostic): string {
   const isOfProgram = severity === "error" && urn !== "" && urnType(urn) === STACK_TYPE;
@@ -117,8 +114,8 @@ export function progressLine(c: Colors, event: EngineEvent): string | undefined 
     return isPrinted ? diagnosticLine(c, event.diagnostic) : undefined;
   }
   if (event.kind === "started" || event.op === "same" || event.type === STACK_TYPE) return undefined;
-  // The caller prints the number of objects that were read. One line for each of these objects would hide the
-  // differences.
+  // The caller prints the number of objects that were read. If each of these objects had a line, the lines would hide
+  // the differences.
   if (event.op === "refresh" && event.error === undefined) return undefined;
   const time = c.dim(`(${(event.ms / 1000).toFixed(1)}s)`);
   return ` ${signedTitle(c, event)} ${time}${event.error === undefined ? "" : ` ${c.red("failed")}`}`;
@@ -127,7 +124,7 @@ export function progressLine(c: Colors, event: EngineEvent): string | undefined 
 export function resultText(c: Colors, result: Result): string {
   const isDrift = result.command === "drift";
   const lines: string[] = [];
-  // The stack's root resource is no object that the program declares.
+  // The stack's root resource is not an object that the program declares.
   const steps = result.steps.filter(({ type }) => type !== STACK_TYPE);
   const changed = steps.filter((step) => worthShowing(step, result.planned));
   if (changed.length > 0) lines.push(c.bold(isDrift ? "Differences from the state" : "Resources"));
@@ -153,7 +150,7 @@ export function resultText(c: Colors, result: Result): string {
 }
 
 /**
- * Returns true if the result lists a step. After a run, the result omits creations and deletions, since the progress
+ * Returns true if the result lists the step. After a run, the result omits creations and deletions, since the progress
  * output has already listed them.
  */
 function worthShowing(step: Step, planned: boolean): boolean {
@@ -169,7 +166,7 @@ function summaryTail(c: Colors, result: Result): string {
   );
 }
 
-/** Writes a map of the access in a namespace before and after a change. */
+/** Writes a map that shows the access in a namespace before and after a change. */
 export async function writeAccessMap(
   stderr: NodeJS.WritableStream,
   file: string,

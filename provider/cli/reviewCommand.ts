@@ -155,7 +155,7 @@ async function review(given: Io, folder: string, flags: Flags): Promise<CommandO
   });
 }
 
-/** The plan to review. Without a baseline, the plan is compared with the live namespace. */
+/** The plan to review. Without a baseline, the review compares the plan with the live namespace. */
 type Planned = Omit<RevisionPlans, "baseline" | "stack"> &
   Partial<RevisionPlans> &
   Pick<ReviewOptions, "notEvaluated" | "unknown"> & { readonly work?: () => PlannedWork };

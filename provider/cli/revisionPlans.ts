@@ -37,7 +37,7 @@ export interface RevisionPlans {
 }
 
 interface Side {
-  /** Name of the revision in messages: `the base revision main (0123456789)`. */
+  /** Title of the revision in messages: `the base revision main (0123456789)`. */
   readonly title: string;
   readonly folder: string;
   readonly stack: Stack;
@@ -48,7 +48,7 @@ interface Side {
  * Either both previews read the live objects, or neither preview does. So both plans revert the same drift, and a
  * comparison of the plans excludes drift.
  * @param temporary directory for the programs of the revisions. The directory must exist while the plans are used.
- * @throws EngineError with the revision whose preview failed
+ * @throws EngineError with the title of the revision whose preview failed
  */
 export async function revisionPlans(
   io: Io,
@@ -128,20 +128,20 @@ async function withTitle<T>(title: string, work: () => Promise<T>): Promise<T> {
 }
 
 /**
- * Calls `work` with a temporary directory that only this user can read, and removes the directory afterwards. The
- * directory is also removed if the process exits early, or receives a signal that can be caught. Such a signal ends the
- * process at once.
+ * Calls `work` with a temporary directory that only this user can read, and removes the directory afterwards. Also
+ * removes the directory if the process exits early or receives a signal that can be caught. The signal ends the process
+ * immediately.
  */
 export async function withTemporaryFolder<T>(
   env: NodeJS.ProcessEnv,
   work: (path: string) => Promise<T>,
 ): Promise<T> {
-  // Node.js searches all parent directories for packages, so other users must not have write access to these
+  // Node.js searches all parent directories for packages, so other users must not have write access to the parent
   // directories.
   const parent = join(env.XDG_CACHE_HOME || join(homedir(), ".cache"), "gatehouse");
   mkdirSync(parent, { recursive: true, mode: 0o700 });
   const path = mkdtempSync(join(realpathSync(parent), "review-"));
-  // A program that has not ended yet may still write to the directory, so the removal is retried.
+  // If the program is still running, it may write to the directory during the removal. So the removal is retried.
   const removeFiles = () => rmSync(path, { recursive: true, force: true, maxRetries: 5 });
   const leave = (name: (typeof ENDING_SIGNALS)[number]) => process.exit(128 + constants.signals[name]);
   process.on("exit", removeFiles);

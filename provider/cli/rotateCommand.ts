@@ -63,7 +63,9 @@ function rotate(io: Io, names: readonly string[], flags: Flags): Promise<Command
   });
 }
 
-/** Returns the keys with these names. @throws EngineError (`usage`) unless each name selects one key */
+/**
+ * Returns the keys with these names or URNs. @throws EngineError (`usage`) unless each name selects exactly one key
+ */
 function named(keys: readonly OwnResource[], names: readonly string[], { selector }: Stack): OwnResource[] {
   const selected = names.map((name) => {
     const found = keys.filter(({ urn, outputs }) => [urnName(urn), urn, outputs?.name].includes(name));
@@ -78,18 +80,23 @@ function named(keys: readonly OwnResource[], names: readonly string[], { selecto
   return [...new Set(selected)];
 }
 
-/** Returns the URNs of the keys that need a change, and whether the state does not show this for one of them. */
+/**
+ * Returns the URNs of the keys that need a change. `isOutdated` is true if the expiry time of one of these keys differs
+ * from the state.
+ */
 async function dueKeys(keys: readonly OwnResource[], connection: Connection) {
   const { isUnreadable } = await import("../service/listings.ts");
   const due: string[] = [];
   let isOutdated = false;
   for (const { urn, definition, id = "", inputs = {}, outputs = {} } of keys) {
     const live = await definition.read(connection, id, outputs).catch((error: unknown) => {
-      // The keys of another namespace can have a credential of their own. The state then has to suffice.
+      // Reading a key in a different namespace may need a different credential. If the key cannot be read, the state is
+      // used instead.
       if (isUnreadable(error)) return { state: outputs };
       throw error;
     });
-    // A key that was revoked during an overlap expires at the time of this read.
+    // For a key that was revoked while its replaced key still works, `read` returns the current time as the expiry
+    // time.
     if (live !== undefined && !definition.stale?.(live.state, inputs, new Date()).length) continue;
     isOutdated ||= live?.state.expiresAt !== outputs.expiresAt;
     due.push(urn);

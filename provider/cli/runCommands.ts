@@ -157,7 +157,7 @@ function up(io: Io, folder: string, flags: FlagsOf<typeof upCommand>): Promise<C
   });
 }
 
-/** Applies a program after its preview, the preflight checks and a confirmation. */
+/** Applies a program after a preview, the preflight checks and a confirmation. */
 export async function applyProgram(
   io: Io,
   { stack, service, preflight, prompt, progress }: Running,
@@ -187,18 +187,18 @@ export async function applyProgram(
     if (service && hasChanges(result)) await reportForgotten(progress, stack, service);
     return runOutput(io, isCreated ? whole(result) : result);
   } finally {
-    // The namespace is stored even if the run failed, since a failed run may also have created objects in the
-    // namespace.
+    // The namespace is written to the stack's configuration even if the run failed, since a failed run may also have
+    // created objects in the namespace.
     const note = isConfirmed && (!planned || isCreated) ? await service?.pin() : undefined;
     if (note !== undefined) progress.write(`${note}\n`);
   }
 }
 
-/** Prints the objects that the stack declared earlier and that its state does not contain. */
+/** Prints the objects that the stack declared earlier but that its state no longer contains. */
 async function reportForgotten(progress: Output, stack: Stack, { connection }: Service): Promise<void> {
   const { objectText } = await import("../namespace/liveObjects.ts");
   const { forgottenObjects } = await import("../namespace/forgotten.ts");
-  // The run has changed objects, possibly in another process.
+  // The cached lists are outdated: the run changed objects, possibly in a different process.
   await connection.forget();
   for (const object of await forgottenObjects(connection, await resourcesOf(stack, connection), stack)) {
     const text = `${objectText(object)} was declared by this stack earlier, and its state does not contain the object`;
@@ -206,7 +206,7 @@ async function reportForgotten(progress: Output, stack: Stack, { connection }: S
   }
 }
 
-/** Returns a plan or result with the creation of the namespace as its first step. */
+/** Returns a plan or result whose first step is the creation of the namespace. */
 function withNamespace<R extends Result>(result: R, name: string): R {
   const type = `${OWN_DYNAMIC}Namespace`;
   const step: Step = {

@@ -16,8 +16,8 @@ import { colors, progressLine } from "./render.ts";
 /**
  * Calls `work` with a connection to the service, and closes the connection afterwards.
  * @param configuration settings of the stack by `namespace:key`, with decrypted secrets. Environment variables override
- * these settings.
- * @throws ConfigurationError with the name of the missing or wrong variable
+ *   these settings.
+ * @throws ConfigurationError with the name of the missing or invalid variable
  */
 export async function withConnection<T>(
   io: Io,
@@ -25,7 +25,7 @@ export async function withConnection<T>(
   work: (connection: Connection) => Promise<T>,
   frontEnd?: FrontEnd,
 ): Promise<T> {
-  // Imported here because some commands need no client, and the import would slow down their start.
+  // Imported here because some commands need no client, and the import would slow down the start of these commands.
   const { newConnection } = await import("../service/newConnection.ts");
   const lookup = (key: string) => configuration.get(key);
   const connection = newConnection(lookup, { tell: printerOf(io) }, io.env, frontEnd);
@@ -37,8 +37,8 @@ export async function withConnection<T>(
 }
 
 /**
- * Calls `work`. If `work` fails and the service has a different release than this program, also prints a note about the
- * releases.
+ * Calls `work`. If `work` fails and the release of the service differs from the release of this program, also prints a
+ * note about the releases.
  */
 export const withReleaseNote = <T>(io: Io, connection: Connection, work: () => Promise<T>): Promise<T> =>
   connection.telling(printerOf(io), work);
@@ -57,24 +57,24 @@ interface PlannedNamespace {
   readonly create: () => Promise<string>;
 }
 
-/** The service that a command connects to, and the namespace of resources that do not set a namespace. */
+/** The service that a command connects to, and the default namespace for resources that do not set a namespace. */
 export interface Service extends Home {
   readonly connection: Connection;
-  /** The namespace that does not exist yet; `tenant` is then undefined. */
+  /** The namespace that the run will create. If it is set, `tenant` is undefined. */
   readonly planned?: PlannedNamespace;
   /** Writes the namespace to the stack's configuration, for later runs. Resolves with a sentence to print. */
   readonly pin: () => Promise<string | undefined>;
   readonly text: string;
 }
 
-/** The value of `--create-namespace`, and the time at which a missing namespace is created. */
+/** The value of `--create-namespace`, and when to create the namespace if it does not exist. */
 interface CreateNamespace {
   readonly name: string;
-  /** True to create a missing namespace when the stack is opened, false to create it after the confirmation. */
+  /** True to create the namespace when the stack is opened, false to create it after the confirmation. */
   readonly isConfirmed: boolean;
 }
 
-/** A stack, and the service that contains its objects. */
+/** A stack, and the service that stores its objects. */
 export interface StackOnService {
   readonly stack: Stack;
   /** The service; undefined if no address is set. */
@@ -97,12 +97,12 @@ export function requireService(service: Service | undefined): Service {
 }
 
 /**
- * Opens a stack, and determines the namespace of resources that do not set a namespace. A plan, its review and its run
- * then use the same namespace. The caller closes the connection.
+ * Opens a stack, and determines the default namespace for resources that do not set a namespace. A plan, its review and
+ * its run then use the same namespace. The caller closes the connection.
  * @param createNamespace the namespace to use if no setting and no resource determines a namespace. The namespace is
- * created unless the user is a member of a namespace with this name.
+ *   created unless the user is already a member of a namespace with this name.
  * @throws the errors of opening the stack; RequestError if the service or the credential fails; ConfigurationError if a
- * setting is wrong
+ *   setting is invalid
  */
 export async function openOnService(
   io: Io,
@@ -130,13 +130,13 @@ export async function openOnService(
     const service = { connection, tenant, unsettled, text, ...(planned && { planned }) };
     if ((tenant === undefined && !planned) || isConfigured)
       return { stack, service: { ...service, pin: async () => undefined }, io };
-    // The environment also contains the address of the service, so that the plugin does not use the namespace for
-    // provider instances of other services.
+    // The environment also contains the address of the service. So the plugin uses the namespace only for provider
+    // instances of this service.
     const serviceUrl = isSet(env, "GATEHOUSE_URL") ? {} : { GATEHOUSE_URL: url };
-    // For a preview, the id of a namespace that does not exist yet is an unknown value.
+    // In a preview, the id of a namespace that does not exist yet is an unknown value.
     const { UNKNOWN } = await import("../engineMarks.ts");
     const namedIo = { ...io, env: { ...env, ...serviceUrl, GATEHOUSE_TENANT: tenant ?? UNKNOWN } };
-    // The stack is opened again, because an open stack keeps the environment with which it was opened.
+    // The stack is opened again, because an open stack keeps the environment from the time when it was opened.
     const reopened = await openStack({ ...options, env: namedIo.env });
     const pin = async () => {
       const id = tenant ?? (await planned?.create());
@@ -152,7 +152,7 @@ export async function openOnService(
 }
 
 /**
- * Opens a stack for a review, and determines its namespace. Messages of the engine and the namespace are printed to the
+ * Opens a stack for a review, and determines its namespace. Prints the messages of the engine and the namespace to the
  * standard error, separate from the review.
  */
 export async function openForReview(
@@ -168,7 +168,7 @@ export async function openForReview(
   return opened;
 }
 
-/** The options of commands that only read: messages of the engine are printed to the standard error. */
+/** Returns the options for commands that only read. Messages of the engine are printed to the standard error. */
 export function readerOptions({ stderr, env }: Io, folder: string, flags: StackFlags): StackOptions {
   const c = colors(stderr, env);
   return {
@@ -182,14 +182,14 @@ export function readerOptions({ stderr, env }: Io, folder: string, flags: StackF
 
 const isSet = (env: NodeJS.ProcessEnv, name: string) => Boolean(env[name] ?? env[`${name}_FILE`]);
 
-/** True if the environment contains all settings, so that the stack's configuration need not be read. */
+/** Returns true if the environment contains all settings. The stack's configuration is then not read. */
 const isComplete = (env: NodeJS.ProcessEnv) =>
   isSet(env, "GATEHOUSE_TENANT") &&
   ["GATEHOUSE_OIDC", "GATEHOUSE_API_KEY", "GATEHOUSE_TOKEN", "GATEHOUSE_PASSWORD"].some((name) =>
     isSet(env, name),
   ) &&
-  // For an https URL, the stack's configuration may contain trusted certificate authorities. It is needed unless
-  // GATEHOUSE_CA_FILE is set.
+  // For an https URL, the stack's configuration may contain trusted certificate authorities. So the configuration is
+  // needed unless GATEHOUSE_CA_FILE is set.
   (env.GATEHOUSE_URL?.startsWith("http:") || (isSet(env, "GATEHOUSE_URL") && Boolean(env.GATEHOUSE_CA_FILE)));
 
 async function configurationIfAny(stack: Stack): Promise<ReadonlyMap<string, string>> {
@@ -203,12 +203,12 @@ async function configurationIfAny(stack: Stack): Promise<ReadonlyMap<string, str
 
 interface DeterminedHome extends Home {
   /**
-   * True if a setting selects the namespace. Later runs then use the same namespace, so it need not be written to the
-   * stack's configuration.
+   * True if a setting selects the namespace. Later runs then read the same setting, so the namespace is not written to
+   * the stack's configuration.
    */
   readonly isConfigured: boolean;
   readonly reason: string;
-  /** The name of the namespace that the run creates after the confirmation. */
+  /** The name of a namespace that does not exist. The run creates the namespace after the confirmation. */
   readonly missing?: string;
 }
 
@@ -255,9 +255,9 @@ async function homeOf(
 
 /**
  * Returns the namespaces that contain the objects of resources that do not set a namespace.
- * If an earlier run had a namespace setting, every resource in the state sets a namespace, so no such resource can be
- * found. In this case, returns the single namespace of all objects outside the namespaces that the stack declares, or
- * an empty list if there are several.
+ * If every resource in the state sets a namespace, because an earlier run had a namespace setting, no such resource
+ * exists. In this case, takes the objects outside the namespaces that the stack declares. Returns their namespace if
+ * all of them are in the same namespace, otherwise an empty list.
  */
 function homesOf(resources: readonly OwnResource[]): string[] {
   const own = resources.flatMap(({ definition, inputs = {}, outputs = {} }) => {
@@ -315,8 +315,8 @@ export async function resourcesOf(stack: Stack, { client }: Connection): Promise
 }
 
 /**
- * Returns the Gatehouse resources of the stack whose configuration a command uses; an empty list if the command uses no
- * stack.
+ * Returns the Gatehouse resources of the stack whose configuration a command uses. Returns an empty list if the command
+ * uses no stack.
  */
 export async function configuredResources(
   { env }: Io,

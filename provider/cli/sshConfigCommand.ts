@@ -134,7 +134,7 @@ function readGateway(text: string): Gateway {
   );
 }
 
-/** Parses `host` or `host:port`. Returns undefined for another text. */
+/** Parses `host` or `host:port`. Returns undefined for any other string. */
 export function parseGateway(text: string): Gateway | undefined {
   const [, name, address = "", digits = "22"] =
     /^(?:([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)|\[([0-9A-Fa-f:.]+)\])(?::(\d{1,5}))?$/.exec(text) ?? [];
@@ -158,8 +158,8 @@ function readLogin(given: string | undefined): string {
 }
 
 function sshConfigText(devices: readonly SshDevice[], login: string, { host, port }: Gateway): string {
-  // Each block has all settings: a shared block would need a line with the names of all devices, which some clients
-  // other than OpenSSH do not read.
+  // Each block contains all settings. A shared block would need a line with the names of all devices, and some clients
+  // other than OpenSSH cannot read such a line.
   const blocks = devices.map(({ name, namespace }) => [
     "",
     `Host ${name} ${name}.${namespace}`,

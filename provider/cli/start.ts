@@ -5,5 +5,5 @@ const code = await main(process.argv.slice(2), process);
 for (const stream of [process.stdout, process.stderr]) {
   await new Promise((written) => stream.write("", written));
 }
-// Exits explicitly, since unfinished work of a policy test would keep the process running.
+// Exits explicitly, since a policy test with unfinished work would keep the process running.
 process.exit(code);

@@ -90,7 +90,7 @@ async function verify(io: Io, folder: string, flags: Flags): Promise<CommandOutp
 }
 
 /**
- * Returns a sentence for each namespace with resources of the stack that the command does not compare.
+ * Returns a sentence for each namespace that contains resources of the stack but is not compared.
  * @param compared id of the compared namespace
  * @param own returns the resources of the stack
  */
@@ -144,7 +144,10 @@ async function verificationText({ stdout, env }: Io, verification: Verification)
   ].join("\n");
 }
 
-/** Returns the number of logins that were compared with less data, as the end of a sentence. Empty if there are none. */
+/**
+ * Returns the numbers of logins that were compared with incomplete data, as the end of a sentence. Returns an empty
+ * string if there are none.
+ */
 function basisText({ byFirewall, weakly }: ComparedSessions): string {
   const parts = [
     ...(byFirewall > 0 ? [`${byFirewall} without a key, which the firewall alone decides`] : []),

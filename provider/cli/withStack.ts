@@ -33,19 +33,22 @@ export interface RunFlags extends StackFlags {
 const READS_PER_LINE = 100;
 
 /**
- * The stack of a command, and functions that prompt the user and report progress. With `--offline`, `service` is
+ * The stack of a command, with functions that prompt the user and report progress. With `--offline`, `service` is
  * undefined.
  */
 export interface Running extends StackOnService {
-  /** The stream for progress: the standard error if the result is JSON. */
+  /** The stream for progress messages: the standard error if the result is JSON, otherwise the standard output. */
   readonly progress: Output;
-  /** Returns engine options that prompt the user to confirm a plan; empty options if the command does not prompt. */
+  /**
+   * Returns engine options that prompt the user to confirm a plan. Returns empty options if the command does not
+   * prompt.
+   */
   readonly prompt: (question: string) => { readonly confirm?: (plan: Plan) => Promise<boolean> };
   /** Prompts the user to confirm one action. Undefined if the command does not prompt. */
   readonly confirmOne: ((question: string) => Promise<boolean>) | undefined;
   /**
-   * Runs the preflight checks of a plan: reads the service to check that the plan can be applied. The plan must contain
-   * values.
+   * Runs the preflight checks of a plan, which read the service to check that the plan can be applied. The plan must
+   * contain values.
    * @throws UpdateFailedError if the plan cannot be applied
    */
   readonly preflight: (plan: Plan) => Promise<void>;
@@ -81,7 +84,7 @@ export async function withStack(
       signal: abort.signal,
       onEvent: printProgress(progress, colors(progress, env)),
     };
-    // Offline, the checks of a preview do not wait for the service.
+    // With `--offline`, the checks of a preview do not wait for the service.
     const opened = flags.offline
       ? {
           stack: await openStack({ ...options, env: { ...env, GATEHOUSE_RETRY_TIMEOUT: "0" } }),
