@@ -4,8 +4,8 @@ import { parseJson } from "@gatehouse-access/sdk/json";
 import { EngineError, fileError, ifThere, writeDurably } from "../engine/index.ts";
 
 /**
- * Returns the path of the file in the project directory in which `drift` stores data of a stack for its next run. For
- * `organization/project/stack`, the file name contains only `stack`.
+ * Returns the path of the file in the project directory in which `drift` stores the data of a stack for its next run.
+ * If the stack name is `organization/project/stack`, the file name contains only `stack`.
  */
 export const keptPath = (folder: string, what: "seen" | "notified", stack: string): string =>
   join(folder, `access.${what}.${stack.split("/").at(-1)}.json`);
@@ -19,7 +19,7 @@ export class KeptFile<T extends object> {
   }
 
   /**
-   * Reads the object; undefined if the file does not exist.
+   * Reads the object. Returns undefined if the file does not exist.
    * @throws EngineError (`project`) if the file cannot be read or parsed
    */
   async read(): Promise<Partial<T> | undefined> {
@@ -44,11 +44,11 @@ export class KeptFile<T extends object> {
   }
 }
 
-/** The time at which `drift` first found each object, by object name. RFC 3339 in UTC. */
+/** The time at which `drift` first found each object, by object name. The times have the format RFC 3339 in UTC. */
 export type SeenTimes = Readonly<Record<string, string>>;
 
 /**
- * Returns the times at which `drift` first found objects, for services without an audit trail. Replaces the file, so
+ * Returns the time at which `drift` first found each object, for services without an audit trail. Replaces the file, so
  * that it contains only the objects of this run.
  * @param names the objects that this run found
  * @throws EngineError (`project`) if the file cannot be read or written

@@ -18,7 +18,7 @@ import type { Acceptance } from "./driftReport.ts";
 export interface AcceptingProgram {
   readonly language: Format;
   readonly steps: readonly Step[];
-  /** The `provider` argument of new Terraform resources; undefined if the resources do not need this argument. */
+  /** The `provider` argument of new Terraform resources. Undefined if the resources do not need this argument. */
   readonly provider?: string | undefined;
 }
 
@@ -80,8 +80,8 @@ function changeLine(step: ShownStep, planned: Step | undefined, language: Format
     );
     const changed = new Set(fields.map(({ path }) => topOf(path)));
     const refused = check(definition, inputs).failures.filter(({ field }) => changed.has(String(field?.[0])));
-    // A rejected empty list can mean that the resource no longer declares any object. In this case, the user can remove
-    // the resource.
+    // An empty list can be invalid because the resource no longer declares any object. In this case, the user can
+    // remove the resource.
     const isEmptied = ({ field: [name = "", ...inside] = [] }: { readonly field?: FieldPath }) =>
       inside.length === 0 && Array.isArray(inputs[name]) && inputs[name].length === 0;
     if (refused.length > 0 && refused.every(isEmptied)) return `remove ${title}`;

@@ -7,8 +7,9 @@ import { topOf } from "../plan/steps.ts";
 import { device } from "../resources/device.ts";
 
 /**
- * The fields of a resource that are treated as drift: all fields that a program can declare, and the name and status of
- * its device. The service itself changes other fields, for example when a user accepts an invitation.
+ * Returns the changed fields of a resource that are treated as drift: all fields that a program can declare, and the
+ * name and status of the resource's device. Other fields are omitted, because the service itself changes them, for
+ * example when a user accepts an invitation.
  */
 export function changedFields({ type, fields }: Pick<ShownStep, "type" | "fields">): FieldChange[] {
   const definition = definitionOf({ type });
@@ -18,8 +19,8 @@ export function changedFields({ type, fields }: Pick<ShownStep, "type" | "fields
 }
 
 /**
- * True if the only changed fields are the name or status of the resource's device. Another resource may declare this
- * name and status.
+ * Returns true if the only changed fields are the name or status of the resource's device. A different resource may
+ * declare this name or status.
  */
 export function isOnlyDevice(step: Pick<ShownStep, "type" | "fields">): boolean {
   const changed = changedFields(step);
@@ -40,12 +41,12 @@ export function withoutIgnored<S extends Pick<ShownStep, "fields">>(step: S, ign
 
 const DEVICE_FIELDS: ReadonlySet<string> = new Set(["deviceName", "deviceStatus"]);
 
-// States from earlier versions do not contain the device status. The first read of this status is therefore not drift.
+// States from earlier versions do not contain the device status, so the first read of the status is not drift.
 const isOfDevice = ({ path, old }: FieldChange): boolean => DEVICE_FIELDS.has(path) && old !== undefined;
 
 /**
- * Returns a step without the changes of its device that the stack itself made: a Device resource of the stack has the
- * new name or status in its state. The state of the resource was written before that change.
+ * Returns a step without the device changes that the stack itself made. The stack made a change if its Device resource
+ * has the new name or status in the state. The state of the step's resource is older than the change.
  * @param outputs the outputs of the resource in the state
  * @param own all resources of the stack
  */
@@ -64,8 +65,8 @@ export function withoutDeclaredDevice<S extends Pick<ShownStep, "fields">>(
 }
 
 /**
- * Returns a step without the changes that only convert a state of an earlier version: inputs that have their default on the
- * service, and outputs that the state lacks.
+ * Returns a step without the changes that only convert a state of an earlier version. These are inputs that have their
+ * default on the service, and outputs that the state does not contain.
  * @param outputs the outputs in the state
  */
 export function withoutConversions<S extends Pick<ShownStep, "type" | "fields">>(
@@ -77,7 +78,7 @@ export function withoutConversions<S extends Pick<ShownStep, "type" | "fields">>
   const converted = currentState(definition, outputs);
   const isConversion = ({ path, old, new: now }: FieldChange) => {
     const isOld = converted !== outputs;
-    // Values that both are treated as secret may differ.
+    // If both values are treated as secret, they may differ.
     if (!isOld && old !== undefined) return false;
     const before = isOld ? converted[path] : undefined;
     const field = definition.inputs[path];

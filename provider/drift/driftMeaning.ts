@@ -28,18 +28,18 @@ export type Drifted = Step & { readonly op: "update" | "delete" };
 export interface NamespaceDrift {
   readonly live: NamespaceState;
   readonly plan: Plan;
-  /** The steps of changed or deleted objects, in this and in other namespaces. */
+  /** The steps of changed or deleted objects, in this namespace and in other namespaces. */
   readonly drifted: readonly Drifted[];
-  /** The unmanaged objects of the namespace, without those that access.ignore excepts. */
+  /** The unmanaged objects of the namespace that have no exception in access.ignore. */
   readonly unmanaged: readonly LiveObject[];
-  /** The namespace of resources without a tenant; an empty string if there is no such namespace. */
+  /** The namespace of resources that do not set a tenant. An empty string if there is no such namespace. */
   readonly home: string;
 }
 
 /** The effect of drift on the access in one namespace. */
 export interface DriftMeaning {
   readonly namespace: DriftedNamespace;
-  /** Access after all drift is reverted. */
+  /** The access after all drift is reverted. */
   readonly before: Access;
   /** Access in the live namespace. */
   readonly after: Access;
@@ -48,7 +48,7 @@ export interface DriftMeaning {
   readonly ofObjects: ReadonlyMap<LiveObject, readonly string[]>;
   readonly notEvaluated: readonly string[];
   readonly unknown: readonly string[];
-  /** The reason why the access is not known. */
+  /** The reason why the access is not known. Undefined if the access is known. */
   readonly accessUnknown: string | undefined;
 }
 
@@ -102,7 +102,7 @@ export function driftMeaning(drift: NamespaceDrift): DriftMeaning {
     const held = role?.(object);
     const other = watched?.privilege?.(object.state);
     const beside = [...(held ? [permissionsText(held)] : []), ...(other === undefined ? [] : [other])];
-    // If the access is not known, the policy may lack the objects of the access mode.
+    // If the access is not known, the policy may not contain the objects that authorize logins in the current mode.
     if (!isKnown) return [object, decides || parts ? [...beside, EFFECT_UNKNOWN] : beside] as const;
     if (decides?.subject === "key") {
       const sentences = ofKey(idWithin(object));
@@ -125,19 +125,19 @@ export function driftMeaning(drift: NamespaceDrift): DriftMeaning {
   };
 }
 
-/** True for a resource whose object is the subject of access, which the lines about access name. */
+/** Returns true for the resource of a public key, because the access sentences are grouped by key. */
 const isKey = ({ type }: Step): boolean =>
   kindOf({ definition: { name: ownTypeName(type) ?? "" } })?.decides?.subject === "key";
 
-/** Returns the changes of privileges other than access, as sentences. */
+/** Returns the changes of all privileges except access, as sentences. */
 const sentencesOf = (changes: OtherChanges): string[] =>
   changeLists.flatMap(({ list, subject, sentence }) =>
     changesIn(changes, list).map((change) => `${subject}${sentence(change, PLAIN)}`),
   );
 
 /**
- * The namespace without drift: changed and deleted objects are as the program declares them, and unmanaged objects are
- * removed. Pending changes of the program are not applied.
+ * Returns the namespace without drift: changed and deleted objects are as the program declares them, and unmanaged
+ * objects are removed. Does not apply pending changes of the program.
  */
 function declaredState(
   live: NamespaceState,
@@ -151,13 +151,13 @@ function declaredState(
   return withEarlierDevices(state, drifted).without(unmanaged).inOrder();
 }
 
-/** A plan that reverts the drifted resources to their declarations and changes nothing else. */
+/** Returns a plan that reverts the drifted resources to their declarations and changes nothing else. */
 function onlyDrifted(plan: Plan, drifted: ReadonlyMap<string, Drifted>): Plan {
   const steps = plan.steps.flatMap(({ before, ...step }): Step[] => {
     const { op, before: deleted = before } = drifted.get(step.urn) ?? {};
     if (op === "delete") {
       if (!step.after) return [];
-      // The program may not know the outputs of the deleted object, such as the id of a user, but the state does.
+      // The plan may not contain the outputs of a deleted object, such as the id of a user. The state contains them.
       const outputs = { ...step.after.outputs, ...deleted?.outputs };
       return [{ ...step, op: "create", after: { ...step.after, outputs } }];
     }

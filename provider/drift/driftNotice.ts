@@ -29,24 +29,24 @@ export interface DriftNotice {
   readonly summary: string;
   /** The first findings, as sentences. */
   readonly findings: readonly string[];
-  /** Number of findings that `findings` omits. */
+  /** The number of findings that are missing in `findings`. */
   readonly more: number;
-  /** Checks that are incomplete and may hide more findings, such as `the namespace lab`. */
+  /** Parts that could not be evaluated and may contain more findings, such as `the namespace lab`. */
   readonly notEvaluated: readonly string[];
-  /** The first findings that `--repair` reverted in this run, as sentences. */
+  /** The first findings that `--repair` reverted during this run, as sentences. */
   readonly repaired: readonly string[];
-  /** Number of reverted findings that `repaired` omits. */
+  /** The number of reverted findings that are missing in `repaired`. */
   readonly moreRepaired: number;
 }
 
 /**
- * The reason for a message. `found`: the first findings. `changed`: the findings differ from the last message.
- * `resolved`: no findings remain. `repaired`: the findings equal those of the last message, and this run reverted other
- * findings. `unclear`: no findings, but the check is incomplete.
+ * The reason for a message. `found`: there are findings, and the last message had none. `changed`: the findings differ
+ * from the last message. `resolved`: no findings remain. `repaired`: the findings are the same as in the last message,
+ * but this run reverted other findings. `unclear`: there are no findings, but the check is incomplete.
  */
 export type NoticeEvent = "found" | "changed" | "resolved" | "repaired" | "unclear";
 
-/** The results of a `drift` run from which a message is created. */
+/** The results of a `drift` run. A message is created from these results. */
 export interface NotedRun {
   readonly found: FoundDrift;
   readonly tests?: TestedNamespace | undefined;
@@ -56,11 +56,12 @@ export interface NotedRun {
 /** Data about the last message. `drift` stores the data for its next run. */
 export type NoticeKept = Pick<DriftNotice, "fingerprint" | "at">;
 
-/** Maximum number of findings in a message, and maximum length of a finding in characters. */
+/** The maximum number of findings in a message, and the maximum length of a finding in characters. */
 const [FINDINGS_MAX, FINDING_MAX] = [20, 500];
 
 /**
- * Returns the message of a run; undefined if the findings equal those of the last message and the run reverted nothing.
+ * Returns the message of a run. Returns undefined if the findings are the same as in the last message and the run
+ * reverted nothing.
  * @param last the fingerprint of the last message; undefined if there is no earlier message
  */
 export const driftNotice = (run: NotedRun, last: string | undefined): DriftNotice | undefined =>
@@ -99,7 +100,7 @@ const SLACK_MAX = 1_900;
 const SLACK_FINDING_MAX = 300;
 
 /**
- * Returns the message of a run in the format of Slack's incoming webhooks, which other services also accept.
+ * Returns the message of a run in the format of Slack's incoming webhooks, which many other services accept too.
  * Returns undefined in the same cases as {@link driftNotice}.
  */
 export function slackMessage(run: NotedRun, last: string | undefined): { readonly text: string } | undefined {
@@ -114,8 +115,8 @@ export function slackMessage(run: NotedRun, last: string | undefined): { readonl
   ];
   const title = head.map((line) => shortened(line, SLACK_FINDING_MAX)).join("\n");
   const space = SLACK_MAX - title.length;
-  // Open findings are listed first. If the run also reverted findings, the list of open findings leaves space for the
-  // number of reverted findings.
+  // Open findings are listed first. If the run reverted findings, their list needs at least the space for the title and
+  // the number of reverted findings.
   const open = bulleted("", findings, more, space - (repaired.length > 0 ? REVERTED.length + REST_MAX : 0));
   return { text: title + open + bulleted(REVERTED, repaired, moreRepaired, space - open.length) };
 }
@@ -126,7 +127,10 @@ const restText = (count: number): string => (count > 0 ? `\n… and ${count} mor
 
 const REST_MAX = restText(999_999).length;
 
-/** Returns the first sentences that fit into `space` characters, and the number of omitted sentences. */
+/**
+ * Returns a list of the first sentences that fit into `space` characters. The last line is the number of omitted
+ * sentences.
+ */
 function bulleted(title: string, sentences: readonly string[], more: number, space: number): string {
   if (sentences.length === 0) return "";
   let text = title;
@@ -153,7 +157,8 @@ const TITLES: Readonly<Record<NoticeEvent, string>> = {
 };
 
 function eventOf({ found, tests }: NotedRun, fingerprint: string, before: string): NoticeEvent {
-  // If the findings equal those of the last message, a message is created only because the run reverted other findings.
+  // If the findings are the same as in the last message, the only reason for a message is that the run reverted other
+  // findings.
   if (fingerprint === before) return "repaired";
   if (fingerprint === NO_FINDINGS) return "resolved";
   const { drifted, expiring, open } = countedOf(found.report);
@@ -170,7 +175,10 @@ const countedOf = (report: DriftReport): Counted => ({
   open: countedObjects(report),
 });
 
-/** Returns the findings that existed before the repair and no longer exist. A repair may fail in part. */
+/**
+ * Returns the findings of the report before the repair that the report after the repair no longer contains. Some
+ * findings may remain, because a repair can fail in part.
+ */
 function revertedBy({ found, repaired }: NotedRun): Counted {
   if (!repaired) return { drifted: [], expiring: [], open: [] };
   const [before, left] = [countedOf(repaired), countedOf(found.report)];
@@ -185,8 +193,8 @@ function revertedBy({ found, repaired }: NotedRun): Counted {
 }
 
 /**
- * Returns a digest of the findings: the objects and their values. The digest excludes the effects on access, since
- * every new device changes the effects.
+ * Returns a digest of the findings: the objects and their values. The digest excludes the effects on access, since each
+ * new device changes these effects.
  */
 function fingerprintOf({ found: { report, unmanaged, notEvaluated }, tests }: NotedRun): string {
   const open = report.unmanagedMode === "fail" ? unmanaged : [];
@@ -247,7 +255,8 @@ function shortened(sentence: string, max: number): string {
 }
 
 /**
- * Escapes a text so that it contains no links and mentions, for Slack and for services that accept the format of Slack.
+ * Escapes a string for Slack, and for services that accept the format of Slack. The result contains no links and no
+ * mentions.
  */
 const slackText = (text: string): string =>
   printable(text)

@@ -10,12 +10,15 @@ import { valueJson } from "../words.ts";
 /** The origin of a finding, and its effect on access. */
 export interface Known {
   /**
-   * The resource that last declared the object. Programs send this resource with their requests. Omitted if unknown.
+   * The resource that was the last to declare the object. Programs send this resource with their requests. Omitted if
+   * unknown.
    */
   readonly declaredBy?: DeclaringResource;
-  /** The latest entry of the audit trail about the object; omitted if there is no entry. */
+  /** The latest audit trail entry of the object; omitted if there is no entry. */
   readonly by?: TrailNote;
-  /** Time at which `drift` first found the difference, RFC 3339 in UTC. Omitted for services with an audit trail. */
+  /**
+   * The time at which `drift` first found the difference, RFC 3339 in UTC. Omitted if the service has an audit trail.
+   */
   readonly firstSeen?: string;
   /** Effect of the finding on access, as sentences; empty if there is no effect. */
   readonly effects: readonly string[];
@@ -33,13 +36,13 @@ export interface ReportedObject extends UnmanagedObject, Known {
 }
 
 /**
- * The effect of drift in one namespace: the privileges that the drift gives, takes or alters, compared with the program.
- * `access` is null if the access is not known.
+ * The effect of drift in one namespace: the gained, lost and changed privileges compared with the program. `access` is
+ * null if the access is not known.
  */
 export interface DriftedNamespace extends PrivilegeChanges {
   /** Id of the namespace. */
   readonly tenant: string;
-  /** Name of the namespace; its id if the credential may not read the name. */
+  /** Name of the namespace. If the credential may not read the name, the id of the namespace. */
   readonly name: string;
 }
 
@@ -48,25 +51,25 @@ export interface ExpiringKey {
   /** Id of the namespace. */
   readonly tenant: string;
   readonly name: string;
-  /** Time of the expiry, RFC 3339 in UTC. */
+  /** The expiry time, RFC 3339 in UTC. */
   readonly expiresAt: string;
   /** The finding and its remedy, as a sentence. */
   readonly message: string;
 }
 
-/** Changes of the program and of access.ignore that accept the drift. */
+/** Changes to the program and to access.ignore that accept the drift. */
 export interface Acceptance {
   /** Language of the program. */
   readonly language: Format;
   /** Code that adopts unmanaged objects: statements, entries of `resources`, or Terraform blocks. */
   readonly program: string;
-  /** Changes of existing declarations, one line for each resource. */
+  /** Changes to existing declarations, one line for each resource. */
   readonly changes: readonly string[];
-  /** Lines of access.ignore for objects that a program cannot adopt, such as an API key. */
+  /** Lines for access.ignore, for objects that a program cannot adopt, such as API keys. */
   readonly exceptions: readonly string[];
 }
 
-/** The differences between program, state and live service. */
+/** The differences between the program, the state and the live service. */
 export interface DriftReport extends Result {
   /** Version of this format. A breaking change increases the version (docs/reference/json-output.md). */
   readonly version: 1;
@@ -84,21 +87,21 @@ export interface DriftReport extends Result {
   readonly namespaces: readonly DriftedNamespace[];
   /** API keys that have expired or expire soon. */
   readonly expiring: readonly ExpiringKey[];
-  /** Objects whose end has passed, declared and unmanaged. They are no findings. */
+  /** Expired objects, both declared and unmanaged. Expired objects are not findings. */
   readonly expired: readonly ExpiredObject[];
   /** Changes that accept the drift. */
   readonly acceptance: Acceptance;
-  /** Namespaces, lists and resources that could not be evaluated and may have drifted, as sentences. */
+  /** Sentences about namespaces, lists and resources that could not be evaluated and may have drifted. */
   readonly notEvaluated: readonly string[];
-  /** Further notes, such as unknown facts and outdated exceptions, as sentences. */
+  /** Further notes as sentences, such as facts that are not known and outdated exceptions. */
   readonly notes: readonly string[];
 }
 
-/** Output of `gatehouse drift --json`: the differences between program, state and live service. */
+/** Output of `gatehouse drift --json`: the differences between the program, the state and the live service. */
 export interface PrintedDrift extends Omit<DriftReport, "steps"> {
   /** The steps of all resources, including unchanged resources. */
   readonly steps: readonly ShownStep[];
-  /** Results of the policy tests; omitted if no policy tests were run. */
+  /** Results of the policy tests; omitted if no policy tests ran. */
   readonly policyTests?: TestedNamespace;
 }
 
@@ -108,15 +111,15 @@ export interface PrintedDrift extends Omit<DriftReport, "steps"> {
  */
 export type UnmanagedMode = "fail" | "warn" | "ignore";
 
-/** The unmanaged objects that access.ignore does not except. */
+/** Returns the unmanaged objects that have no exception in access.ignore. */
 export const openObjects = ({ unmanaged }: Pick<DriftReport, "unmanaged">): readonly ReportedObject[] =>
   unmanaged.filter(({ exception }) => exception === undefined);
 
-/** The unmanaged objects that are treated as findings: none unless `--unmanaged` is `fail`. */
+/** Returns the unmanaged objects that are treated as findings. Returns no objects unless `--unmanaged` is `fail`. */
 export const countedObjects = (report: DriftReport): readonly ReportedObject[] =>
   report.unmanagedMode === "fail" ? openObjects(report) : [];
 
-/** True if a report has findings. */
+/** Returns true if a report has findings. */
 export const isDrift = (report: DriftReport): boolean =>
   report.drifted.length > 0 || report.expiring.length > 0 || countedObjects(report).length > 0;
 

@@ -7,7 +7,9 @@ import type { Connection } from "../service/connection.ts";
 import { isUnreadable } from "../service/listings.ts";
 import { removeObjects } from "./repair.ts";
 
-/** Output of `gatehouse expire --json`: the expired objects of a stack that gave access at the start of the run. */
+/**
+ * Output of `gatehouse expire --json`: the expired objects of a stack that still gave access at the start of the run.
+ */
 export interface ExpireReport {
   /** Version of this format. A breaking change increases the version (docs/reference/json-output.md). */
   readonly version: 1;
@@ -25,21 +27,21 @@ export interface ExpireSearch {
   readonly connection: Connection;
   /** All resources of the stack. */
   readonly resources: readonly StateResource[];
-  /** Resources of other stacks. The command does not remove objects that these resources declare. */
+  /** Resources of other stacks. The command does not delete objects that these resources declare. */
   readonly others: readonly OwnResource[];
   /** Parts that the caller could not evaluate, as sentences. */
   readonly notEvaluated?: readonly string[];
 }
 
-/** The expired objects of a stack that give access. */
+/** The expired objects of a stack that still give access. */
 export interface FoundExpired extends Pick<ExpireReport, "objects" | "notEvaluated"> {
-  /** The live objects that are as declared. */
+  /** The live objects that are unchanged since they were declared, so that the command can delete them. */
   readonly due: readonly LiveObject[];
 }
 
 /**
- * Finds the expired objects of a stack that give access. Omits objects that another resource declares without an expiry
- * time, or with a time in the future.
+ * Finds the expired objects of a stack that still give access. Omits an object if another resource declares it without
+ * an expiry time or with a future expiry time.
  * @throws RequestError if the service fails
  */
 export async function findExpired(search: ExpireSearch): Promise<FoundExpired> {
@@ -79,8 +81,8 @@ export async function findExpired(search: ExpireSearch): Promise<FoundExpired> {
 }
 
 /**
- * Reads an expired object. Returns its state and the fields that were changed out of band. Undefined if the object gives
- * no access.
+ * Reads an expired object. Returns its state and the fields that were changed out of band. Returns undefined if the
+ * object no longer gives access.
  */
 async function openObject(connection: Connection, { definition, id, state: known = {} }: LiveObject) {
   const { state } = (await definition.read(connection, id, known)) ?? {};
@@ -92,9 +94,9 @@ async function openObject(connection: Connection, { definition, id, state: known
 }
 
 /**
- * Removes the objects that are as declared. Reads each object again right before its deletion, and keeps an object that
- * has changed in the meantime.
- * @returns the objects after the removals
+ * Deletes the expired objects that are as declared. Reads each object again immediately before the deletion, and keeps
+ * the object if it changed since the first read.
+ * @returns the objects after the deletions
  * @throws EngineError (`repair`) with all failures, after the last object
  */
 export async function removeExpired(

@@ -8,9 +8,9 @@ import { displayTime } from "../words.ts";
 import type { ExpiringKey } from "./driftReport.ts";
 
 /**
- * Returns the API keys that have expired or expire soon. A key whose resource sets `rotateBefore` is reported that
- * number of days before its expiry.
- * @param managed the resources of this stack and of the other given stacks
+ * Returns the API keys that have expired or expire soon. If the resource of a key sets `rotateBefore`, the key is
+ * reported that number of days before its expiry.
+ * @param managed the resources of this stack and of the stacks in `--with-stack`
  */
 export function expiringKeys(
   live: NamespaceState,

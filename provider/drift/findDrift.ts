@@ -60,13 +60,13 @@ import { nameText, type ObjectName, whoChanged } from "./whoChanged.ts";
 /** The input of {@link findDrift}. */
 export interface DriftSearch {
   readonly connection: Connection;
-  /** The namespace of resources without a tenant. */
+  /** The namespace of resources that do not set a tenant. */
   readonly home: Home;
   readonly stack: Pick<Stack, "drift" | "preview">;
   readonly targets: TargetOptions;
   readonly unmanaged: UnmanagedMode;
   readonly own: readonly OwnResource[];
-  /** The stack, if the service's declarations identify it. */
+  /** The stack. Undefined if the stack's declarations on the service do not identify the stack. */
   readonly declarer: Declarer | undefined;
   /** Resources of other stacks. Their objects are treated as managed. */
   readonly others: readonly OwnResource[];
@@ -75,10 +75,10 @@ export interface DriftSearch {
   readonly seen: KeptFile<SeenTimes>;
   /** Parts that the caller could not evaluate, as sentences. */
   readonly notEvaluated?: readonly string[];
-  /** Facts that limit the search, as sentences. */
+  /** Sentences about facts that limit the search. */
   readonly notes?: readonly string[];
   readonly language: Format;
-  /** The `provider` argument of new Terraform resources; omitted if the resources do not need this argument. */
+  /** The `provider` argument of new Terraform resources. Omitted if the resources do not need this argument. */
   readonly provider?: string;
 }
 
@@ -87,16 +87,16 @@ export interface FoundDrift {
   readonly report: DriftReport;
   /** The effects of drift by namespace. The stack's own namespace comes first. */
   readonly meanings: readonly DriftMeaning[];
-  /** The unmanaged objects that access.ignore does not except. */
+  /** The unmanaged objects that have no exception in access.ignore. */
   readonly unmanaged: readonly LiveObject[];
   /**
-   * Lists and resources that could not be evaluated, such as `objects of the kind PublicKey in fleet`. The report
+   * The lists and resources that could not be evaluated, such as `objects of the kind PublicKey in fleet`. The report
    * contains the reasons.
    */
   readonly notEvaluated: readonly string[];
 }
 
-/** Compares only the state with the live objects. Used for a stack without the address of a Gatehouse service. */
+/** Compares only the state with the live objects. Used if no address of a Gatehouse service is set for the stack. */
 export async function stateDrift(
   stack: Stack,
   { targets, language }: Pick<DriftSearch, "targets" | "language">,
@@ -127,10 +127,10 @@ export async function stateDrift(
 }
 
 /**
- * Finds changed, deleted and unmanaged objects in every namespace in which the stack has objects. Compares program,
- * state and live service.
+ * Finds changed, deleted and unmanaged objects in every namespace in which the stack has objects. Compares the program,
+ * the state and the live service.
  * @throws the errors of previews and refreshes; RequestError if the stack's own namespace cannot be read;
- * ConfigurationError if the stack has no objects yet and no namespace is set
+ *   ConfigurationError if the stack has no objects yet and no namespace is set
  */
 export async function findDrift(search: DriftSearch): Promise<FoundDrift> {
   const { connection, stack, targets, home, own, unmanaged: mode } = search;
@@ -225,7 +225,7 @@ async function acceptanceIfAny(
 ): Promise<Acceptance> {
   if (drifted.length === 0 && open.length === 0)
     return { language: program.language, program: "", changes: [], exceptions: [] };
-  // Imported here because most runs find no drift and do not generate programs.
+  // Imported here because most runs find no drift and therefore generate no code.
   const { acceptanceOf } = await import("./acceptance.ts");
   return acceptanceOf(drifted, open, new Date(), program);
 }
@@ -237,11 +237,14 @@ const isRoot = ({ type }: Step): boolean => type === "pulumi:pulumi:Stack";
 const isDrifted = (step: Step): step is Drifted =>
   step.op === "delete" || (step.op === "update" && step.fields.length > 0 && !isServiceChange(step));
 
-/** True if the step does more than to claim the object: the program declares another value than the state. */
+/**
+ * Returns true if the program changes the resource: its declaration differs from the state. Returns false if the step
+ * only claims the object.
+ */
 const isDeclaredChange = (step: Step): boolean => step.op !== "update" || changedFields(step).length > 0;
 
 /**
- * True if the object changed only in fields that no program can declare, for example after a user accepted an
+ * Returns true if the object changed only in fields that no program can declare, for example after a user accepted an
  * invitation.
  */
 const isServiceChange = (step: Step): boolean =>
@@ -251,9 +254,10 @@ const isServiceChange = (step: Step): boolean =>
   changedFields(step).length === 0;
 
 /**
- * Returns the expired resources of the stack. `isExpected` is true for a step of an expired resource that follows from
- * the expiry: the object was removed, or only its status changed. Other changes of the object are drift. If the live
- * object has a different expiry time, the resource does not are treated as expired.
+ * Returns the expired resources of the stack. A resource is not treated as expired if its live object has a different
+ * expiry time.
+ * `isExpected` returns true for a step that follows from the expiry: the object was removed, or only its status
+ * changed. Other changes of the object are drift.
  */
 function expiredOf(own: readonly OwnResource[], steps: readonly Step[]) {
   const { expired, notEvaluated } = stateExpiry(own);
@@ -279,7 +283,7 @@ function serviceChangeNote({ type, name, fields }: Step): string {
 }
 
 /**
- * Returns the namespaces of the stack's objects. If the stack has no objects yet, returns the stack's own namespace.
+ * Returns the namespaces of the stack's objects. Returns the stack's own namespace if the stack has no objects yet.
  */
 function namespacesOf(own: readonly OwnResource[], { tenant: home, unsettled }: Home): string[] {
   const used = [...namespacesUsedBy(own).keys()];
@@ -297,7 +301,7 @@ interface NamespaceSearch extends DriftSearch {
   readonly isWhole: boolean;
 }
 
-/** The inventory of a run that does not search for unmanaged objects. */
+/** The empty inventory of a run that does not search for unmanaged objects. */
 const NOTHING: Inventory = { objects: [], unknown: [], unread: [] };
 
 type NamespaceFindings = Awaited<ReturnType<typeof searchNamespace>>;
@@ -325,7 +329,10 @@ async function searchNamespace(search: NamespaceSearch, tenant: string) {
     ended: endedObjects(inventory.objects, managed),
     /** Kind and id of each drifted or unmanaged object. */
     names,
-    /** The last change of each drifted or unmanaged object; undefined without an audit trail. */
+    /**
+     * The last change of each drifted or unmanaged object. Undefined if the service has no audit trail, or the
+     * credential may not read it.
+     */
     changes: trail.changes,
     expiring: isWholeRun(search) ? expiringKeys(live, managing, exceptions) : [],
     notes: [...meaning.unknown, ...trail.notes],
@@ -343,7 +350,7 @@ async function searchNamespace(search: NamespaceSearch, tenant: string) {
   };
 }
 
-/** Returns the resource that last declared each drifted object, by object id. */
+/** Returns the resource that was the last to declare each drifted object, by object id. */
 async function ownersOf(
   connection: Connection,
   tenant: string,
@@ -397,8 +404,8 @@ function knownOf(namespaces: readonly NamespaceFindings[], step: Drifted, seen: 
 }
 
 /**
- * Reports outdated exceptions in access.ignore: exceptions that match no object, and expired exceptions that still
- * match an object.
+ * Returns notes about outdated exceptions in access.ignore: exceptions that match no object, and expired exceptions
+ * that still match an object.
  */
 function exceptionNotes(
   exceptions: readonly Exception[],

@@ -7,8 +7,8 @@ import { ResourceError } from "../resourceError.ts";
 import type { Connection } from "../service/connection.ts";
 
 /**
- * Returns a function that reads live objects as the refresh of an engine does. The result of a read that fails for one
- * object is the reason of the failure. If the service cannot be reached, the read throws.
+ * Returns a function that reads live objects in the same way as the refresh of an engine. If the read of one object
+ * fails, the function returns the reason. If the service cannot be reached, the function throws.
  */
 export function liveReader(connection: Connection): ReadLive {
   const runtime: Runtime = {
@@ -36,7 +36,7 @@ export function liveReader(connection: Connection): ReadLive {
   };
 }
 
-/** True for an error that concerns one object or namespace, such as a missing permission. */
+/** Returns true for an error that concerns only one object or namespace, such as a missing permission. */
 const isOfObject = (error: unknown): error is Error =>
   error instanceof ResourceError ||
   error instanceof ConfigurationError ||

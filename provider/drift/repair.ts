@@ -10,38 +10,41 @@ import { counted } from "../words.ts";
 import { isOnlyDevice } from "./changedFields.ts";
 import type { DriftedResource, DriftReport } from "./driftReport.ts";
 
-/** The findings that a repair reverts, and the skipped findings with a reason for each. */
+/** The findings that a repair reverts, and the findings that it skips, with a reason for each skipped finding. */
 export interface Repair<T> {
   readonly done: readonly T[];
   readonly left: readonly { readonly item: T; readonly reason: string }[];
 }
 
-/** The identity that runs a repair, and the stack whose drift it reverts. */
+/** The identity that runs a repair, and the stack whose drift the repair reverts. */
 export interface Repairer {
   readonly identity: Identity;
   readonly project: string;
   readonly stack: string;
-  /** The names of the resources in the state. */
+  /** The names of the stack's resources in the state. */
   readonly resources: ReadonlySet<string>;
-  /** Stacks whose objects the repair may change, as `stack` of the same project or `project/stack`. */
+  /**
+   * The other stacks whose objects the repair may change. A stack is given as `project/stack`, or as `stack` if it is
+   * in the same project.
+   */
   readonly adoptFrom: readonly string[];
-  /** True to delete objects that this stack declared earlier. */
+  /** True to delete objects that this stack declared earlier but no longer declares. */
   readonly deletesForgotten: boolean;
-  /** The namespaces that may deny every login without their unmanaged access policies, by id. */
+  /** The ids of the namespaces that may deny every login after their unmanaged access policies are deleted. */
   readonly closed: ReadonlySet<string>;
 }
 
-/** An unmanaged object, and what the service knows about its declaration. */
+/** An unmanaged object, with its last declaration. */
 export interface Removal {
   readonly object: LiveObject;
-  /** The resource that declared the object last. Undefined for an object that no program declared. */
+  /** The resource that was the last to declare the object. Undefined for an object that no program declared. */
   readonly declaredBy: Declaration | undefined;
 }
 
 /**
  * Returns the unmanaged objects that a repair deletes. A repair skips API keys that the run may use, the user who runs
- * the command, the last access policies, objects of other stacks, and objects that this stack declared earlier: these
- * may have moved to another stack.
+ * the command, the last access policies, and objects of other stacks. It also skips objects that this stack declared
+ * earlier, because they may have moved to another stack.
  */
 export function removable(removals: readonly Removal[], repairer: Repairer): Repair<LiveObject> {
   const { kind: credential, userId, workloadId } = repairer.identity;
@@ -61,9 +64,9 @@ export function removable(removals: readonly Removal[], repairer: Repairer): Rep
 }
 
 /**
- * Returns the resource that declared the whole of an object last, such as all tags of a device, if this resource may have
- * claimed the object. A claim leaves no entry in the audit trail of the part. If the state contains the resource, another
- * actor added the part.
+ * Returns the resource that may have claimed a part of an object, such as a tag of a device: the last resource that
+ * declared the whole object, such as all tags of the device. A claim of a part leaves no entry in the audit trail.
+ * Returns undefined if the state of this stack contains the resource, because another actor then added the part.
  */
 function claimant({ declaredBy }: LiveObject, repairer: Repairer): Declaration | undefined {
   const isManaged =
@@ -72,8 +75,8 @@ function claimant({ declaredBy }: LiveObject, repairer: Repairer): Declaration |
 }
 
 /**
- * Returns the declaration of each unmanaged object. Reads the audit trail for an object that is a part of another
- * object, such as a tag of a device, since the declaration of the whole does not identify the part.
+ * Returns the declaration of each unmanaged object. If the object is a part of another object, such as a tag of a
+ * device, reads the audit trail, since the declaration of the other object does not identify the part.
  * @returns the objects with their declarations, and the objects whose declaration the service does not record
  */
 export async function declarationsOf(
@@ -93,7 +96,7 @@ export async function declarationsOf(
       const { client } = await connection.tenant(tenant);
       const name = { kind: whole.kind, id: objectId(definition, { id, state: object.state }) };
       const added = await changeThat(client, tenant, name, (entry) => whole.isPart?.(id, entry) ?? false);
-      // An entry that the audit trail no longer contains may be an entry of this stack.
+      // The audit trail may have dropped the entry, so it is not known whether this stack added the object.
       if (added === undefined) unknown.push(object);
       else known.push({ object, declaredBy: added.declaredBy });
     }
@@ -102,8 +105,8 @@ export async function declarationsOf(
 }
 
 /**
- * Returns the drifted resources that a repair reverts to their declarations. The repair skips a resource that the
- * program changes too, since the report shows the values in the state and not the new ones.
+ * Returns the drifted resources that a repair reverts to their declarations. A repair skips a resource that the program
+ * also changes, since the report shows the values in the state instead of the new values in the program.
  */
 export function restorable(
   { drifted, notApplied }: Pick<DriftReport, "drifted" | "notApplied">,
@@ -128,7 +131,10 @@ function sorted<T>(items: readonly T[], reasonOf: (item: T) => string | undefine
   return { done, left };
 }
 
-/** Returns the reason why a repair skips an object of another stack; undefined if a repair may change the object. */
+/**
+ * Returns the reason why a repair skips an object of another stack. Returns undefined if the repair may change the
+ * object.
+ */
 function foreign(owner: Declaration | undefined, repairer: Repairer): string | undefined {
   if (!owner || isSameStack(owner, repairer)) return undefined;
   const { project, adoptFrom } = repairer;
@@ -139,8 +145,8 @@ function foreign(owner: Declaration | undefined, repairer: Repairer): string | u
 }
 
 /**
- * Deletes objects. A failure does not stop the deletion of the other objects.
- * @param isDue called right before each deletion; the object stays if the function returns false
+ * Deletes objects. If a deletion fails, the function still deletes the remaining objects.
+ * @param isDue called immediately before each deletion. If it returns false, the object is not deleted.
  * @throws EngineError (`repair`) with all failures, after the last object
  */
 export async function removeObjects(

@@ -12,7 +12,8 @@ import { EngineError } from "../engine/index.ts";
 import { packageVersion } from "../packageFile.ts";
 
 /**
- * The environment variable with the address of the webhook. `<variable>_FILE` is the path of a file with the address.
+ * The environment variable for the address of the webhook. `<variable>_FILE` contains the path of a file with the
+ * address.
  */
 const WEBHOOK_VARIABLE = "GATEHOUSE_NOTIFY_URL";
 
@@ -40,7 +41,8 @@ const TRANSIENT = [
 ];
 
 /**
- * The address of the webhook from the environment. The address is a secret: it permits posts to the channel.
+ * Returns the address of the webhook from the environment. The address is a secret, because it permits posts to the
+ * channel.
  * @throws ConfigurationError if the address is missing or not permitted
  */
 export function webhookAddress(env: Environment): URL {
@@ -53,7 +55,7 @@ export function webhookAddress(env: Environment): URL {
       `set ${WEBHOOK_VARIABLE}, or set ${WEBHOOK_VARIABLE}_FILE to the path of a file with the address`,
     );
   }
-  // Errors do not contain the address, since the address is a secret.
+  // The errors below omit the address, since it is a secret.
   if (!URL.canParse(text)) throw refuse("is not a URL", "use the form https://host/path");
   const url = new URL(text);
   const isLocal = ["localhost", "127.0.0.1", "[::1]"].includes(url.hostname);
@@ -78,10 +80,10 @@ export interface Sending {
 
 /**
  * Sends a message to a webhook as JSON. Retries for up to one minute after connection errors and after the statuses
- * 429, 500, 502, 503 and 504, and obeys `Retry-After`. Does not follow redirects. If a response is lost, the receiver
- * may get the message twice.
+ * 429, 500, 502, 503 and 504, and respects `Retry-After`. Does not follow redirects. If a response is lost, the
+ * receiver may get the message twice.
  * @throws EngineError (`notify`) if the webhook did not accept the message. The error contains only the host of the
- * address.
+ *   address.
  */
 export async function sendToWebhook(
   url: URL,
@@ -108,7 +110,7 @@ export async function sendToWebhook(
       headersTimeout: RESPONSE,
       signal: AbortSignal.timeout(deadline),
     });
-    // The body is not needed. An error in the body must not cause a retry.
+    // The body is not needed. An error while reading the body must not cause a retry.
     body.on("error", () => {}).destroy();
     if (statusCode < 200 || statusCode > 299) throw refuse(`status ${statusCode}`);
   } catch (error) {

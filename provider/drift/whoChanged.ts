@@ -2,7 +2,7 @@ import { type Client, NotFoundError, PermissionError } from "@gatehouse-access/s
 import { definitions } from "../resources/index.ts";
 import { lastChange, noteOf, type TrailNote } from "../service/auditTrail.ts";
 
-/** Kind and id that identify an object. */
+/** The kind and id that identify an object. */
 export interface ObjectName {
   /** Name of the resource type, such as `PublicKey`. */
   readonly kind: string;
@@ -11,24 +11,24 @@ export interface ObjectName {
 }
 
 /**
- * The last change of each object, according to the audit trail. `notes` reports audit trail entries that are missing,
- * as sentences.
+ * The last change of each object, according to the audit trail. `notes` contains sentences about missing audit trail
+ * entries.
  */
 interface TrailChanges {
   /**
-   * The last change of each object, by {@link nameText}. Undefined if the service has no audit trail, or the credential
-   * may not read the trail.
+   * The last change of each object, by {@link nameText}. Undefined if the service has no audit trail, or if the
+   * credential may not read the audit trail.
    */
   readonly changes: ReadonlyMap<string, TrailNote> | undefined;
   readonly notes: readonly string[];
 }
 
-/** Returns a map key for an object, from its kind and id. */
+/** Returns a map key for an object, built from its kind and id. */
 export const nameText = ({ kind, id }: ObjectName): string => `${kind} ${id}`;
 
 /**
- * Maximum number of objects whose audit trail entries are requested one by one. For more objects, the trail is read
- * from the newest entry backwards.
+ * Maximum number of objects whose audit trail entries are requested one by one. For more objects, the audit trail of
+ * the namespace is read from the newest entry backwards.
  */
 const ONE_BY_ONE_MAX = 40;
 /** Maximum number of audit trail entries to read, starting with the newest entry. */
@@ -64,7 +64,7 @@ export async function whoChanged(
   }
 }
 
-/** Kind and id of an object in the audit trail, where all tags of a device are one object. */
+/** Returns the kind and id of an object in the audit trail. All tags of a device are one object there. */
 function trailName({ kind, id }: ObjectName): ObjectName {
   const object = inTrail.get(kind);
   return { kind: object?.kind ?? kind, id: object?.isPart ? id.slice(0, id.indexOf("/")) : id };

@@ -12,8 +12,8 @@ interface Case {
 }
 
 /**
- * The report and the policy tests as JUnit XML, which pipelines show as test results. Each finding and each failing
- * test is a failed case. Each kind of finding without findings and each passing test is a passing case.
+ * Returns the report and the policy tests as JUnit XML, for pipelines that display test results. Each finding and each
+ * failing test is a failed case. Each passing test, and each kind of finding that has no findings, is a passing case.
  */
 export function driftJunit(
   report: DriftReport,
@@ -80,7 +80,7 @@ const ENTITIES: Readonly<Record<string, string>> = {
   "'": "&apos;",
 };
 
-/** Escapes a text for XML 1.0. Control characters are replaced, since XML cannot escape them. */
+/** Escapes a string for XML 1.0. Control characters are replaced, since XML cannot escape them. */
 const escaped = (text: string): string =>
   text
     .toWellFormed()

@@ -30,7 +30,7 @@ export function driftText(c: Paint, report: DriftReport): string {
   );
 }
 
-/** The report as a Markdown comment or issue of at most `max` characters. Lists that do not fit are cut. */
+/** Returns the report as a Markdown comment or issue of at most `max` characters. Shortens lists that do not fit. */
 export function driftMarkdown(
   report: DriftReport,
   tests: TestedNamespace | undefined,
@@ -87,14 +87,17 @@ function acceptanceLines(c: Paint, { acceptance }: DriftReport): string[] {
   ];
 }
 
-/** A Markdown code block with a fence that is longer than every run of backticks in the text. */
+/** Returns a Markdown code block whose fence is longer than every run of backticks in the code. */
 function codeBlock(text: string, language: Format): string {
   const longest = Math.max(2, ...[...text.matchAll(/`+/g)].map(([run]) => run.length));
   const fence = "`".repeat(longest + 1);
   return `${fence}${language}\n${text}\n${fence}`;
 }
 
-/** A summary of the findings: `2 changed out of band, 1 deleted out of band, 3 unmanaged; 12 resources as declared.` */
+/**
+ * Returns a summary of the findings: `2 changed out of band, 1 deleted out of band, 3 unmanaged; 12 resources as
+ * declared.`
+ */
 export function summaryText(report: DriftReport): string {
   const { drifted, expiring, expired, notEvaluated, summary } = report;
   const changed = drifted.filter(({ op }) => op === "update").length;
@@ -114,7 +117,7 @@ export function summaryText(report: DriftReport): string {
 
 const FIELDS_MAX = 4;
 
-/** The report style for plain sentences: without the signs that mark changes, and without policy tests. */
+/** The report style for plain sentences. It omits policy tests and the signs that mark changes. */
 export const SENTENCES: ReportStyle = { ...PLAIN, change: (_change, sentence) => sentence, test: () => [] };
 
 /** Returns the changed, deleted and unmanaged objects as sentences, with the users who changed them. */
@@ -172,15 +175,15 @@ function driftSections(report: DriftReport, style: ReportStyle): Section[] {
 }
 
 /**
- * A sentence about a changed or deleted object: `PublicKey contractor: username is ".*" (declared "^support$"); gives
- * every login on all 25 devices; last changed by …`.
+ * Returns a sentence about a changed or deleted object: `PublicKey contractor: username is ".*" (declared "^support$");
+ * gives every login on all 25 devices; last changed by …`.
  */
 export function driftedSentence(
   { op, type, name, fields, ...known }: DriftedResource,
   style: ReportStyle,
 ): string {
   const own = changedFields({ type, fields });
-  // For resources of other packages, `changedFields` omits outputs. If only outputs changed, the sentence lists the
+  // For resources of other packages, `changedFields` omits outputs. If only outputs changed, the sentence lists these
   // outputs.
   const changed = own.length > 0 ? own : fields;
   const shown = changed.slice(0, FIELDS_MAX);
@@ -197,7 +200,7 @@ const fieldText = ({ path, old, new: now }: FieldChange): string =>
   `${path} is ${valueText(now)} (declared ${valueText(old)})`;
 
 /**
- * A sentence about an unmanaged object: `PublicKey backdoor (73:d4:…) is unmanaged; gives login root on all 200
+ * Returns a sentence about an unmanaged object: `PublicKey backdoor (73:d4:…) is unmanaged; gives login root on all 200
  * devices; last changed by …`.
  */
 export function unmanagedSentence(
