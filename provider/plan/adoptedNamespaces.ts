@@ -7,9 +7,8 @@ import { isUnreadable } from "../service/listings.ts";
 import { namespaceOf } from "../service/lookups.ts";
 
 /**
- * Returns a plan in which the namespaces that it adopts have their ids. A preview does not know these ids. Resources
- * that take their namespace from an adopted namespace get its id too, so that they are treated as resources in an
- * existing namespace.
+ * Returns a plan in which adopted namespaces have their ids, since a preview does not know these ids. Resources whose
+ * tenant refers to an adopted namespace also get its id. So they are treated as resources in an existing namespace.
  * @param plan a preview with values
  * @throws RequestError if the namespaces cannot be read
  */
@@ -30,7 +29,7 @@ async function adoptedBy(connection: Connection, step: Step): Promise<string | u
   try {
     return (await namespaceOf(connection, { name })).tenantId;
   } catch (error) {
-    // Without this namespace, the run creates it.
+    // If the namespace does not exist, the run creates it.
     if (error instanceof ConfigurationError || isUnreadable(error)) return undefined;
     throw error;
   }

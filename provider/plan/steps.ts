@@ -13,17 +13,17 @@ import { firstTitles, hasOwnCredential, isHidden, type PlannedStep } from "../mo
 import { declaresNamespace, definitionOf } from "../namespace/liveObjects.ts";
 import { type Connection, isSameService } from "../service/connection.ts";
 
-/** The top-level field of a path: `filter` for `filter.tags[0]`. */
+/** Returns the top-level field of a path: `filter` for `filter.tags[0]`. */
 export const topOf = (path: string): string => path.split(".", 1)[0] ?? "";
 
-/** The namespace of a resource, from its outputs or inputs. */
+/** Returns the namespace of a resource, from its outputs or inputs. */
 export const tenantIn = ({ inputs, outputs }: ResourceValues): Shown | undefined =>
   outputs.tenant ?? inputs.tenant;
 
 /**
  * Returns the steps of a plan in one namespace. `inNewNamespaces` contains the steps in namespaces that the plan
- * creates. These steps are the same for every `tenant`. `notEvaluated` lists the steps with an unknown namespace, as
- * sentences.
+ * creates, and is the same for every `tenant`. `notEvaluated` contains sentences about the steps whose namespace is
+ * unknown.
  * @param plan a preview with values
  * @param home the namespace of resources without a tenant; an empty string if there is no such namespace
  * @throws EngineError (`plan_file`) if the plan does not contain the values of a step
@@ -34,7 +34,7 @@ export function stepsOf(plan: Plan, tenant: string, home: string) {
   const notEvaluated: string[] = [];
   const namespaces = plan.steps.filter(declaresNamespace);
   const isAdoption = ({ op, id }: Step) => op === "create" && id !== undefined;
-  // With an adopted namespace, an unknown namespace may be the adopted one.
+  // If the plan also adopts a namespace, an unknown namespace may be the adopted namespace.
   const createsNamespace =
     namespaces.some(({ op, id }) => op === "replace" || (op === "create" && id === undefined)) &&
     !namespaces.some(isAdoption);
@@ -46,11 +46,11 @@ export function stepsOf(plan: Plan, tenant: string, home: string) {
     const unnamed = definition.inputs.tenant ? home : undefined;
     const isHere = (values: ResourceValues) => {
       const named = tenantIn(values) ?? unnamed;
-      // If the namespace is a secret or unknown value, the id of an existing object still contains the namespace.
+      // If the namespace is a secret or unknown value, the namespace is taken from the id of the existing object.
       return (isHidden(named) ? step.id?.split("/", 1)[0] : named) === tenant;
     };
     const before = step.before && isHere(step.before) ? step.before : undefined;
-    // A step with an id adopts an existing namespace.
+    // If the step has an id, it adopts an existing namespace.
     if (isNamespace(definition) && step.op === "create" && step.id === undefined) {
       inNewNamespaces.push({ step, definition, title, before: undefined, after: step.after });
       continue;
@@ -76,8 +76,8 @@ export function stepsOf(plan: Plan, tenant: string, home: string) {
 }
 
 /**
- * Checks that a step contains the values that its operation needs. Without this check, a review would omit the step.
- * @throws EngineError (`plan_file`)
+ * Checks that a step contains the values that its operation needs. Without these values, a review would omit the step.
+ * @throws EngineError (`plan_file`) if values are missing
  */
 function requireValues({ urn, op, before, after }: Step): void {
   const needs = {
@@ -95,14 +95,14 @@ function requireValues({ urn, op, before, after }: Step): void {
 }
 
 /**
- * Returns true if a plan changes a namespace: if a step other than `same` has an object in the namespace before or after
+ * Returns true if a plan changes a namespace: a step other than `same` has an object in the namespace before or after
  * the plan.
  * @param home the namespace of resources without a tenant; undefined if there is no such namespace
  */
 export const changesNamespace = (plan: Plan, tenant: string, home = ""): boolean =>
   stepsOf(plan, tenant, home).steps.some(({ step }) => step.op !== "same");
 
-/** Returns the names of the namespaces that a plan creates; undefined for a name that is not known before the apply. */
+/** Returns the names of the namespaces that a plan creates. A name that is not known before the apply is undefined. */
 export const createdNamespaces = (plan: Plan): (string | undefined)[] =>
   stepsOf(plan, "", "")
     .inNewNamespaces.filter(({ definition }) => isNamespace(definition))
@@ -110,8 +110,8 @@ export const createdNamespaces = (plan: Plan): (string | undefined)[] =>
     .map((name) => (typeof name === "string" && !isHidden(name) ? name : undefined));
 
 /**
- * Returns sentences about the resources whose namespace is secret or unknown before the apply, and which may be in an
- * existing namespace.
+ * Returns sentences about the resources that may be in an existing namespace, because their namespace is secret or
+ * unknown before the apply.
  */
 export const unplacedNotes = (plan: Plan): string[] => stepsOf(plan, "", "").notEvaluated;
 
@@ -120,15 +120,15 @@ export interface PlanNamespaces {
   /** The namespace of resources without a tenant; undefined if all resources have a tenant. */
   readonly home: string | undefined;
   readonly tenants: readonly string[];
-  /** The namespace that policy tests and `access` evaluate: {@link home}, or the only namespace. */
+  /** The namespace that policy tests and `access` evaluate: {@link home}, or else the only namespace. */
   readonly main: string | undefined;
 }
 
 /**
- * Returns the namespaces of plans. Reads only {@link PlanNamespaces.home} from the service.
+ * Returns the namespaces that plans cover. Requests only {@link PlanNamespaces.home} from the service.
  * @param plans previews with values, see {@link onService}
  * @throws ConfigurationError if the namespace of a resource without a tenant cannot be determined, or if the plans have
- * no Gatehouse resources and no namespace
+ *   no Gatehouse resources and no namespace
  */
 export async function namespacesOf(connection: Connection, plans: readonly Plan[]): Promise<PlanNamespaces> {
   const { tenant: home, unsettled } = await connection.homeIfAny();
@@ -143,14 +143,16 @@ export async function namespacesOf(connection: Connection, plans: readonly Plan[
   return { home, tenants, main: home ?? (tenants.length === 1 ? tenants[0] : undefined) };
 }
 
-/** The namespaces of a step. If the namespace is a secret value, the id of an existing object contains the namespace. */
+/**
+ * Returns the namespaces of a step. If the namespace is a secret value, it is taken from the id of the existing object.
+ */
 const tenantsIn = ({ before, after, id }: Step): string[] =>
   [
     ...[before, after].flatMap((values) => [values?.outputs.tenant, values?.inputs.tenant]),
     id?.split("/", 1)[0],
   ].flatMap((value) => tenantId.safeParse(value).data ?? []);
 
-/** Returns a list with the title of the resource if the resource has no tenant, otherwise an empty list. */
+/** Returns a list with the title of the resource if the resource has no tenant. Otherwise returns an empty list. */
 export function titleIfUnnamed(step: Step): string[] {
   const definition = definitionOf(step);
   if (!definition?.inputs.tenant) return [];
@@ -162,10 +164,10 @@ export function titleIfUnnamed(step: Step): string[] {
 }
 
 /**
- * Returns a plan without the resources of other services, since provider instances of one program may use several
- * services. For a resource that moves between services, only the step on the service at `url` remains. Resources
- * without a tenant get the namespace of their provider instance. `notEvaluated` lists omitted changes, and `unknown`
- * lists omitted unchanged resources, as sentences.
+ * Returns a plan without the resources on other services, since the provider instances of one program may use several
+ * services. For a resource that moves between services, only the part of the step on the service at `url` remains.
+ * Resources without a tenant get the namespace of their provider instance. `notEvaluated` contains sentences about
+ * omitted changes, and `unknown` about omitted unchanged resources.
  * @param plan a preview with values
  * @param url address of the service
  */
@@ -196,7 +198,7 @@ function leftSentence([service, titles]: readonly [string, readonly string[]]): 
   return `${firstTitles(titles)}: not evaluated, since ${titles.length === 1 ? "it is" : "they are"} on ${where}`;
 }
 
-/** The address of a resource's service if it differs from `url`. */
+/** Returns the address of a resource's service if it differs from `url`. */
 function otherService(values: ResourceValues | undefined, url: string): string | undefined {
   const own = values?.provider?.url;
   return typeof own !== "string" || isSameService(own, url) ? undefined : own;
@@ -214,8 +216,8 @@ function halfOn({ before, after, id, ...step }: Step, url: string): Step[] {
 }
 
 /**
- * Returns a step with the namespace of its provider instance, if the values of the step contain no namespace. The
- * namespace of an instance with its own credential is unknown.
+ * Returns a step in which values without a namespace get the namespace of their provider instance. If the instance has
+ * its own credential and no namespace, the namespace is unknown.
  */
 function withNamespace({ before, after, ...step }: Step, { inputs }: ResourceDefinition): Step {
   const named = (values: ResourceValues): ResourceValues => {
@@ -229,17 +231,24 @@ function withNamespace({ before, after, ...step }: Step, { inputs }: ResourceDef
 
 const titleOf = ({ name }: ResourceDefinition, step: Step) => `${name} "${step.name}"`;
 
-/** True for steps that keep the namespace of the object. Only a replacement moves an object to another namespace. */
+/**
+ * Returns true for steps that keep the namespace of the object. Only a replacement moves an object to a different
+ * namespace.
+ */
 const staysIn = ({ op }: Step) => op === "update" || op === "same";
 
 const tenantsAfter = ({ after }: Step) => [after?.inputs.tenant, after?.outputs.tenant];
 
 /**
- * True if the namespace is a secret value. Such a namespace already exists, while the id of a new namespace is unknown.
+ * Returns true if the namespace is a secret value. A namespace with a secret id already exists, while the id of a new
+ * namespace is unknown.
  */
 const isSecretNamespace = (step: Step) => tenantsAfter(step).some((tenant) => holds(tenant, "[secret]"));
 
-/** True if the namespace is a secret or unknown value. An update with an unknown namespace may become a replacement. */
+/**
+ * Returns true if the namespace is a secret or unknown value. A step that keeps the namespace is an exception: returns
+ * true only for an update with an unknown namespace, because this update may become a replacement.
+ */
 const isNamespaceHidden = (step: Step) =>
   tenantsAfter(step).some((tenant) =>
     staysIn(step) ? step.op === "update" && holds(tenant, "[unknown]") : isHidden(tenant),

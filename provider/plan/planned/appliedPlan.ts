@@ -40,7 +40,10 @@ import {
 
 /** A namespace after a plan, and facts about the plan. */
 export interface AppliedPlan {
-  /** The namespace after the plan. Its sentences are those about the plan, without those about the live namespace. */
+  /**
+   * The namespace after the plan. Its `notEvaluated` and `unknown` contain only sentences about the plan, not those
+   * about the live namespace.
+   */
   readonly state: NamespaceState;
   /** The live objects that resources of the stack manage or adopt. */
   readonly managed: ManagedObjects;
@@ -60,20 +63,20 @@ interface ApplyOptions {
   /** Time at which the plan is applied. The expiry of new API keys depends on this time. @default now */
   readonly now?: Date;
   /**
-   * The role of the user or API key that applies the plan: the default role of new API keys. Undefined if unknown. A
-   * role below administrator is treated as unknown, because such a caller cannot create API keys: another caller
-   * applies the plan.
+   * The role of the user or API key that applies the plan. New API keys have this role by default. Undefined if
+   * unknown. A role below administrator is treated as unknown: a caller with this role cannot create API keys, so a
+   * different caller applies the plan.
    */
   readonly creatorRole?: Role | undefined;
 }
 
 /**
- * Applies a plan to a copy of a namespace: creates, updates and deletes its objects by their inputs. A kind of object adds
- * only what the service does beyond that.
+ * Applies a plan to a copy of a namespace: creates, updates and deletes its objects by their inputs. A kind of object
+ * adds only the effects on the service that the inputs do not describe.
  *
  * Objects of unchanged resources keep their live values, even if the state differs. A resource is unpredictable if a
  * decisive input is secret or unknown, or if its device is missing. For an unpredictable resource, an existing object
- * stays unchanged, a new object is omitted, and `notEvaluated` reports the resource.
+ * stays unchanged and a new object is omitted. `notEvaluated` reports the resource.
  * @param plan a preview with values
  * @throws Error if the plan has no values
  */
@@ -124,7 +127,7 @@ export function applyPlan(
 
 const leavesObject = ({ step, before }: PlannedStep) => losesObject(step) && before?.retained === true;
 
-/** Returns the ids of key owners in the state, by the declared e-mail address in lower case. */
+/** Returns the ids of key owners from the state, by the declared e-mail address of the owner in lower case. */
 const statedOwners = (steps: readonly PlannedStep[]): ReadonlyMap<string, string> =>
   new Map(
     steps.flatMap(({ before }) => {
@@ -153,13 +156,13 @@ interface Work {
 }
 
 /**
- * Applies steps to a draft. As in the provider, removals come first. An object that passes from one resource to another
- * resource is not removed.
+ * Applies steps to a draft. Removals come first, as in the provider. An object that moves from one resource to another
+ * is not removed.
  */
 function carryOut(draft: Draft, steps: readonly PlannedStep[]): Work {
   const work: Work = { draft, claims: new Claims(), declared: [], notEvaluated: [] };
   const stageOf = (planned: PlannedStep) => STAGES.indexOf(kindOf(planned).plan.stage);
-  // Names of tags and devices come first, since other resources refer to the new names.
+  // The steps that change names of tags and devices come first, since other resources refer to the new names.
   for (const isFirst of [true, false]) {
     const some = steps.filter((planned) => (stageOf(planned) === 0) === isFirst);
     carryOutTogether(
@@ -185,15 +188,15 @@ function carryOutTogether(work: Work, steps: readonly PlannedStep[]): void {
   for (const planned of done) attempt(work, planned, () => change(draft, planned));
 }
 
-/** Adds the object of a changed resource from the state if the objects of its kind could not be read. */
+/** If the objects of a kind could not be read, adds the object of a changed resource from the state. */
 function assumeUnread(draft: Draft, planned: PlannedStep): void {
   const { step, definition, before } = planned;
   if (!before || step.op === "same" || step.op === "import" || !kindOf(planned).reading) return;
   draft.assume(definition, keyBefore(planned, before), { ...before.outputs, ...before.inputs });
 }
 
-// A replacement that moves an object to another namespace removes the object in the old namespace and creates it in the
-// new namespace.
+// If a replacement moves an object to a different namespace, it removes the object in the old namespace and creates it
+// in the new namespace.
 const removesObject = (planned: PlannedStep) => losesObject(planned.step) && !leavesObject(planned);
 const createsObject = ({ step: { op } }: PlannedStep) => op === "create" || op === "replace";
 
@@ -226,7 +229,7 @@ function update(draft: Draft, planned: PlannedStep, before: ResourceValues): voi
     return;
   }
   const key = keyBefore(planned, before);
-  // After the expiry time, a run deletes an object whose expiry the service does not enforce.
+  // If the service does not enforce the expiry of an object, a run deletes the object after its expiry time.
   const isEnforced = draft.live.facts.enforcesExpiry && draft.of(definition)?.has(key) !== false;
   if (hasEnded(endDeclared(planned), draft.now) && !isEnforced) {
     draft.remove(definition, key);
@@ -241,7 +244,7 @@ function put(draft: Draft, planned: PlannedStep, inputs: Values, key: string): v
   if (!after) return;
   const object = draft.find(definition, key);
   const values = kindOf(planned).plan.values?.(draft, { planned, after, inputs, key, object });
-  // A new object whose name is not known yet has the name of its resource.
+  // If the name of a new object is not known yet, the object gets the name of its resource.
   const name = object || !definition.inputs.name ? {} : { name: nameIn(planned) };
   draft.put(definition, key, { ...object?.state, ...name, ...inputs, ...values });
 }
@@ -249,11 +252,13 @@ function put(draft: Draft, planned: PlannedStep, inputs: Values, key: string): v
 const keyBefore = (planned: PlannedStep, before: ResourceValues): string =>
   kindOf(planned).plan.keyOf(before) || idWithin({ id: planned.step.id ?? "" });
 
-/** The kinds whose definition has the input `expiresAt` give access that ends at this time. */
+/** Returns the declared expiry time. Returns an empty string for a kind without the input `expiresAt`. */
 const endDeclared = ({ definition, after }: PlannedStep): string =>
   definition.inputs.expiresAt && after ? declaredEnd(after) : "";
 
-/** Returns the inputs that the service stores. A server that does not end access by itself does not store the end. */
+/**
+ * Returns the inputs that the service stores. A server that does not enforce expiry does not store the expiry time.
+ */
 function declaredInputs(draft: Draft, planned: PlannedStep): Values {
   const inputs = { ...knownInputs(planned), tenant: draft.live.tenant };
   if (!planned.definition.inputs.expiresAt) return inputs;
@@ -262,7 +267,7 @@ function declaredInputs(draft: Draft, planned: PlannedStep): Values {
 }
 
 /**
- * Records the object that a resource will manage. Returns false if this object cannot be predicted; the resource then
+ * Records the object that a resource will manage. If the object cannot be predicted, returns false, and the resource
  * keeps its current object.
  */
 function declare(work: Work, planned: PlannedStep): boolean {
@@ -290,7 +295,8 @@ function attempt({ notEvaluated }: Work, { title, before }: PlannedStep, work: (
 }
 
 /**
- * The id of the object that a resource will manage, with the tenant; undefined if the object does not exist yet.
+ * Returns the id, with the tenant, of the object that a resource will manage. Returns undefined if the object does not
+ * exist yet.
  * @throws UnpredictableError if the object cannot be predicted
  */
 function idOf(draft: Draft, planned: PlannedStep): string | undefined {
@@ -306,7 +312,8 @@ function idOf(draft: Draft, planned: PlannedStep): string | undefined {
   const inputs = declaredInputs(draft, planned);
   if (isNamespace(definition) || !createsObject(planned)) return step.id;
   const key = kindOf(planned).plan.newKey?.(draft, planned, inputs);
-  // The id of an invited user whose user id is not known contains no key.
+  // If the user id of an invited user is not known, the id of the member does not contain its key, which is the e-mail
+  // address.
   return key === undefined ? undefined : (draft.find(definition, key)?.id ?? `${draft.live.tenant}/${key}`);
 }
 
@@ -315,7 +322,7 @@ function hold(claims: Claims, { step, definition }: PlannedStep, id: string | un
   try {
     claims.hold(definition, step.urn, id);
   } catch (error) {
-    // Ignored here, since `duplicateDeclarations` reports all resources that declare the same object.
+    // This error is ignored, since `duplicateDeclarations` reports all resources that declare the same object.
     if (!(error instanceof DuplicateDeclarationError)) throw error;
   }
 }

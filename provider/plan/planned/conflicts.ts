@@ -60,12 +60,16 @@ function claimsOf(draft: Draft, { planned, id }: Declared): readonly Claim[] {
   const inputs: Record<string, unknown> = { ...validInputs(planned) };
   if (identity.fields.some((field) => fields[field]?.required && inputs[field] === undefined)) return ofId;
   if (fields.tenant) inputs.tenant = draft.live.tenant;
-  // The selector may be a name or a MAC address, so the device's uid from the id of the object replaces the selector.
+  // The selector may be a name or a MAC address. The device's uid from the id of the object replaces it, so that claims
+  // on the same device are equal.
   if (fields.device) inputs.device = id?.split("/")[1] ?? inputs.device;
   return [...identity.ofInputs(inputs), ...ofId];
 }
 
-/** Returns the canonical inputs of a resource. Empty if one of them is invalid, which the plan reports separately. */
+/**
+ * Returns the canonical inputs of a resource. Returns no inputs if one of them is invalid; the plan reports the invalid
+ * input separately.
+ */
 function validInputs(planned: PlannedStep): Readonly<Record<string, unknown>> {
   try {
     return knownInputs(planned);
@@ -76,7 +80,8 @@ function validInputs(planned: PlannedStep): Readonly<Record<string, unknown>> {
 }
 
 /**
- * Returns the key of a declared object as text for messages: without the tenant, and with device names instead of uids.
+ * Returns the key of a declared object as text for messages. The text omits the tenant, and contains device names
+ * instead of uids.
  */
 function inWords({ live }: Draft, key: string): string {
   const text = key.replace(`${live.tenant}/`, "").replace(`${live.tenant} `, "");
@@ -90,7 +95,7 @@ function inWords({ live }: Draft, key: string): string {
 interface Contradiction {
   readonly text: string;
   /**
-   * True if the plan creates both rules. The rule that is created last decides, and the order of creation is unknown
+   * True if the plan creates both rules. The rule that is created last decides, but the order of creation is not known
    * before the apply.
    */
   readonly isUndecided: boolean;
@@ -132,7 +137,10 @@ export function contradictions(draft: Draft): Contradiction[] {
   return conflicts;
 }
 
-/** Returns a function that finds the name of a device on which two rules match the same login. */
+/**
+ * Returns a function that finds a device on which two rules match the same login. The function returns the name of the
+ * device.
+ */
 function sharedDevices(devices: readonly AccessDevice[]) {
   const access = evaluateAccess({ devices, keys: [], rules: [] }, { logins: [], addresses: [] });
   const nameOf = new Map(devices.map(({ uid, name }) => [uid, name]));

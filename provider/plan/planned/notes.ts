@@ -14,16 +14,19 @@ import { createdNamespaces, stepsOf } from "../steps.ts";
 
 const NAMED_MAX = 5;
 
-/** An object whose access ends, as the program declares it. */
+/** A declared object with an expiry time. */
 export interface DeclaredEnd {
   readonly kind: string;
   /** Name of the resource. */
   readonly resource: string;
-  /** The time when the access ends, in RFC 3339. */
+  /** The expiry time, RFC 3339. */
   readonly until: string;
 }
 
-/** Returns the declared expiry times after `now`, until a limit, sorted by time. Omits ends that are not known. */
+/**
+ * Returns the declared expiry times after `now` and up to `limit`, sorted by time. Omits expiry times that are not
+ * known.
+ */
 export const declaredEnds = (steps: readonly PlannedStep[], now: Date, limit: Date): DeclaredEnd[] =>
   steps
     .flatMap((planned) => {
@@ -41,26 +44,29 @@ function endIn(planned: PlannedStep, now: Date): string {
     if (declaredEndOf) return declaredEndOf(after, now);
     return isHidden(after.inputs.expiresAt) ? "" : declaredEnd(after);
   } catch (error) {
-    // The application of the plan reports an invalid time.
+    // `applyPlan` reports an invalid expiry time.
     if (error instanceof UnpredictableError) return "";
     throw error;
   }
 }
 
-/** Reports lists that could not be read, and that have an effect only after the plan changes the namespace's mode. */
+/**
+ * Reports the lists that could not be read and that affect access only after the plan changes the namespace's mode.
+ */
 export const unreadAfterModeChange = ({ live, accessPoliciesDecide }: Draft): readonly string[] =>
   accessPoliciesDecide && !live.accessPoliciesDecide ? live.facts.unreadIdentity : [];
 
-/** Reports facts about the objects after the plan that are not known before the apply, as sentences. */
+/** Returns sentences about the objects after the plan. They report facts that are not known before the apply. */
 export const unknownFacts = (draft: Draft): string[] =>
   kinds.flatMap(({ plan }) => plan.unknownAfter?.(draft) ?? []);
 
-/** Reports an object that stays on the service. */
+/** Reports an object that stays on the service after the resource is removed. */
 export const leftNote = ({ title }: PlannedStep): string =>
   `${title} leaves its object unmanaged on the service; the access that the object gives remains`;
 
 /**
- * Reports new members. Before the invitation, it is unknown whether an e-mail address has an account on the service.
+ * Reports new members whose accounts are not known. The service checks only at the invitation whether an e-mail address
+ * has an account.
  */
 export function invitedNote(draft: Draft): string[] {
   const invited = unknownUsers(draft);
@@ -70,15 +76,15 @@ export function invitedNote(draft: Draft): string[] {
   ];
 }
 
-/** Returns the addresses of new members whose user ids are not known. */
+/** Returns the e-mail addresses of new members whose user ids are not known. */
 function unknownUsers(draft: Draft): string[] {
   const known = new Set(membersOf(draft.live)?.map(({ email }) => email));
   return (membersOf(draft) ?? []).flatMap(({ id, email }) => (id === "" && !known.has(email) ? [email] : []));
 }
 
 /**
- * Reports the keys that a new member may own: keys of former members whose addresses the service does not return. Their
- * access may return with the member.
+ * Reports the keys that a new member may own. These are keys of former members whose e-mail addresses the service does
+ * not return. If the new member is the former member, these keys give access again.
  */
 export function possiblyRegained(draft: Draft): string[] {
   const { live } = draft;
@@ -86,7 +92,7 @@ export function possiblyRegained(draft: Draft): string[] {
   const members = membersOf(draft);
   if (added.length === 0 || !members) return [];
   const ids = [...members, ...(membersOf(live) ?? [])].map(({ id, email }) => id || email.toLowerCase());
-  // The address in the state may be outdated, since users can change the address of their account.
+  // The e-mail address in the state may be outdated, since users can change the address of their account.
   const known = new Set([...ids, ...live.facts.formerOwners.values()]);
   const keys = [...(draft.of(publicKey.definition)?.values() ?? [])];
   const orphans = keys.filter(({ state: { ownerId } }) => ownerId && !known.has(String(ownerId)));
@@ -105,7 +111,7 @@ export function pendingNote(draft: Draft, { step, definition, title, after }: Pl
   return isPendingSelected(draft, selector) ? [`${title}: ${pendingText(selector)}`] : [];
 }
 
-/** Namespaces that a plan creates, and resources in these namespaces, as sorted sentences. */
+/** Returns sorted sentences about the namespaces that a plan creates, and about the resources in these namespaces. */
 export const newNamespaceNotes = (plan: Plan): string[] =>
   stepsOf(plan, "", "").inNewNamespaces.map(newNamespaceNote).sort(byText);
 
@@ -115,7 +121,7 @@ export function newNamespacesOf(plan: Plan): { readonly namespaces: number; read
   return { namespaces, resources: stepsOf(plan, "", "").inNewNamespaces.length - namespaces };
 }
 
-/** Reports a namespace that a plan creates, or a resource in such a namespace. */
+/** Reports a namespace that a plan creates, or a resource in this namespace. */
 export function newNamespaceNote({ title, definition, after }: PlannedStep): string {
   if (!isNamespace(definition))
     return `${title} is in a namespace that this plan creates, and is not evaluated`;

@@ -8,7 +8,7 @@ import { kindOf, kindsWith } from "../../resources/index.ts";
 import { tenantIn } from "../steps.ts";
 import type { ReviewedContent, ReviewedFields, ReviewedObject, ReviewedStep } from "./planFile.ts";
 
-/** The scope of a reviewed plan: service, namespaces, and their live state. */
+/** The scope of a reviewed plan: the service, and the live state of the namespaces. */
 interface PlanScope {
   readonly service: string;
   /** The namespace of resources without a tenant; undefined if all resources have a tenant. */
@@ -20,7 +20,7 @@ interface PlanScope {
 
 /**
  * Returns the content of a plan file: the declarations of a plan, and the values of the objects in the state and on the
- * service. Fields that change without a plan are omitted: counters, dates, and the online status of devices.
+ * service. Omits the fields that change without a plan: counters, dates, and the online status of devices.
  * @param plan a preview with values
  */
 export function capturePlan(plan: Plan, { live, ...scope }: PlanScope): ReviewedContent {
@@ -42,8 +42,8 @@ export function capturePlan(plan: Plan, { live, ...scope }: PlanScope): Reviewed
 }
 
 /**
- * Returns the steps by URN. If an earlier run did not finish a replacement, the state contains the old object with the
- * URN of the new object. The key of such an old object is its URN and id.
+ * Returns the steps by URN. After an unfinished replacement of an earlier run, the state contains the old object with
+ * the same URN as the new object. The key of the old object is then its URN and id.
  */
 function keyed(steps: readonly Step[], reviewed: (step: Step) => ReviewedStep): Record<string, ReviewedStep> {
   const byKey = new Map<string, ReviewedStep>();
@@ -69,7 +69,7 @@ function stepOf(step: Step, device: string | undefined): ReviewedStep {
       ...(device !== undefined && { device }),
       ...(before?.retained && { retainOnDelete: true }),
     },
-    // After a read, the state of an object may contain only outputs, so inputs and outputs are combined.
+    // After a read, the state of an object may contain only outputs. So the inputs and the outputs are merged.
     found: before ? picked({ ...before.inputs, ...before.outputs }, Object.keys(own ?? before.inputs)) : null,
   };
 }
@@ -98,7 +98,7 @@ function picked(values: ReviewedFields, names: readonly string[]): ReviewedField
   );
 }
 
-/** The values of all objects, except devices, which enroll without a plan. */
+/** Returns the values of all objects except devices, because devices enroll without a plan. */
 const objectsOf = (live: NamespaceState): Record<string, ReviewedObject> =>
   Object.fromEntries([
     ["Access mode", { title: "Access mode", fields: { accessPoliciesDecide: live.accessPoliciesDecide } }],
@@ -113,15 +113,16 @@ const objectsOf = (live: NamespaceState): Record<string, ReviewedObject> =>
   ]);
 
 /**
- * The values of an object that decide about its effect: its inputs, the outputs that only a change of the object changes,
- * and the values that its kind adds. Omits secrets.
+ * Returns the values of an object that determine its effect: its inputs, the outputs that change only if the object is
+ * changed, and the values that its kind adds. Omits secrets.
  */
 function objectOf(object: LiveObject): ReviewedObject {
   const { inputs, outputs, name: kind } = object.definition;
   const { plan, watched } = kindOf(object);
   const lasting = Object.entries(outputs).filter(([, { volatile, mutable }]) => !volatile && !mutable);
   const fields = [...Object.entries(inputs), ...lasting].filter(([, { secret }]) => !secret);
-  // The name of an object without an input for it consists of values that can change.
+  // If an object has no input for its name, its displayed name consists of values that can change. The title then
+  // contains the id.
   const name = inputs.name || watched?.isNamed ? object.name : idWithin(object);
   const names = fields.map(([field]) => field);
   return {

@@ -8,17 +8,14 @@ export interface PlanDifference {
   readonly in: "program" | "state" | "service";
   /** Title of the object: `PublicKey "ana"`. */
   readonly object: string;
-  /**
-   * Name of the field; undefined if the object was added or removed, or if the plan has another operation for the
-   * object.
-   */
+  /** Name of the field. Undefined if the object was added or removed, or if its operation in the plan is different. */
   readonly field?: string;
   readonly message: string;
 }
 
 /**
- * Compares the reviewed plan with the current plan, field by field. `differences` block an apply. `notes` reports added
- * and removed devices, which do not block, since devices enroll without a plan.
+ * Compares the reviewed plan with the current plan, field by field. `differences` block an apply. `notes` report added
+ * and removed devices, which do not block an apply, since devices enroll without a plan.
  */
 export function planDifferences(reviewed: ReviewedContent, now: ReviewedContent) {
   const differences: PlanDifference[] = [];

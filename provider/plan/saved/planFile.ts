@@ -14,7 +14,7 @@ const step = z.strictObject({
   title: z.string(),
   /** The declared inputs; null if the program does not declare the resource. */
   declared: fields.nullable(),
-  /** Id of the object, and uid of the device that the selector of the resource matches, if known. */
+  /** The id of the object, and the uid of the device that the selector of the resource matches, if they are known. */
   about: fields,
   /** The input fields in the state, or on the service after a refresh; null if the resource is not in the state. */
   found: fields.nullable(),
@@ -41,13 +41,13 @@ const reviewedContent = z.strictObject({
   at: z.string(),
   /** True if the plan was created after a refresh of the live objects. */
   refresh: z.boolean(),
-  /** Steps by URN; old objects of an unfinished replacement by URN and id. */
+  /** Steps by URN. The old object of an unfinished replacement is stored by its URN and id. */
   steps: z.record(z.string(), step),
   /** The namespaces of the plan that the credential may read, by tenant. */
   namespaces: z.record(z.string(), namespace),
 });
 
-/** The content of a plan file: the facts that must be unchanged when `up --plan` applies the reviewed plan. */
+/** The content of a plan file: the facts that `up --plan` compares before it applies the reviewed plan. */
 export type ReviewedContent = z.output<typeof reviewedContent>;
 export type ReviewedStep = z.output<typeof step>;
 export type ReviewedObject = z.output<typeof object>;
@@ -55,15 +55,19 @@ export type ReviewedFields = z.output<typeof fields>;
 
 const [compress, decompress] = [promisify(gzip), promisify(gunzip)];
 
-/** Maximum size of a plan in bytes: five times the size for 100,000 devices and 10,000 resources. */
+/** Maximum size of a plan in bytes: five times the size of a plan with 100,000 devices and 10,000 resources. */
 const CONTENT_MAX = 256 * 1024 * 1024;
 
-/** The version of the format. A change of the captured fields needs a new version, since an old plan would differ. */
+/**
+ * The version of the format. If the captured fields change, the version must change too, since the comparison with an
+ * old plan would find differences.
+ */
 const VERSION = 2;
 
 /**
- * Prefix of the content before the encryption. Secrets of a state are encrypted with the same key, but their content
- * begins with JSON. `up --plan` therefore rejects a file that contains such a secret instead of a plan.
+ * A prefix that is added to the content before the encryption. Secrets of the state are encrypted with the same key,
+ * but their content begins with JSON. So `up --plan` rejects a file that contains a secret of the state instead of a
+ * plan.
  */
 const MARK = `gatehouse reviewed plan ${VERSION} `;
 
@@ -78,7 +82,7 @@ const envelope = z.strictObject({
   content: z.string(),
 });
 
-/** The part of the envelope that all versions have. */
+/** The part of the envelope that is the same in all versions. */
 const header = z.object({ gatehouse: z.literal("reviewed plan"), version: z.int() });
 
 type Sealing = Pick<Stack, "project" | "stack" | "encrypt" | "decrypt">;
@@ -100,7 +104,7 @@ export async function savePlan(file: string, stack: Sealing, reviewed: ReviewedC
 /**
  * Reads a reviewed plan from its file.
  * @throws EngineError (`plan_file`) if the file is not a plan, or is a plan of another stack; PassphraseError if the
- * content was modified, or encrypted with another key
+ *   content was modified, or encrypted with a different key
  */
 export async function readPlan(file: string, stack: Sealing): Promise<ReviewedContent> {
   const { project, stack: name, content } = await readEnvelope(file);
@@ -118,7 +122,7 @@ export async function readPlan(file: string, stack: Sealing): Promise<ReviewedCo
   );
   const { data: reviewed } = reviewedContent.safeParse(jsonIn(text.toString()));
   if (!reviewed) throw broken(file, "its content does not have the format of this version of gatehouse");
-  // Only the encrypted content is authenticated, so the header may have been modified.
+  // The header may have been modified, because only the encrypted content is authenticated.
   if (reviewed.project !== project || reviewed.stack !== name) {
     throw broken(file, "its content and its header are for different stacks");
   }
@@ -140,7 +144,7 @@ async function readEnvelope(file: string): Promise<z.output<typeof envelope>> {
   return data;
 }
 
-/** Returns the value of a JSON text; undefined if the text is not JSON. */
+/** Parses a JSON string. Returns undefined if the string is not valid JSON. */
 function jsonIn(text: string): unknown {
   try {
     return parseJson(text);

@@ -1,24 +1,24 @@
 import { type Block, type RootModule, readRootModule } from "./rootModule.ts";
 
-/** Facts about a root module that its files contain and a plan does not contain. */
+/** Facts about a root module that its files contain but a plan does not contain. */
 export interface ConfigurationFacts {
   /**
-   * True if the provider blocks with this key set a setting to exactly this variable. The JSON of a plan does not
-   * distinguish `var.url` from `"${var.url}/other"`.
+   * Returns true if each provider block with this key sets a setting to exactly this variable. The JSON of a plan does
+   * not distinguish `var.url` from `"${var.url}/other"`.
    * @param key the key of the block in a plan: `gatehouse`, or `gatehouse.alias`
    */
   readonly isSettingAlone: (key: string, setting: string, variable: string) => boolean;
   /**
-   * True if a plan contains the value that Terraform used for this variable when it created the plan: the root module
+   * Returns true if a plan contains the value of this variable that Terraform used to create the plan: the root module
    * declares the variable, and the variable is not ephemeral. For an ephemeral variable, the JSON of a plan contains
    * the default instead of the used value, and does not indicate that the values may differ.
    */
   readonly isInPlan: (variable: string) => boolean;
   /**
-   * Returns the attribute paths in `ignore_changes` of the resource with this address (without keys), and `all` for all
-   * attributes. The result is empty for a resource of a child module, whose files are not read. If several blocks
-   * declare the resource, only the paths in all of them count. A plan does not show whether Terraform or OpenTofu
-   * created it, so only the paths count that both of them would ignore.
+   * Returns the attribute paths in `ignore_changes` of the resource with this address (without keys), or `all` for all
+   * attributes. If several blocks declare the resource, returns only the paths that all blocks contain. A plan does not
+   * show whether Terraform or OpenTofu created it, so returns only the paths that both CLIs would ignore. Returns an
+   * empty list for a resource of a child module, because the files of child modules are not read.
    * @default none
    */
   readonly ignoredChanges?: (address: string) => readonly string[];
@@ -26,7 +26,7 @@ export interface ConfigurationFacts {
 
 /**
  * Returns the facts about a root module.
- * @param folder folder of the root module; read at the first call of a function of the result
+ * @param folder folder of the root module. The files are read at the first call of a function of the result.
  * @throws EngineError (`plan_file`) from the functions of the result, if the folder or a file cannot be read
  */
 export function configurationFacts(folder: string): Required<ConfigurationFacts> {
@@ -40,7 +40,7 @@ export function configurationFacts(folder: string): Required<ConfigurationFacts>
       const values = blocksOf("provider", key.split(".")[0] ?? "")
         .filter((block) => providerKey(block) === key)
         .flatMap((block) => block.values.get(setting) ?? []);
-      // In a file in JSON, the variable is in a template.
+      // In a JSON file, the variable is inside a template.
       const isVariable = (value: unknown) => value === `var.${variable}` || value === `\${var.${variable}}`;
       return values.length > 0 && values.every(isVariable);
     },
@@ -61,7 +61,7 @@ export function configurationFacts(folder: string): Required<ConfigurationFacts>
   };
 }
 
-/** The key of a provider block in a plan: `gatehouse`, or `gatehouse.alias`. */
+/** Returns the key of a provider block in a plan: `gatehouse`, or `gatehouse.alias`. */
 function providerKey({ labels: [, name], values }: Block): string {
   const alias = values.get("alias");
   return alias === undefined ? `${name}` : `${name}.${String(alias).replaceAll('"', "")}`;
@@ -70,13 +70,14 @@ function providerKey({ labels: [, name], values }: Block): string {
 /** The names of files that only OpenTofu reads. */
 const TOFU = /\.tofu(?:\.json)?$/;
 
-/** The names of files whose blocks change the blocks of other files. */
+/** The names of override files, whose blocks change the blocks in other files. */
 const OVERRIDE = /(?:^|_)override\.(?:tf|tofu)(?:\.json)?$/;
 
 /**
- * Returns the lists of `ignore_changes` that apply to a resource with these declarations. A list in an override file
- * replaces the lists of other files. A block without a list has an empty list, unless the block is in an override file.
- * The result is empty if only override files declare the resource, since such a configuration is invalid.
+ * Returns the lists of `ignore_changes` that apply to the resource of these declarations. A list in an override file
+ * replaces the lists in other files. If there is no list in an override file, each block in another file without a list
+ * has an empty list. Returns no lists if only override files declare the resource, since the configuration is then
+ * invalid.
  */
 function listsOf(declarations: RootModule["blocks"]): (readonly string[])[] {
   const others = declarations.filter(({ file }) => !OVERRIDE.test(file));
@@ -89,7 +90,10 @@ function listsOf(declarations: RootModule["blocks"]): (readonly string[])[] {
   return replacing.length > 0 ? replacing : others.map((block) => ignoredIn(block) ?? []);
 }
 
-/** Returns the list in the block `lifecycle` of a resource; undefined without such a list. */
+/**
+ * Returns the list `ignore_changes` in the `lifecycle` block of a resource. Returns undefined if the resource has no
+ * such list.
+ */
 function ignoredIn({ blocks }: Block): string[] | undefined {
   const lifecycle = blocks.find(({ labels }) => labels.join() === "lifecycle");
   const list = lifecycle?.values.get("ignore_changes");

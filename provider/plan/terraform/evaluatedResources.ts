@@ -12,7 +12,7 @@ import { kinds } from "./planReader.ts";
 import { isOwnBlock } from "./providerBlocks.ts";
 
 /**
- * Returns the changes that this version evaluates: it knows the mode, the type and the action, and the resource does not
+ * Returns the changes that this version evaluates. Their mode, type and action are known, and their resource does not
  * belong to another provider.
  * @param omitted the {@link omittedResources}
  */
@@ -20,11 +20,11 @@ export const evaluatedChanges = (json: PlanJson, omitted: readonly ResourceChang
   [...json.resource_changes, ...omitted].filter((change) => isKnown(change) && !isOfOther(change));
 
 /**
- * Reports the parts of a plan that this version cannot evaluate, as sentences:
+ * Returns sentences about the parts of a plan that this version cannot evaluate:
  * - a plan whose run failed, and changes that are deferred to a later plan
- * - resources of this provider whose type, mode or action this version does not know
- * - resources that a partial plan omits although the configuration no longer contains them, so that an apply without
- *   `-target` would delete them
+ * - resources of this provider with an unknown type, mode or action
+ * - resources that a partial plan omits and the configuration no longer contains, so that an apply without `-target`
+ *   would delete them
  * - resources that have a type of this provider, but belong to another provider
  * @param omitted the {@link omittedResources}
  */
@@ -53,7 +53,7 @@ export function notEvaluated(json: PlanJson, omitted: readonly ResourceChange[])
 const LEFT =
   "neither the changes of the plan nor the configuration contain it; create the plan without -target and -exclude";
 
-/** The lists of actions of a managed resource that Terraform and OpenTofu write. */
+/** The lists of actions of a managed resource that Terraform and OpenTofu generate. */
 const ACTIONS: ReadonlySet<string> = new Set([
   "no-op",
   "create",
@@ -66,13 +66,13 @@ const ACTIONS: ReadonlySet<string> = new Set([
   "forget,create",
 ]);
 
-/** The lists of actions of a data source. */
+/** The lists of actions of a data source that Terraform and OpenTofu generate. */
 const DATA_ACTIONS: ReadonlySet<string> = new Set(["read", "no-op"]);
 
 const hasKnownAction = ({ mode, change }: ResourceChange): boolean =>
   (mode === "data" ? DATA_ACTIONS : ACTIONS).has(change.actions.join());
 
-/** True for a change of a resource that this version can evaluate: it knows the mode, the type and the action. */
+/** Returns true if this version can evaluate a change: the mode, the type and the action are known. */
 const isKnown = (change: ResourceChange): boolean =>
   change.mode === "managed" && kinds.has(change.type) && hasKnownAction(change);
 
@@ -82,7 +82,10 @@ const isOfOther = ({ provider_name: source }: ResourceChange): boolean =>
 /** The prefix of the types of this provider's resources. */
 const PREFIX = "gatehouse_";
 
-/** True for a resource of this provider: by its provider, by its type, or by the provider block in the configuration. */
+/**
+ * Returns true for a resource of this provider. The provider, the type, or the provider block in the configuration
+ * identifies the resource.
+ */
 export function isOurs(
   json: PlanJson,
   blocks: Blocks,
@@ -93,7 +96,10 @@ export function isOurs(
   return key !== undefined && isOwnBlock(json, key);
 }
 
-/** Returns the reason why this version cannot evaluate a change; an empty list for a known change or data source. */
+/**
+ * Returns a list with the reason why this version cannot evaluate a change. Returns an empty list for a known change or
+ * data source.
+ */
 function unknownPart(change: ResourceChange): string[] {
   const { mode, type } = change;
   const remedy = "update gatehouse, or create the plan again";

@@ -22,27 +22,31 @@ export type ReadLive = (
 
 /** The comparison of a plan with the live objects. */
 export interface ComparedPlan {
-  /** The steps of the plan, without the existing objects on other services. They start from the live objects. */
+  /**
+   * The steps of the plan, compared with the live objects instead of the state. Omits existing objects on other
+   * services.
+   */
   readonly steps: readonly Step[];
   /**
    * The steps that show the difference between the state and the live objects. A resource that could not be read has a
-   * step only if the refresh of the plan found a manual change.
+   * step only if the refresh of the plan found an out-of-band change.
    */
   readonly drift: readonly Step[];
-  /** The resources in the state, without those on other services. */
+  /** The resources in the state, without the resources on other services. */
   readonly resources: readonly StateResource[];
-  /** Resources that could not be compared, as sentences. */
+  /** Sentences about resources that could not be compared. */
   readonly notEvaluated: readonly string[];
 }
 
-/** The number of objects that are read at the same time. */
+/** The number of objects that are read concurrently. */
 const PARALLEL = 16;
 
 const NAMED_MAX = 5;
 
 /**
- * Compares the resources of a plan with their live objects. A plan is not enough to find drift: with `-refresh=false` it
- * contains no manual change, with `-target` it contains only some, and the objects can change after the plan.
+ * Compares the resources of a plan with their live objects. A plan is not sufficient to find drift. With
+ * `-refresh=false`, it contains no out-of-band changes. With `-target`, it contains only some of them. Objects can also
+ * change after the plan is created.
  * @param changes the changes of all resources of this provider
  * @param service address of the service on which `read` reads objects
  */
@@ -112,7 +116,8 @@ async function readObject(
   row: Row,
   read: ReadLive,
 ): Promise<LiveReading> {
-  // An object on an unknown service must not be searched on this one: it would be treated as deleted.
+  // If the service of an object is unknown, the object is not read on this service. It would not be found there and
+  // would be treated as deleted.
   if (reader.serviceOf(change) === UNKNOWN)
     return { problem: "the address of its service is unknown in the plan" };
   const definition = kinds.get(change.type)?.definition;

@@ -23,11 +23,10 @@ import { blockOf, isOwnBlock } from "./providerBlocks.ts";
 const NAMED_MAX = 5;
 
 /**
- * Checks that the parts of a plan agree: the changes, the planned values, the prior state and the configuration describe
- * the same objects of this provider, with the same values, and each value has the type of its attribute. Without this
- * check, a plan in which one part was edited could hide a change from a review. A part that the plan omits is not
- * compared.
- * @param changes the changes of this provider's resources: those of the plan, and {@link omittedResources}
+ * Checks that the parts of a plan agree. The changes, the planned values, the prior state and the configuration must
+ * describe the same objects of this provider with the same values, and each value must have the type of its attribute.
+ * Otherwise an edited part of the plan could hide a change from a review. Parts that the plan omits are not compared.
+ * @param changes the changes of this provider's resources: the changes of the plan, and {@link omittedResources}
  * @param name name of the plan in errors
  * @throws EngineError (`plan_file`) with the resources and attributes that contradict each other
  */
@@ -54,7 +53,7 @@ export function requireConsistent(json: PlanJson, changes: readonly ResourceChan
 const titled = (change: ResourceChange, problems: readonly string[]): string[] =>
   problems.map((problem) => `${titleOf(change)}: ${problem}`);
 
-/** Reports objects that a part of the plan lists twice. */
+/** Reports objects that one part of the plan lists twice. */
 function repeated(json: PlanJson): string[] {
   const lists = {
     resource_changes: json.resource_changes,
@@ -69,7 +68,10 @@ function repeated(json: PlanJson): string[] {
   );
 }
 
-/** Reports a plan that Terraform would not apply although it contains changes, and one without the changes to apply. */
+/**
+ * Reports a plan that contains changes although it is not applicable, and a plan that is applicable although it
+ * contains no changes.
+ */
 function ofWholePlan({ applyable, resource_changes: changes, ...json }: PlanJson): string[] {
   const isChanged = changes.some(
     ({ mode, change: { actions } }) => mode === "managed" && actions.join() !== "no-op",
@@ -111,7 +113,7 @@ function modeProblems(change: ResourceChange): string[] {
     : [];
 }
 
-/** Returns the contradiction between the action of a change and its values; undefined if there is none. */
+/** Returns the contradiction between the action of a change and its values. Returns undefined if there is none. */
 function shapeProblem({ actions, before, after, after_unknown: unknown }: ResourceChange["change"]) {
   const action = actions.join(" and ");
   const hasBefore = action !== "create";
@@ -130,7 +132,10 @@ function shapeProblem({ actions, before, after, after_unknown: unknown }: Resour
   return undefined;
 }
 
-/** True if two values are equal. A missing member is equal to null, since older versions of a provider omit members. */
+/**
+ * Returns true if two values are equal. A missing member is equal to null, since older versions of a provider omit
+ * members.
+ */
 const isSame = (left: unknown, right: unknown): boolean =>
   isDeepStrictEqual(withoutNull(left), withoutNull(right));
 
@@ -141,7 +146,10 @@ function withoutNull(value: unknown): unknown {
   return Object.fromEntries(members.map(([name, member]) => [name, withoutNull(member)]));
 }
 
-/** The type in an address: `gatehouse_tag` in `module.a["x"].gatehouse_tag.b[0]`. Names can contain letters of any script. */
+/**
+ * Returns the type in an address: `gatehouse_tag` in `module.a["x"].gatehouse_tag.b[0]`. Names can contain letters of
+ * any script.
+ */
 const typeIn = (address: string): string | undefined =>
   /^(?:module\.[^.[\]]+\.)*([\w-]+)\.[^.[\]]+$/.exec(withoutKeys(address))?.[1];
 
@@ -167,14 +175,14 @@ function addressProblems({ address, type, change }: ResourceChange): string[] {
   ];
 }
 
-/** Reports a resource that stays after the plan, and whose block is missing or belongs to another resource. */
+/** Reports a resource that exists after the plan, but whose block is missing or belongs to another resource. */
 function configurationProblems(
   json: PlanJson,
   { address, type, change }: ResourceChange,
   block: ConfiguredResource | undefined,
 ): string[] {
   if (!change.after) return [];
-  // Terraform writes the block of a resource with a generated configuration after the plan.
+  // For a resource with a generated configuration, Terraform writes the block after the plan.
   if (!block) return change.generated_config === undefined ? ["the configuration does not contain it"] : [];
   if (block.type !== type)
     return [`its type is ${type}, but the configuration of ${address} has a different type`];
@@ -185,7 +193,7 @@ function configurationProblems(
   return isOwnBlock(json, key) ? [] : [`its provider block ${key} belongs to another provider`];
 }
 
-/** Reports values without the type of their attribute, and planned inputs that the provider would reject. */
+/** Reports values that do not have the type of their attribute, and planned inputs that the provider would reject. */
 function valueProblems(resource: ResourceChange, block: ConfiguredResource | undefined): string[] {
   const { type, change } = resource;
   const ofTypes = typeProblemsOf(resource);
@@ -211,7 +219,7 @@ const typeProblems = (side: string, attributes: readonly Attribute[], row: Row):
     .filter(({ type, name }) => !hasType(type, row[name]))
     .map(({ name, type }) => `${side}.${name} must have the type ${type.kind}`);
 
-/** Reports values that are marked as unknown, and that the plan contains nevertheless. */
+/** Reports values that the plan contains although they are marked as unknown. */
 function markProblems({ after, after_unknown: unknown }: ResourceChange["change"]): string[] {
   if (!after || typeof unknown !== "object") return [];
   return Object.entries(unknown)
@@ -250,7 +258,7 @@ function inputProblems(
   ];
 }
 
-/** Reports differences between the changes, and the planned values and the prior state. */
+/** Reports differences between the changes and the planned values, and between the changes and the prior state. */
 function unmatched(json: PlanJson, own: readonly ResourceChange[], blocks: Blocks): string[] {
   const listed = new Map(json.resource_changes.map((change) => [objectKey(change), change]));
   const prior = new Map(priorResources(json).map((one) => [objectKey(one), one]));
@@ -274,10 +282,10 @@ function unmatched(json: PlanJson, own: readonly ResourceChange[], blocks: Block
 function plannedProblems(change: ResourceChange, planned: StateResource | undefined): string[] {
   const title = titleOf(change);
   const action = change.change.actions.join();
-  // The planned values have no place for an object that a replacement has not deleted yet.
+  // The planned values never contain an object that a replacement has not deleted yet.
   if (change.deposed !== undefined) return [];
   if (action === "delete") return planned ? [`${title}: it is deleted, but planned_values contains it`] : [];
-  // The planned values contain a forgotten resource without values.
+  // For a forgotten resource, the planned values contain the resource without its values.
   const { after } = change.change;
   if (!planned) return [`${title}: resource_changes contains it, but planned_values does not`];
   return [

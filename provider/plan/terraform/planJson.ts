@@ -6,15 +6,15 @@ import { EngineError } from "../../engine/index.ts";
 const values = z.record(z.string(), z.unknown());
 
 /**
- * Sensitivity marks of a value, as a plan contains them: `true` if the whole value is sensitive, otherwise an object or
- * a list with the marks of its fields or items.
+ * The sensitivity marks of a value in a plan: `true` if the whole value is sensitive, otherwise an object or a list
+ * with the marks of its fields or items.
  */
 const mask = z.unknown().optional();
 
 const resourceChange = z.looseObject({
   address: z.string(),
   previous_address: z.string().optional(),
-  /** The key of an object that a replacement has not deleted yet. */
+  /** The key of an old object that a replacement has not deleted yet. */
   deposed: z.string().optional(),
   mode: z.string().default("managed"),
   type: z.string(),
@@ -70,9 +70,9 @@ const stateModule = z.looseObject({
         mode: z.string().default("managed"),
         type: z.string(),
         provider_name: z.string().optional(),
-        /** The key of an object that a replacement has not deleted yet. */
+        /** The key of an old object that a replacement has not deleted yet. */
         deposed_key: z.string().optional(),
-        /** Planned values omit the values of a resource that the plan forgets. */
+        /** The values of the resource. In the planned values, a resource that the plan forgets has no values. */
         values: values.default({}),
       }),
     )
@@ -93,9 +93,9 @@ const planJson = z.looseObject({
   resource_drift: z.array(resourceChange).default([]),
   deferred_changes: z.array(deferredChange).default([]),
   errored: z.boolean().default(false),
-  /** True if an apply would change something. Plans of OpenTofu omit it. */
+  /** True if an apply would change something. Omitted in plans of OpenTofu. */
   applyable: z.boolean().optional(),
-  /** False if a further plan is needed, for example after `-target`. Plans of OpenTofu omit it. */
+  /** False if a further plan is needed, for example after `-target`. Omitted in plans of OpenTofu. */
   complete: z.boolean().optional(),
   planned_values: z.looseObject({ root_module: stateModule.optional() }),
   output_changes: z
@@ -134,8 +134,8 @@ const planJson = z.looseObject({
 export type PlanJson = z.output<typeof planJson>;
 
 /**
- * JSON output of Terraform and OpenTofu that is not a plan. Each kind is recognized by a top-level property that plans
- * do not have.
+ * JSON output of Terraform and OpenTofu that is not a plan. A top-level property that plans do not have identifies each
+ * kind of output.
  */
 const OTHER_OUTPUTS = [
   { member: "values", what: "a state" },
@@ -174,8 +174,8 @@ export function parsePlan(text: string, name: string): PlanJson {
 }
 
 /**
- * Returns the resources that a plan with `-refresh-only` or `-target` omits, as changes. The change of a drifted
- * resource restores the values from before the drift. The changes of other resources have no effect.
+ * Returns the resources that a plan with `-refresh-only` or `-target` omits, as changes. If a resource has drifted, its
+ * change restores the values from before the drift. The changes of the other resources have no effect.
  */
 export function omittedResources({
   prior_state: state,
@@ -194,7 +194,7 @@ export function omittedResources({
     },
   }));
   for (const { address } of drifted) listed.add(address);
-  // A plan does not list a data source that it has read.
+  // A plan does not list the data sources that were already read.
   const same = stateResources(state?.values?.root_module)
     .filter(({ address, mode }) => mode !== "data" && !listed.has(address))
     .map(({ values, ...resource }) => ({
@@ -205,23 +205,26 @@ export function omittedResources({
 }
 
 /**
- * True if a plan covers only a part of the configuration, as with `-target` and `-exclude`. A plan with `-refresh-only`
- * covers no changes at all, and is not partial.
+ * Returns true if a plan covers only a part of the configuration, as with `-target` and `-exclude`. A plan with
+ * `-refresh-only` contains no changes, and is not partial.
  */
 export const isPartial = (json: PlanJson): boolean =>
   json.complete === false || (json.resource_changes.length > 0 && omittedResources(json).length > 0);
 
 const NO_CHANGE = { actions: ["no-op"], after_unknown: {}, replace_paths: [] };
 
-/** The resources of a module and of its child modules. */
+/** Returns the resources of a module and of its child modules. */
 export const stateResources = (module: StateModule | undefined): StateResource[] =>
   module ? [...module.resources, ...module.child_modules.flatMap(stateResources)] : [];
 
-/** Identifies an object of a plan: the address, and the key of an object that a replacement has not deleted yet. */
+/**
+ * Returns a key that identifies an object of a plan: the address, with the deposed key of an old object that a
+ * replacement has not deleted yet.
+ */
 export const objectKey = (object: ResourceChange | StateResource): string =>
   `${object.address} ${deposedKey(object) ?? ""}`;
 
-/** The name of an object in messages. */
+/** Returns the name of an object for messages. */
 export const titleOf = (object: ResourceChange | StateResource): string => {
   const deposed = deposedKey(object);
   return deposed === undefined ? object.address : `${object.address} (deposed ${deposed})`;
@@ -232,11 +235,11 @@ function deposedKey(object: ResourceChange | StateResource): string | undefined 
   return typeof key === "string" ? key : undefined;
 }
 
-/** An address without keys: `module.a["x"].gatehouse_tag.b[0]` becomes `module.a.gatehouse_tag.b`. */
+/** Returns an address without keys: `module.a["x"].gatehouse_tag.b[0]` becomes `module.a.gatehouse_tag.b`. */
 export const withoutKeys = (address: string): string =>
   address.replaceAll(/\[(?:\d+|"(?:[^"\\]|\\.)*")\]/g, "");
 
-/** The resource blocks of a configuration, by address without the keys of `count` and `for_each`. */
+/** The resource blocks of a configuration, by address. The addresses omit the keys of `count` and `for_each`. */
 export type Blocks = ReadonlyMap<string, ConfiguredResource>;
 
 /** Returns the resource blocks of a plan's configuration. */

@@ -51,10 +51,10 @@ export const kinds = new Map(
 export interface PlanOrigin extends ConfigurationFacts {
   /** Name of the plan in errors. */
   readonly name: string;
-  /** The workspace, with the project that the environment names, or else with the base name of the folder. */
+  /** The workspace. Its project is the project in the environment, or else the base name of the folder. */
   readonly workspace: Workspace;
   /**
-   * True if the environment names the project.
+   * True if the environment sets the project.
    * @default false
    */
   readonly isProjectNamed?: boolean;
@@ -66,14 +66,18 @@ interface RowValues {
   readonly outputs: Values;
 }
 
-/** Converts the resources of a Terraform plan to the form of Pulumi resources: steps with inputs and outputs. */
+/**
+ * Converts the resources of a Terraform plan to the form of Pulumi resources, which are steps with inputs and outputs.
+ */
 export class PlanReader {
-  /** The workspace of the plan. A known project in the provider block takes precedence. */
+  /**
+   * The workspace of the plan. If the provider block sets a known project, it overrides the project of the workspace.
+   */
   readonly place: Workspace;
   readonly #configured: ReadonlyMap<string, ConfiguredResource>;
   readonly #changes: ReadonlyMap<string, ResourceChange["change"]>;
   readonly #origin: PlanOrigin;
-  /** The manual changes that the refresh of the plan found. */
+  /** The out-of-band changes that the refresh of the plan found. */
   readonly #drift: ReadonlyMap<string, ResourceChange>;
   readonly #variables: PlanJson["variables"];
   readonly blocks: ProviderBlocks;
@@ -126,28 +130,31 @@ export class PlanReader {
   }
 
   /**
-   * The URNs of the resources to which the arguments of a resource refer, by property. Omits arguments that may refer to
-   * other objects too.
+   * Returns the URNs of the resources to which the arguments of a resource refer, by property. Returns no URNs for an
+   * argument that may also refer to other objects.
    */
   #references(address: string, type: string): Readonly<Record<string, readonly string[]>> {
     const { expressions = {} } = this.#configured.get(withoutKeys(address)) ?? {};
     const entries = Object.entries(expressions).map(([name, given]) => {
       const urns = referencesIn(given).map((reference) => this.#referenced(reference, address));
       const known = [...new Set(urns.filter((urn) => urn !== undefined))];
-      // Terraform also lists a resource that has a key without its key.
+      // For a reference to a resource with a key, Terraform also lists the resource without the key.
       const exact = known.filter((urn) => !known.some((other) => other.startsWith(`${urn}[`)));
       return [propertyOf(type, name), urns.includes(undefined) ? [] : exact] as const;
     });
     return Object.fromEntries(entries);
   }
 
-  /** The URNs of the resources in `depends_on`. */
+  /** Returns the URNs of the resources in `depends_on`. */
   #dependencies(address: string): string[] {
     const { depends_on: list = [] } = this.#configured.get(withoutKeys(address)) ?? {};
     return list.flatMap((reference) => this.#referenced(reference, address) ?? []);
   }
 
-  /** The URN of the resource of this provider to which a reference in the resource with this address refers. */
+  /**
+   * Returns the URN of the resource of this provider to which a reference refers.
+   * @param address the address of the resource that contains the reference
+   */
   #referenced(reference: string, address: string): string | undefined {
     const module = /^(?:module\.[^.]+\.)*/.exec(address)?.[0] ?? "";
     const [, referenced, own] =
@@ -157,14 +164,17 @@ export class PlanReader {
   }
 
   /**
-   * The attributes of a resource in the state before the refresh of the plan; undefined for a resource that is not in
-   * the state.
+   * Returns the attributes of a resource in the state before the refresh of the plan. Returns undefined if the resource
+   * is not in the state.
    */
   stateOf(resource: ResourceChange): Row | undefined {
     return (this.#drift.get(objectKey(resource)) ?? resource).change.before ?? undefined;
   }
 
-  /** The manual change that the refresh of the plan found; an empty list if the object is as in the state. */
+  /**
+   * Returns the out-of-band change that the refresh of the plan found. Returns an empty list if the object is as in the
+   * state.
+   */
   plannedDrift(resource: ResourceChange): Step[] {
     const change = this.#drift.get(objectKey(resource))?.change;
     if (!change?.before) return [];
@@ -174,7 +184,7 @@ export class PlanReader {
   }
 
   /**
-   * The manual change of a resource; an empty list if the object is as in the state.
+   * Returns the out-of-band change of a resource. Returns an empty list if the object is as in the state.
    * @param row the resource in the state
    * @param live the live object; undefined if it no longer exists
    */
@@ -197,15 +207,15 @@ export class PlanReader {
     ];
   }
 
-  /** The step of a resource without drift. */
+  /** Returns the step of a resource without drift. */
   unchanged({ address, type }: ResourceChange, row: Row, live: RowValues): Step {
     const before = this.#shown(address, live);
     return { ...this.#named(address, type), ...idOf(row), op: "same", fields: [], before, after: before };
   }
 
   /**
-   * Returns the inputs and outputs of a live object. Values that are equal to those in the state keep the notation of
-   * the state.
+   * Returns the inputs and outputs of a live object. A value that is equal to the value in the state keeps the notation
+   * of the state.
    * @param row the resource in the state
    * @param live the inputs and outputs of the object
    */
@@ -246,8 +256,8 @@ export class PlanReader {
 
   /**
    * Returns the planned step of a resource whose live object differs from the prior state of the plan. The step starts
-   * from the live object. Its fields are the changes of the configuration, without the manual changes that the step
-   * reverts, and without changes that the live object already has.
+   * from the live object. Its fields are the changes of the configuration. The fields omit the out-of-band changes that
+   * the step reverts, and the changes that the live object already has.
    * @param row the resource in the state before the refresh of the plan
    */
   stepFromLive(resource: ResourceChange, row: Row, live: RowValues): Step {
@@ -267,14 +277,14 @@ export class PlanReader {
     return { ...step, ...idOf(row), op, fields, before, after: kept };
   }
 
-  /** The paths of the inputs whose changes the configuration ignores (`ignore_changes`). */
+  /** Returns the paths of the inputs whose changes the configuration ignores (`ignore_changes`). */
   #ignored(address: string, type: string): string[] {
     const block = withoutKeys(address);
-    // A file that the plan did not read can declare a resource whose block was removed.
+    // If the block of a resource was removed, a file that was not part of the plan may still declare the resource.
     const paths = (this.#configured.has(block) && this.#origin.ignoredChanges?.(block)) || [];
     return paths.flatMap((path) => {
       if (path === "all") return ["*"];
-      // An entry with an index is no path of a field, so the change of the field counts.
+      // An entry with an index is not the path of a field, so changes of the field are not ignored.
       if (!/^\w+(?:\.\w+)*$/.test(path)) return [];
       const [name = "", ...inner] = path.split(".");
       return [[propertyOf(type, name), ...inner.map(propertyName)].join(".")];
@@ -282,9 +292,9 @@ export class PlanReader {
   }
 
   /**
-   * Returns a filter for manual changes that an apply would revert. The filter omits a change that the configuration
-   * ignores (`ignore_changes`), and a change to the value that the configuration also declares. A plan with
-   * `-refresh-only` does not show which changes an apply would revert, so all changes remain.
+   * Returns a filter for out-of-band changes that an apply would revert. The filter excludes changes that the
+   * configuration ignores (`ignore_changes`), and changes to a value that the configuration also declares. A plan with
+   * `-refresh-only` does not show which changes an apply would revert, so the filter then includes all changes.
    */
   #isReverted(resource: ResourceChange, live: RowValues): (field: FieldChange) => boolean {
     const { address, type } = resource;
@@ -298,9 +308,9 @@ export class PlanReader {
   }
 
   /**
-   * True if the configuration declares the planned value of the field at a path. For an argument that the configuration
-   * omits or sets to null, the planned value is the one after the refresh of the plan. It is then no declared value, and
-   * a manual change of the argument counts as drift.
+   * Returns true if the configuration declares the planned value of the field at a path. If the configuration omits an
+   * argument or sets it to null, the planned value is the value after the refresh of the plan. This value is not a
+   * declared value, so an out-of-band change of the argument is treated as drift.
    */
   #isDeclared({ address, type }: ResourceChange, planned: ResourceChange["change"], path: string): boolean {
     const name = terraformName(path.split(".", 1)[0] ?? "");
@@ -316,15 +326,16 @@ export class PlanReader {
     const isInModule = address.startsWith("module.");
     const variableOf = (variable: string) =>
       !isInModule && this.#origin.isInPlan(variable) ? this.#variables[variable] : undefined;
-    // An expression with more text than the variable has a different value, which the comparison shows.
+    // If the expression contains more than the variable, its value is different, and the comparison below detects the
+    // difference.
     const written = expressionValue(expressions[name], variableOf, () => true);
     if (written === undefined || written === null || !hasType(valueType, written)) return false;
     return sameValue(field, fromTerraform(valueType, written), fromTerraform(valueType, row[name]));
   }
 
   /**
-   * The resource in the state; an empty list if the resource does not exist yet.
-   * @param row the attributes of the resource; default: those after the refresh of the plan
+   * Returns the resource in the state. Returns an empty list if the resource does not exist yet.
+   * @param row the attributes of the resource; default: the attributes after the refresh of the plan
    */
   resource({ address, type, change }: ResourceChange, row = change.before): StateResource[] {
     if (!row) return [];
@@ -343,7 +354,10 @@ export class PlanReader {
     ];
   }
 
-  /** The address of the service of a resource: the mark {@link UNKNOWN} if the plan does not contain it. */
+  /**
+   * Returns the address of the service of a resource. Returns the mark {@link UNKNOWN} if the plan does not contain the
+   * address.
+   */
   serviceOf({ address }: ResourceChange): string | undefined {
     return this.blocks.serviceOf(this.#configured.get(withoutKeys(address)));
   }
@@ -356,8 +370,8 @@ export class PlanReader {
 
   /**
    * Returns the inputs and outputs from the attributes of a resource.
-   * @param planned true for values after the apply. Unknown values that the configuration does not set are then
-   * omitted, since the service sets these values.
+   * @param planned true for values after the apply. Omits unknown values that the configuration does not set, since the
+   *   service sets these values.
    */
   #values(address: string, type: string, row: Row, planned = false): RowValues {
     const attributes = kinds.get(type)?.attributes ?? [];
@@ -388,14 +402,17 @@ export class PlanReader {
   }
 }
 
-/** Returns the instructions to the run in the attributes of a resource, such as `adopt`. */
+/** Returns the attributes of a resource that are instructions for the run, such as `adopt`. */
 const instructionsIn = (type: string, row: Row): Values =>
   valuesOf(
     (kinds.get(type)?.attributes ?? []).filter(({ role }) => role === "instruction"),
     row,
   );
 
-/** Returns the references in the expression of an argument, which is nested like the value of the argument. */
+/**
+ * Returns the references in the expression of an argument. The expression has the same nesting as the value of the
+ * argument.
+ */
 function referencesIn(given: unknown): readonly string[] {
   if (Array.isArray(given)) return given.flatMap(referencesIn);
   const { success, data } = expression.safeParse(given);
@@ -413,7 +430,9 @@ const pathOf = ({ path }: FieldChange): string => path;
 const propertyName = (name: string): string =>
   name.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
 
-/** Returns values in which the inputs with these paths have the values of other values. Ignores paths inside an input. */
+/**
+ * Returns `values` in which the inputs with these paths have the values from `others`. Ignores paths inside an input.
+ */
 function withValuesOf(
   values: ResourceValues,
   others: ResourceValues,
@@ -432,7 +451,7 @@ function withValuesOf(
   };
 }
 
-/** True if two values of an output are equal. The order of a set has no meaning. */
+/** Returns true if two values of an output are equal. The order of items in a set is ignored. */
 function isSameOutput(type: Type, left: unknown, right: unknown): boolean {
   const [one, other] = [toTerraform(type, left), toTerraform(type, right)];
   if (type.kind !== "set" || !Array.isArray(one) || !Array.isArray(other))
@@ -452,20 +471,23 @@ function opOf({ actions, importing, after_unknown: unknown }: ResourceChange["ch
     return actions.includes("create") ? "replace" : "delete";
   if (actions.includes("create")) return "create";
   if (!actions.includes("update")) return importing ? "import" : "same";
-  // If the id after an update is unknown before the apply, the update replaces the object.
+  // If the id after an update is not known before the apply, the update is a replacement.
   return typeof unknown === "object" && unknown.id === true ? "replace" : "update";
 }
 
-/** The planned attributes of a resource. Values that are unknown before the apply are the mark {@link UNKNOWN}. */
+/**
+ * Returns the planned attributes of a resource. The mark {@link UNKNOWN} replaces values that are not known before the
+ * apply.
+ */
 export const markedRow = ({ after, after_unknown: unknown }: ResourceChange["change"]) =>
   marked(after, unknown) as Row;
 
-/** True if marks contain a part that is unknown before the apply. */
+/** Returns true if the marks contain a part that is not known before the apply. */
 export const hasMark = (unknown: unknown): boolean =>
   unknown === true ||
   (typeof unknown === "object" && unknown !== null && Object.values(unknown).some(hasMark));
 
-/** Returns a value in which {@link UNKNOWN} replaces each part that is unknown before the apply. */
+/** Returns a value in which the mark {@link UNKNOWN} replaces each part that is not known before the apply. */
 function marked(value: unknown, unknown: unknown): unknown {
   if (unknown === true) return UNKNOWN;
   const isPlain = value !== null && value !== undefined && typeof value !== "object";

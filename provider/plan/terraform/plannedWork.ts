@@ -5,7 +5,10 @@ import { EngineError } from "../../engine/index.ts";
 import type { Attribute } from "../../terraform/attributes.ts";
 import type { PlanJson, ResourceChange } from "./planJson.ts";
 
-/** A summary of a plan for comparisons. The summary contains no values, and the digest covers no sensitive values. */
+/**
+ * A summary of a plan for comparisons. The summary contains no values, and its digest does not include sensitive
+ * values.
+ */
 const plannedWork = z.strictObject({
   version: z.literal(1),
   /** Digest of the plan, without sensitive values and values that are unknown before the apply. */
@@ -14,12 +17,12 @@ const plannedWork = z.strictObject({
   changes: z.array(z.string()),
 });
 
-/** A summary of a plan, as a review saves it. */
+/** A summary of a plan, as `review --save` writes it. */
 export type PlannedWork = z.output<typeof plannedWork>;
 
 /**
- * Summarizes a plan. Plans of one configuration with the same changes have equal summaries. The summary ignores
- * unchanged objects, and fields that only the service changes, such as the last use of a key.
+ * Summarizes a plan. Plans of the same configuration with the same changes have equal summaries. The summary omits
+ * unchanged objects and fields that only the service changes, such as the last use of a key.
  * @param settings the settings of the provider in the configuration
  * @param attributesOf returns the attributes of a resource type; an empty list for types of other providers
  */
@@ -46,8 +49,8 @@ export function workOf(
       before: masked(before, beforeMask),
       after: masked(after, afterMask),
     }));
-  // A plan does not contain values that are unknown before the apply. The digest therefore includes the configuration,
-  // which determines these values.
+  // A plan does not contain values that are not known before the apply. So the digest includes the configuration, which
+  // determines these values.
   const all = [resources, outputs, plan.action_invocations, plan.configuration, [...settings].sort()];
   return {
     version: 1,
@@ -71,7 +74,7 @@ export function workDifferences(reviewed: PlannedWork, now: PlannedWork) {
   return of(["the plan"], "changes the same resources with another configuration or other values");
 }
 
-/** Parses a saved summary. @throws EngineError (`plan_file`) if `review --save` did not write the text */
+/** Parses a saved summary. @throws EngineError (`plan_file`) if the string is not a file of `review --save` */
 export function parseWork(text: string, name: string): PlannedWork {
   try {
     return plannedWork.parse(parseJson(text));
@@ -82,7 +85,7 @@ export function parseWork(text: string, name: string): PlannedWork {
 }
 
 function isDone({ change, previous_address: previous, action_reason: reason }: ResourceChange): boolean {
-  // Terraform reads the data sources inside `check` blocks in every plan. Such a read is not a change.
+  // Terraform reads the data sources inside `check` blocks in every plan. These reads are not changes.
   if (reason === "read_because_check_nested") return false;
   return change.actions.join() !== "no-op" || change.importing != null || previous !== undefined;
 }
@@ -96,7 +99,7 @@ function masked(value: unknown, mask: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, masked(inner, masks[name])]));
 }
 
-/** The values of a resource, without values that only the service changes. */
+/** Returns the values of a resource without the values that only the service changes. */
 function lasting(
   attributes: readonly Attribute[],
   values: ResourceChange["change"]["before"],

@@ -7,7 +7,9 @@ import { terraformName } from "../../terraform/types.ts";
 import type { ConfigurationFacts } from "./configurationFacts.ts";
 import { type ConfiguredResource, expression, type PlanJson } from "./planJson.ts";
 
-/** The prefix of resource types. Terraform uses this prefix as the default local name of the provider. */
+/**
+ * The prefix of this provider's resource types. Terraform uses this prefix as the default local name of the provider.
+ */
 const DEFAULT_KEY = "gatehouse";
 
 type Block = PlanJson["configuration"]["provider_config"][string];
@@ -18,15 +20,17 @@ export const blockOf = (
   key: string,
 ): Block | undefined => all[key] ?? all[key.split(":").at(-1) ?? ""];
 
-/** True if the provider block for a key configures the Gatehouse provider, under any local name. */
+/**
+ * Returns true if the provider block with this key configures the Gatehouse provider. The block may use any local name.
+ */
 export function isOwnBlock(json: PlanJson, key: string): boolean {
   const source = blockOf(json, key)?.full_name;
   return source === undefined ? key.split(":").at(-1)?.split(".")[0] === DEFAULT_KEY : isOwnSource(source);
 }
 
 /**
- * For each setting: a phrase for the report if the setting is unknown, and the environment variable. The phrase states
- * where the resources may be.
+ * The settings of a provider block. `place` completes the report of an unknown setting: it states where the resources
+ * may be. `variable` is the environment variable of the setting.
  */
 const SETTINGS = {
   url: { place: "on another service", variable: "GATEHOUSE_URL" },
@@ -44,18 +48,20 @@ export interface ResourceTenant {
   readonly resource: ConfiguredResource;
   /** The id, or the mark {@link UNKNOWN}. */
   readonly tenant: unknown;
-  /** True if the value is planned. False if the plan omits the resource, so that the value is the one in the state. */
+  /** True if the value is planned. False if the plan omits the resource, so that the value comes from the state. */
   readonly isPlanned: boolean;
 }
 
-/** The provider blocks of a plan: their services and namespaces, if the plan contains them. */
+/** The provider blocks of a plan, with their services and namespaces if the plan contains them. */
 export class ProviderBlocks {
   readonly #json: PlanJson;
   readonly #facts: ConfigurationFacts;
   readonly #tenants: readonly ResourceTenant[];
   /** The keys of this provider's blocks that are in use, default blocks first. */
   readonly #keys: readonly string[];
-  /** The key of the root module's block without an alias; undefined if the module has no such block, or several. */
+  /**
+   * The key of the root module's block without an alias. Undefined if the module has no such block, or more than one.
+   */
   readonly #default: string | undefined;
   /** The keys of this provider's blocks that the configuration contains. */
   readonly #written: readonly string[];
@@ -64,7 +70,7 @@ export class ProviderBlocks {
   /**
    * Finds the provider blocks of a plan.
    * @param own the resources of this provider
-   * @param tenants the namespaces of the resources that get their namespace from a block
+   * @param tenants the namespaces of the resources that get their namespace from a provider block
    */
   constructor(
     json: PlanJson,
@@ -77,7 +83,7 @@ export class ProviderBlocks {
     this.#tenants = tenants;
     const used = own.flatMap(({ provider_config_key: key }) => key ?? []).toSorted();
     // The JSON of a plan has a block for each local name of the provider in any module, even if the configuration has
-    // no such block. A block without expressions therefore counts only if a resource uses the block.
+    // no such block. So a block without expressions is used only if a resource refers to it.
     const blocks = json.configuration.provider_config;
     this.#written = Object.entries(blocks).flatMap(([key, { expressions }]) =>
       isOwnBlock(json, key) && (used.includes(key) || Object.keys(expressions).length > 0) ? [key] : [],
@@ -90,8 +96,8 @@ export class ProviderBlocks {
   }
 
   /**
-   * The known settings of the root module's block without an alias, by keys such as `gatehouse:url`. Without such a
-   * block, the settings that all blocks share.
+   * Returns the known settings of the root module's block without an alias, by keys such as `gatehouse:url`. If there
+   * is no such block, returns the settings that are equal in all blocks.
    */
   shared(): ReadonlyMap<string, string> {
     const key = this.#default ?? this.#keys[0] ?? DEFAULT_KEY;
@@ -106,15 +112,15 @@ export class ProviderBlocks {
   }
 
   /**
-   * The `provider` argument with which a resource of the root module gets the {@link shared} settings. Omitted if the
-   * default block has these settings.
+   * Returns the `provider` argument that gives a resource of the root module the {@link shared} settings. Omitted if
+   * the default block has these settings.
    */
   named(): { readonly provider?: string } {
     const key = this.#default ?? this.#keys.find((one) => !one.includes(":")) ?? DEFAULT_KEY;
     return key === DEFAULT_KEY ? {} : { provider: key };
   }
 
-  /** Reports settings that are unknown in the plan, as sentences. */
+  /** Returns sentences about settings that are unknown in the plan. */
   notEvaluated(): string[] {
     return this.#keys.flatMap((key) =>
       Object.entries(SETTINGS)
@@ -127,10 +133,10 @@ export class ProviderBlocks {
   }
 
   /**
-   * The address of the service of a resource's block: undefined if the block has none, and the mark {@link UNKNOWN} if
-   * the plan does not contain it.
-   * @param resource undefined for a resource whose block was removed. The plan does not contain its provider block, so
-   * the address is known only if all provider blocks have the same address.
+   * Returns the address of the service in a resource's provider block. Returns undefined if the block sets no address,
+   * and the mark {@link UNKNOWN} if the plan does not contain the address.
+   * @param resource undefined for a resource whose block was removed. The plan does not contain the provider block of
+   *   this resource, so the address is known only if all provider blocks have the same address.
    */
   serviceOf(resource: ConfiguredResource | undefined): string | undefined {
     if (!resource && this.#hasServices()) return UNKNOWN;
@@ -138,15 +144,15 @@ export class ProviderBlocks {
     return typeof url === "string" ? url : undefined;
   }
 
-  /** True if the provider blocks have different addresses. */
+  /** Returns true if the provider blocks have different addresses. */
   #hasServices(): boolean {
     const keys = new Set([...this.#written, ...this.#keys]);
     return new Set([...keys].map((key) => this.#of(key).url)).size > 1;
   }
 
   /**
-   * The settings of a resource's block: the known address of the service, the known namespace, and a mark if the block
-   * has its own credential.
+   * Returns the settings of a resource's provider block: the address of the service and the namespace if they are
+   * known, and a mark if the block has its own credential.
    * @param resource undefined for a resource whose block was removed. If its service is unknown, the address is a mark.
    */
   settingsOf(resource: ConfiguredResource | undefined): ResourceValues["provider"] {
@@ -154,8 +160,8 @@ export class ProviderBlocks {
     const key = this.#keyOf(resource);
     const { url, tenant } = this.#of(key);
     const block = blockOf(this.#json, key);
-    // The key of a module, such as `module.a:gh`, may refer to the root module's block. So the blocks are compared, not
-    // the keys.
+    // A key in a child module, such as `module.a:gh`, may refer to the root module's block. So the blocks are compared
+    // instead of the keys.
     const isDefault = this.#default !== undefined && block === blockOf(this.#json, this.#default);
     const isOwn = !isDefault && CREDENTIAL_ATTRIBUTES.some((name) => block && name in block.expressions);
     return {
@@ -192,9 +198,9 @@ export class ProviderBlocks {
   }
 
   /**
-   * The namespace of the resources that use a block. The planned resources take precedence over the block's expression,
-   * since the plan contains their namespaces as the provider computed them. Undefined if the namespace differs between
-   * instances of the block (`for_each`), and if the block sets no namespace.
+   * Returns the namespace of the resources that use a provider block. The namespaces of the planned resources take
+   * precedence over the block's expression, since the provider has computed them. Returns undefined if the namespace
+   * differs between instances of the block (`for_each`), or if the block sets no namespace.
    * @param written the value of the block's expression: undefined for a block without this argument
    */
   #tenantOf(key: string, written: unknown): unknown {
@@ -203,7 +209,8 @@ export class ProviderBlocks {
     const planned = commonTenant(own.filter(({ isPlanned }) => isPlanned));
     switch (planned) {
       case UNKNOWN:
-        // Without the argument, the namespace can be the only one of the credential, which only the apply knows.
+        // If the block does not set a namespace, the resources may use the only namespace of the credential, which is
+        // not known before the apply.
         return written === undefined ? undefined : UNKNOWN;
       case SEVERAL:
         return isKnown && own.some(({ tenant }) => tenant === written) ? written : undefined;
@@ -218,13 +225,16 @@ export class ProviderBlocks {
   }
 }
 
-/** The {@link commonTenant} of an empty list. */
+/** The result of {@link commonTenant} for an empty list. */
 const NONE = Symbol("none");
 
-/** The {@link commonTenant} of resources in different namespaces. */
+/** The result of {@link commonTenant} for resources in different namespaces. */
 const SEVERAL = Symbol("several");
 
-/** The namespace that all resources have; the mark {@link UNKNOWN} if the namespace of one is unknown. */
+/**
+ * Returns the namespace that all resources have in common. Returns the mark {@link UNKNOWN} if the namespace of any
+ * resource is unknown.
+ */
 function commonTenant(resources: readonly ResourceTenant[]): string | typeof NONE | typeof SEVERAL {
   const ids = new Set(resources.map(({ tenant }) => tenantId.safeParse(tenant).data ?? UNKNOWN));
   if (ids.has(UNKNOWN)) return UNKNOWN;
@@ -233,11 +243,11 @@ function commonTenant(resources: readonly ResourceTenant[]): string | typeof NON
 }
 
 /**
- * Returns the value of an expression that is a constant or a variable. The value of any other expression is unknown.
- * Null becomes undefined.
+ * Returns the value of an expression that is a constant or a variable. Any other expression is unknown. The value null
+ * becomes undefined.
  * @param variableOf returns a variable; undefined if the plan does not contain its value
- * @param isAlone called for an expression that refers only to this variable. Returns true if the expression has no
- * other text: `var.url`, but not `"${var.url}/other"`.
+ * @param isAlone called for an expression that refers only to this variable. Returns true if the expression contains
+ *   nothing else: `var.url`, but not `"${var.url}/other"`.
  */
 export function expressionValue(
   written: unknown,

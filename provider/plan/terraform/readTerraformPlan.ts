@@ -7,35 +7,36 @@ import { isPartial, omittedResources, parsePlan } from "./planJson.ts";
 import { type PlannedWork, workOf } from "./plannedWork.ts";
 import { kinds, type PlanOrigin, PlanReader } from "./planReader.ts";
 
-/** A Terraform plan, reduced to the resources of this provider. */
+/** A Terraform plan with only the resources of this provider. */
 export interface TerraformPlan {
   readonly plan: Result;
   readonly resources: readonly StateResource[];
   /** The known settings of the provider: `gatehouse:url`, `gatehouse:tenant`. */
   readonly settings: ReadonlyMap<string, string>;
   /**
-   * The `provider` argument with which resources get {@link settings}; omitted if the default block has these settings.
+   * The `provider` argument that gives resources these {@link settings}; omitted if the default block has these
+   * settings.
    */
   readonly provider?: string;
   /**
-   * True if the provider block or the environment names the project. Otherwise the project is the base name of the root
-   * module's folder, which other root modules can share.
+   * True if the provider block or the environment sets the project. Otherwise the project is the base name of the root
+   * module's folder, and other root modules can have a folder with the same name.
    */
   readonly isProjectNamed: boolean;
-  /** Resources and settings of the plan that cannot be evaluated, as sentences. */
+  /** Sentences about resources and settings of the plan that cannot be evaluated. */
   readonly notEvaluated: readonly string[];
-  /** Facts that limit the plan, as sentences. */
+  /** Sentences about facts that limit the plan. */
   readonly notes: readonly string[];
   /**
    * Compares the state with the live objects. The result does not depend on the refresh of the plan.
    * @param service address of the service on which `read` reads objects
    */
   readonly compareWithLive: (service: string, read: ReadLive) => Promise<LivePlan>;
-  /** Summarizes the changes of all providers, for a comparison with another plan. */
+  /** Returns a summary of the changes of all providers, for a comparison with another plan. */
   readonly work: () => PlannedWork;
 }
 
-/** A Terraform plan that starts from the live objects. */
+/** A Terraform plan whose steps start from the live objects instead of the state. */
 interface LivePlan extends Omit<ComparedPlan, "steps" | "drift"> {
   /** The plan. Its steps start from the live objects. */
   readonly plan: Result;
@@ -45,7 +46,7 @@ interface LivePlan extends Omit<ComparedPlan, "steps" | "drift"> {
 
 /**
  * Reads the output of `terraform show -json`.
- * @throws EngineError (`plan_file`) if the text is not a plan, or if its parts contradict each other
+ * @throws EngineError (`plan_file`) if the text is not a plan, or if parts of the plan contradict each other
  */
 export function readTerraformPlan(text: string, origin: PlanOrigin): TerraformPlan {
   const { name, isProjectNamed = false } = origin;

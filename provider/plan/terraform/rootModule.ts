@@ -11,22 +11,26 @@ export interface RootModule {
   readonly blocks: readonly (Block & { readonly file: string })[];
 }
 
-/** A block of a configuration file, in HCL or in JSON. */
+/** A block of a configuration file in HCL or JSON. */
 export interface Block extends Body {
   /** The type and the labels of the block: `provider`, `gatehouse`. */
   readonly labels: readonly string[];
 }
 
 interface Body {
-  /** The arguments, by name: the code of the expression in a file in HCL, the value in a file in JSON. */
+  /**
+   * The arguments, by name. For an HCL file, a value is the code of the expression. For a JSON file, it is the JSON
+   * value.
+   */
   readonly values: ReadonlyMap<string, unknown>;
-  /** The nested blocks. Of the blocks of a file in JSON, only those in {@link LABELS}. */
+  /** The nested blocks. For a JSON file, only the block types in {@link LABELS}. */
   readonly blocks: readonly Block[];
 }
 
 /**
- * Reads the configuration files of a root module. Terraform and OpenTofu ignore files that begin with a dot. Both `.tf`
- * and `.tofu` files count, since a plan does not show which of two files with the same name was used.
+ * Reads the configuration files of a root module, except files that begin with a dot, which Terraform and OpenTofu
+ * ignore. Reads both `.tf` and `.tofu` files, since a plan does not show which of two files with the same name was
+ * used.
  * @throws EngineError (`plan_file`) if the folder or a file cannot be read
  */
 export function readRootModule(folder: string): RootModule {
@@ -44,7 +48,7 @@ export function readRootModule(folder: string): RootModule {
   }
 }
 
-/** Returns the value of a JSON text; undefined if the text is invalid. */
+/** Parses a JSON string. Returns undefined if the string is invalid. */
 function jsonOf(text: string): unknown {
   try {
     return parseJson(text);
@@ -53,7 +57,7 @@ function jsonOf(text: string): unknown {
   }
 }
 
-/** The blocks that are read from files in JSON: the number of labels, by type. */
+/** The number of labels of each block type that is read from JSON files. */
 const LABELS: ReadonlyMap<string, number> = new Map([
   ["provider", 1],
   ["variable", 1],
@@ -61,7 +65,7 @@ const LABELS: ReadonlyMap<string, number> = new Map([
   ["lifecycle", 0],
 ]);
 
-/** Returns the blocks in a JSON value, in which each level can be one value or a list of values. */
+/** Returns the blocks in a JSON value. On each level, the value can be a single value or a list of values. */
 const blocksInJson = (json: unknown): Block[] =>
   membersIn(json).flatMap(([type, value]) => {
     const labels = LABELS.get(type);
@@ -80,7 +84,7 @@ function labeledBlocks(json: unknown, count: number, labels: readonly string[]):
 const membersIn = (json: unknown): [string, unknown][] =>
   [json].flat().flatMap((value) => (typeof value === "object" ? Object.entries(value ?? {}) : []));
 
-/** Returns the arguments and blocks in the body of a block, or in a file. @param code the result of {@link codeOf} */
+/** Returns the arguments and blocks in a file, or in the body of a block. @param code the result of {@link codeOf} */
 function bodyOf(code: string): Body {
   const values = new Map<string, string>();
   const blocks: Block[] = [];
@@ -113,10 +117,13 @@ const CODE = /#[^\n]*|\/\/[^\n]*|\/\*|<<-?[\p{ID_Continue}-]+[ \t\r]*\n|./suy;
 const QUOTED = /\\.|\$\$\{|%%\{|[$%]\{|./suy;
 const HEREDOC = /\$\$\{|%%\{|[$%]\{|./suy;
 
-/** Replaces comments and heredocs in HCL source with spaces. Quoted strings keep only the characters of names. */
+/**
+ * Replaces comments and heredocs in HCL source with spaces. In quoted strings, keeps only the characters that a name
+ * can contain.
+ */
 function codeOf(text: string): string {
   const shown: string[] = [];
-  /** The open delimiters: `"`, the end marker of a heredoc, and `{` inside a quoted text or a heredoc. */
+  /** The open delimiters: `"`, the end marker of a heredoc, and `{` inside a quoted string or a heredoc. */
   const open: string[] = [];
   for (let at = 0; at < text.length; ) {
     const inside = open.at(-1) ?? "{";
@@ -149,7 +156,7 @@ function codeOf(text: string): string {
   return shown.join("");
 }
 
-/** Like `String.indexOf`, but returns the length of the text if the substring does not occur. */
+/** Works like `String.indexOf`, but returns the length of the text if it does not contain the substring. */
 function indexOf(text: string, part: string, from: number): number {
   const index = text.indexOf(part, from);
   return index < 0 ? text.length : index;
