@@ -7,19 +7,20 @@ import type { Connection } from "../service/connection.ts";
 
 /** The live namespaces of plans. */
 export interface LiveNamespaces extends Pick<PlanNamespaces, "home" | "main"> {
-  /** The live namespaces. If the stack has its own namespace, that namespace comes first. */
+  /** The live namespaces. If the stack has its own namespace, it comes first. */
   readonly namespaces: readonly NamespaceState[];
-  /** Changes on other services, and namespaces that could not be read, as sentences. */
+  /** Sentences about changes on other services, and about namespaces that could not be read. */
   readonly notEvaluated: string[];
-  /** Unchanged resources on other services, as sentences. */
+  /** Sentences about unchanged resources on other services. */
   readonly unknown: string[];
-  /** The plans without resources of other services. */
+  /** The plans without the resources on other services. */
   readonly plans: readonly Plan[];
 }
 
 /**
- * Reads the stack's namespace, if the stack has one, and all other namespaces of plans.
- * @throws RequestError if the stack's namespace cannot be read; ConfigurationError as for {@link namespacesOf}
+ * Reads the stack's own namespace, if the stack has one, and all other namespaces of the plans.
+ * @throws RequestError if the stack's own namespace cannot be read; ConfigurationError in the same cases as {@link
+ *   namespacesOf}
  */
 export async function liveNamespacesOf(
   connection: Connection,

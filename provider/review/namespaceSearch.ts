@@ -5,7 +5,7 @@ import type { Connection } from "../service/connection.ts";
 import { isUnreadable } from "../service/listings.ts";
 import { namespaceOf } from "../service/lookups.ts";
 
-/** Returns the name of a namespace; its id if the credential may not read the name. */
+/** Returns the name of a namespace. Returns its id as the name if the credential may not read the namespace. */
 export async function nameOfNamespace(connection: Connection, tenant: string): Promise<NamespaceName> {
   const namespace = await connection.namespaces.find(tenant).catch((error: unknown) => {
     if (isUnreadable(error)) return undefined;
@@ -14,10 +14,10 @@ export async function nameOfNamespace(connection: Connection, tenant: string): P
   return { tenant, name: namespace?.name ?? tenant };
 }
 
-/** Returns a search for namespaces on the service, by name or id. */
+/** Returns a function that finds a namespace on the service by its name or id. */
 export function searchNamespace(connection: Connection): NamespaceSearch {
   return async (declared) => {
-    // Whether the namespace with this id exists is checked when the namespace is read.
+    // An id that does not exist on the service is reported later, when the namespace is read.
     if (isNamespaceId(declared)) return nameOfNamespace(connection, declared);
     try {
       const { tenantId: tenant, name } = await namespaceOf(connection, { name: declared });

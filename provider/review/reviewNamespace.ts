@@ -57,24 +57,28 @@ export interface NamespaceReviewOptions extends EvaluationOptions {
   readonly runningId: string | undefined;
   /** Groups of devices that must stay reachable. */
   readonly protect: readonly ProtectedGroup[];
-  /** Objects that the plan does not have to declare, such as objects of other stacks. */
+  /** The objects that the plan need not declare, such as objects of other stacks. */
   readonly elsewhere?: Elsewhere;
   /**
-   * The review reports API keys, invitations and access that end within this number of days.
+   * The number of days for expiry reports: the review reports API keys, invitations and access that expire within this
+   * period.
    * @default the default of the lint
    */
   readonly expiresWithin?: number;
-  /** The plan whose result is the base of the comparison. @default the live namespace is the base */
+  /**
+   * The plan of the base revision. The review compares with the namespace after this plan. @default the live namespace
+   * is the base
+   */
   readonly base?: Plan;
 }
 
-/** A review of one namespace, and the evaluated access before and after the change. */
+/** A review of one namespace, with the evaluated access before and after the change. */
 export interface ReviewedNamespace {
   readonly review: NamespaceReview;
   readonly before: Access;
   readonly after: Access;
   readonly planned: AppliedPlan;
-  /** The reason why the access is not known. */
+  /** The reason why the access is not known. Undefined if the access is known. */
   readonly accessUnknown: string | undefined;
 }
 
@@ -85,7 +89,7 @@ export async function reviewNamespace(
   options: NamespaceReviewOptions,
 ): Promise<ReviewedNamespace> {
   const { home, policyTests, actor, base, runningId } = options;
-  // Both plans use the same time, so that expiry dates are equal.
+  // Both plans use the same time, so that their expiry times are equal.
   const withinDays = options.expiresWithin ?? SOON_DAYS;
   const by = { ...(home !== undefined && { home }), now: new Date(), creatorRole: actor.role };
   const planned = applyPlan(live, plan, by);
@@ -99,7 +103,8 @@ export async function reviewNamespace(
   const [lintBefore, lintAfter] = [before, after].map((side) =>
     lint(side.access, lintOptions(side.state, options.expiresWithin)),
   ) as [Finding[], Finding[]];
-  // Without a project, two folders of one name look like one stack.
+  // If Terraform has no project, the plans of two folders with the same name have the same stack. So a Terraform plan
+  // is not used as the declarer.
   const declarer = plan.engine === "terraform" ? undefined : plan;
   const unmanaged = unmanagedAccess(live, planned, options.elsewhere, declarer);
   const review: NamespaceReview = {
@@ -137,7 +142,7 @@ export async function reviewNamespace(
       ...[...live.unread.values()].map(({ what, missed }) => `${what} could not be read; ${missed}`),
       ...state.notEvaluated.toSorted(byText),
       ...difference.notEvaluated,
-      // Unmanaged objects are the same in two revisions.
+      // A review of two revisions omits unmanaged objects, because they are the same in both revisions.
       ...(base ? [] : unmanaged.notEvaluated),
     ],
     unknown: [
@@ -154,11 +159,11 @@ export async function reviewNamespace(
   return { review, before: before.access, after: after.access, planned, accessUnknown };
 }
 
-/** Returns the members whose membership has not ended. */
+/** Returns the members whose membership has not expired. */
 const unended = (state: NamespaceState, now: Date): Member[] =>
   (membersOf(state) ?? []).filter((member) => !hasMembershipEnded(member, now));
 
-/** Lint options with the objects that the lint checks other than logins. */
+/** Returns the lint options, with the objects that the lint checks in addition to logins. */
 const lintOptions = (state: NamespaceState, expiresWithin: number | undefined): LintOptions =>
   Object.assign(
     { ...(expiresWithin !== undefined && { expiresWithin }) },
@@ -166,8 +171,8 @@ const lintOptions = (state: NamespaceState, expiresWithin: number | undefined): 
   );
 
 /**
- * The findings after the change. A finding is new unless the base has the same finding. If the access mode changes, a
- * finding about a copied filter is not new.
+ * Returns the findings after the change. A finding is new unless the base has the same finding. If the change of the
+ * access mode copies a filter, a finding about the copied filter is not new.
  */
 function comparedFindings(
   before: readonly [Access, readonly Finding[]],
@@ -181,7 +186,7 @@ function comparedFindings(
   return after[1].map((finding) => ({ ...finding, isNew: !old.has(id(finding)) && !copied.has(finding) }));
 }
 
-/** Objects that the reviewed program does not have to declare. */
+/** Objects that the reviewed program need not declare. */
 interface Elsewhere {
   /** Objects of other stacks. */
   readonly managed: ManagedObjects;
@@ -191,7 +196,7 @@ interface Elsewhere {
 /**
  * Computes the coverage of a namespace, and the privileges that unmanaged objects give.
  * @param planned the namespace after the change
- * @param declarer the stack of the plan, if the service's declarations identify it
+ * @param declarer the stack of the plan; undefined if the service's declarations do not identify the stack
  */
 function unmanagedAccess(
   live: NamespaceState,

@@ -13,21 +13,19 @@ import { type NamespaceReviewOptions, type ReviewedNamespace, reviewNamespace } 
 import { reviewTests } from "./reviewTests.ts";
 import { revisionChanges } from "./revisionChanges.ts";
 
-/**
- * The base revision of a review. The review compares the plan with this revision instead of with the live namespace.
- */
+/** The base revision of a review. The review compares the plan with this revision instead of the live namespace. */
 export interface Baseline {
   /** The plan of the base revision: a preview with values, of the same stack. */
   readonly plan: Plan;
   /** The compared revisions. */
   readonly revisions: Revisions;
-  /** Unknown facts about the two revisions, as sentences. */
+  /** Sentences about facts of the two revisions that are not known. */
   readonly unknown: readonly string[];
 }
 
 /**
- * Options of {@link reviewPlan}. The logins and addresses in the options are evaluated in addition to those of the
- * policy and of sessions.
+ * Options of {@link reviewPlan}. The review evaluates the logins and addresses in these options in addition to those in
+ * the policy and in sessions.
  */
 export interface ReviewOptions
   extends Required<EvaluationOptions>,
@@ -38,7 +36,7 @@ export interface ReviewOptions
   readonly protect: readonly string[];
   /** Parts of the plan that could not be evaluated, as sentences. */
   readonly notEvaluated?: readonly string[];
-  /** Facts that limit the plan and do not block, as sentences. */
+  /** Sentences about facts that limit the plan but do not block the change. */
   readonly unknown?: readonly string[];
   /** The base of the comparison. @default the live namespace */
   readonly baseline?: Baseline;
@@ -49,15 +47,16 @@ export interface ReviewedPlan extends Pick<LiveNamespaces, "home"> {
   readonly review: Review;
   /** The live namespaces of the plan. */
   readonly live: LiveNamespaces["namespaces"];
-  /** The reviews by namespace. If the stack has its own namespace, that review comes first. */
+  /** The reviews by namespace. If the stack has its own namespace, the review of this namespace comes first. */
   readonly namespaces: readonly ReviewedNamespace[];
 }
 
 /**
- * Reviews the effect of a plan on access in the stack's namespace and in all other namespaces of the plan. With a
- * baseline, the review compares the namespaces after both plans.
+ * Reviews the effect of a plan on access in the stack's own namespace and in all other namespaces of the plan. With a
+ * baseline, compares the namespaces after the base plan with the namespaces after this plan.
  * @param plan a preview with values
- * @throws RequestError if the stack's namespace cannot be read; ConfigurationError as for {@link liveNamespacesOf}
+ * @throws RequestError if the stack's own namespace cannot be read; ConfigurationError in the same cases as {@link
+ *   liveNamespacesOf}
  */
 export async function reviewPlan(
   connection: Connection,
@@ -79,10 +78,10 @@ export async function reviewPlan(
   unknown.push(...(options.unknown ?? []), ...(baseline?.unknown ?? []));
   const [head = plan, base] = plans;
   unknown.push(...newNamespaceNotes(head));
-  // Each namespace review also lists these resources.
+  // If there are live namespaces, the review of each namespace already lists these resources.
   if (live.length === 0) notEvaluated.push(...unplacedNotes(head));
   const tests = await reviewTests(connection, options.folder, { home, main, namespaces: live, plans });
-  // The plan may also contain a namespace that tests name and that could not be read.
+  // If a namespace of the plan could not be read, the tests that select this namespace report the same sentence again.
   notEvaluated.push(...tests.notEvaluated.filter((sentence) => !notEvaluated.includes(sentence)));
   unknown.push(...tests.untested);
   const namespaces: ReviewedNamespace[] = [];
@@ -106,7 +105,7 @@ export async function reviewPlan(
     );
     if (!isMatched) notEvaluated.push(`--protect ${label} matches no device; correct the tag or name`);
   }
-  // If `home` is undefined here, every resource has its own tenant.
+  // If `home` is undefined, every resource has its own tenant.
   const preflightFailures = await refusals(connection, head, { tenant: home, unsettled: undefined }, base);
   const testedElsewhere = tests.elsewhere;
   const review = reviewOf(
@@ -125,10 +124,10 @@ export async function reviewPlan(
   return { review, namespaces, home, live };
 }
 
-/** Problem kinds that the review already reports in other lists: `missingPermissions` and `notEvaluated`. */
+/** The kinds of problems that the review already reports in `missingPermissions` and `notEvaluated`. */
 const LISTED_ELSEWHERE: ReadonlySet<PlanProblem["about"]> = new Set(["permissions", "device"]);
 
-/** Returns the problems of a plan, except problems that the plan of the base revision also has. */
+/** Returns the problems of a plan, except those that the plan of the base revision also has. */
 async function refusals(
   connection: Connection,
   plan: Plan,
@@ -173,7 +172,7 @@ function reviewOf(
   };
 }
 
-/** The steps with changes, sorted by kind and name. */
+/** Returns the steps that change something, sorted by type and name. */
 export const changedSteps = (steps: readonly Step[]): ShownStep[] =>
   steps
     .filter(({ op }) => op !== "same")

@@ -19,16 +19,17 @@ import type { TestedElsewhere } from "./report/review.ts";
 export interface ReviewTests {
   /** Returns a function that runs the tests of one namespace of the plan. */
   readonly testsOf: (tenant: string) => (facts: PolicyTestFacts) => Promise<readonly PolicyTestResult[]>;
-  /** The tests of namespaces that tests name and that the plan does not contain, in their current state. */
+  /** The results of tests in namespaces that tests select but the plan does not contain, in their current state. */
   readonly elsewhere: readonly TestedElsewhere[];
-  /** Changed namespaces without a test, and tests that could not run, as sentences. They block the change. */
+  /** Sentences about changed namespaces without a test, and about tests that could not run. They block the change. */
   readonly notEvaluated: readonly string[];
-  /** Changed namespaces that a policy file declares as untested, as sentences. */
+  /** Sentences about changed namespaces that a policy file declares as untested. */
   readonly untested: readonly string[];
 }
 
 /**
- * Assigns the policy tests of a project directory to the namespaces of a review, and runs the tests of other namespaces.
+ * Assigns the policy tests of a project directory to the namespaces of a review. Runs the tests of namespaces that the
+ * plan does not contain.
  * @throws Error if the directory cannot be read
  */
 export async function reviewTests(
@@ -46,7 +47,7 @@ export async function reviewTests(
   const created = head ? createdNamespaces(head) : [];
   const run = { main, evaluated: namespaces, required, created };
   const coverage = await testCoverage(suite, run, searchNamespace(connection));
-  // A file that cannot be loaded is reported in one namespace.
+  // A policy file that cannot be loaded is reported only in this namespace.
   const first = namespaces.find(({ tenant }) => tenant === main) ?? namespaces[0];
   const testsOf = (tenant: string) => async (facts: PolicyTestFacts) => {
     const selection = { checks: coverage.checksOn(tenant), reportsFiles: tenant === first?.tenant };

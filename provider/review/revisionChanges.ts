@@ -18,10 +18,10 @@ interface DeclaredStep extends Step {
 }
 
 /**
- * Compares the declarations of two revisions of a program. The steps of the plans do not show these differences,
- * since both plans start from the same state. Two declarations belong to one resource if they have the same URN, or,
- * after a rename, the same object. The result includes steps of unchanged resources. `notEvaluated` reports unknown
- * differences, as sentences.
+ * Compares the declarations of two revisions of a program. The steps of the two plans do not show the differences
+ * between the revisions, since both plans start from the same state. Two declarations belong to the same resource if
+ * they have the same URN, or, after a rename, the same object. The result includes steps of unchanged resources.
+ * `notEvaluated` contains sentences about differences that are not known.
  * @param base a preview with values
  * @param head a preview with values, of the same stack
  */
@@ -40,10 +40,13 @@ export function revisionChanges(base: Plan, head: Plan) {
 const declaredBy = ({ steps }: Plan): DeclaredStep[] =>
   steps.flatMap((step) => (step.after ? [{ ...step, after: step.after }] : []));
 
-/** Returns a key from the URN of a resource. The key is the same for the dynamic resource and the plugin's resource. */
+/**
+ * Returns a key for a resource, derived from its URN. The key is the same for the dynamic resource and the plugin's
+ * resource.
+ */
 const keyOf = ({ urn, type }: Step): string => urn.replace(type, typeName(type));
 
-/** Pairs each step with the step of the same resource in the base plan. Paired steps are removed from `left`. */
+/** Pairs each step with the step of the same resource in the base plan. Removes the paired steps from `left`. */
 function pairs(
   steps: readonly DeclaredStep[],
   left: Map<string, DeclaredStep>,
@@ -89,8 +92,8 @@ const nameOf = ({ urn, type, name, id }: Omit<Step, "op">) => ({
 });
 
 /**
- * True if a change of an input replaces the resource. For resources of other packages, only the plan contains this
- * information.
+ * Returns true if a change of the input replaces the resource. For resources of other packages, only the plan contains
+ * this information.
  */
 const replaces = (step: Step, name: string): boolean =>
   definitionOf(step)?.inputs[name]?.replaces ?? step.replaceKeys?.includes(name) ?? false;
@@ -108,8 +111,8 @@ function changed(was: DeclaredStep, step: DeclaredStep): FieldChange[] {
 }
 
 /**
- * The declared inputs of a resource. Omits inputs that are only instructions to the run, such as `adopt`, and inputs
- * that the classes add for the provider.
+ * Returns the declared inputs of a resource. Omits inputs that are only instructions for the run, such as `adopt`, and
+ * inputs that the resource classes add for the provider.
  */
 function inputsOf({ type, after: { inputs } }: Pick<DeclaredStep, "type" | "after">): Record<string, Shown> {
   const definition = definitionOf({ type });
@@ -119,7 +122,8 @@ function inputsOf({ type, after: { inputs } }: Pick<DeclaredStep, "type" | "afte
 }
 
 /**
- * Reports inputs whose values are secret or unknown in both plans. A resource that neither plan changes is unchanged.
+ * Reports inputs whose values are secret or unknown in both plans. If neither plan changes the resource, reports
+ * nothing.
  */
 function unknownChange(was: DeclaredStep, step: DeclaredStep): string[] {
   if (was.op === "same" && step.op === "same") return [];

@@ -48,24 +48,28 @@ import { nameOfNamespace, searchNamespace } from "./namespaceSearch.ts";
 
 /** Output of `gatehouse test --json`: the results of the policy tests on the namespaces that they check. */
 export interface TestedNamespace extends PolicyTestReport {
-  /** Id of the main namespace, which tests without the option `namespaces` check; null if there is none. */
+  /**
+   * Id of the main namespace. Tests without the option `namespaces` check this namespace. Null if there is no main
+   * namespace.
+   */
   readonly tenant: string | null;
   /** The namespaces on which at least one test ran. */
   readonly namespaces: readonly NamespaceName[];
   /** The namespaces that the policy files declare as untested. */
   readonly untested: readonly UntestedNamespace[];
-  /** Parts that could not be evaluated, as sentences. The tests do not cover these parts. */
+  /** Sentences about parts that could not be evaluated. The tests do not cover these parts. */
   readonly notEvaluated: readonly string[];
-  /** Other facts that could not be determined, as sentences. The results of the tests may depend on these facts. */
+  /** Sentences about other facts that could not be determined. The results of the tests may depend on these facts. */
   readonly unknown: readonly string[];
 }
 
 /**
- * Runs the policy tests of a project directory on live namespaces: the main namespace, the namespaces in which the stack
- * has resources, and the namespaces that tests name. A namespace of the stack without a test is not evaluated.
+ * Runs the policy tests of a project directory on live namespaces: the main namespace, the namespaces in which the
+ * stack has resources, and the namespaces that tests select. If no test checks a namespace of the stack, this namespace
+ * is reported as not evaluated.
  * @param own the resources of the stack; an empty list if the stack is not known
  * @throws RequestError if the main namespace cannot be read; ConfigurationError if a test checks the main namespace and
- * no setting selects this namespace
+ *   no setting selects the main namespace
  */
 export async function testLive(
   connection: Connection,
@@ -90,12 +94,13 @@ export async function testLive(
 }
 
 /**
- * Runs the policy tests of a project directory on namespaces after a plan: the namespaces of the plan, and the namespaces
- * that tests name. A namespace without a test that the plan changes is not evaluated.
+ * Runs the policy tests of a project directory on namespaces after a plan: the namespaces of the plan, and the
+ * namespaces that tests select. If the plan changes a namespace that no test checks, this namespace is reported as not
+ * evaluated.
  * @param plan a preview with values
  * @param notEvaluated parts of the plan that could not be evaluated, as sentences
  * @throws RequestError if the main namespace cannot be read; ConfigurationError if a test checks the main namespace and
- * no setting selects this namespace
+ *   no setting selects the main namespace
  */
 export async function testPlan(
   connection: Connection,
@@ -112,7 +117,7 @@ export async function testPlan(
     .filter(({ tenant }) => changesNamespace(adopting, tenant, home))
     .map((namespace) => ({ ...namespace, reason: CHANGED }));
   const run = { main, evaluated, required, created: createdNamespaces(adopting) };
-  // These resources may be in any namespace, so they are reported once.
+  // Resources with an unknown namespace may be in any namespace, so they are reported once for the whole plan.
   const unplaced = unplacedNotes(adopting);
   const tested = await testNamespaces(connection, suite, run, async (tenant) => {
     const { before, after } = await plannedNamespaceOf(connection, planned, tenant);
@@ -141,7 +146,7 @@ interface ReadNamespace {
   readonly name: string;
 }
 
-/** Runs each test of a suite on each namespace that it checks. */
+/** Runs each test of a suite on each namespace that the test checks. */
 async function testNamespaces(
   connection: Connection,
   suite: PolicySuite,
@@ -158,7 +163,7 @@ async function testNamespaces(
     async (tenant) => ({ tenant, ...(await read(tenant)) }),
   );
   const tests: PolicyTestResult[] = [];
-  // A file that cannot be loaded is reported once, with the tests of the first namespace.
+  // A policy file that cannot be loaded is reported only once, with the tests of the first namespace.
   if (results.length === 0) tests.push(...suite.files.flatMap(fileFailures));
   for (const [index, { tenant, name, facts }] of results.entries()) {
     const selection = {
@@ -192,13 +197,15 @@ async function testNamespaces(
   };
 }
 
-/** A plan on one service, with the namespaces that it covers. */
+/** A plan on one service, with the namespaces that the plan covers. */
 interface PlanOnService extends PlanNamespaces {
   /** The plan, with the ids of adopted namespaces. */
   readonly adopting: Plan;
-  /** Changes on other services, as sentences. */
+  /** Sentences about changes on other services. */
   readonly notEvaluated: readonly string[];
-  /** Unchanged resources on other services, and resources in namespaces that the plan creates, as sentences. */
+  /**
+   * Sentences about unchanged resources on other services, and about resources in namespaces that the plan creates.
+   */
   readonly unknown: readonly string[];
 }
 
@@ -237,15 +244,15 @@ async function plannedNamespaceOf(
   return { before, after };
 }
 
-/** A namespace after a plan, and the other namespaces of the plan. */
+/** A namespace after a plan, with the other namespaces of the plan. */
 export interface PlannedNamespace {
   readonly after: NamespaceState;
-  /** Number of resources of the plan in each other namespace, by the id of the namespace. */
+  /** The number of resources of the plan in each of the other namespaces, by the id of the namespace. */
   readonly others: ReadonlyMap<string, number>;
 }
 
 /**
- * Returns a namespace after a plan: the stack's namespace, or otherwise the only namespace of the plan.
+ * Returns a namespace after a plan: the stack's own namespace, or else the only namespace of the plan.
  * @param plan a preview with values
  * @throws RequestError if the namespace cannot be read; ConfigurationError if no setting selects the namespace
  */

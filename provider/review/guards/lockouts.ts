@@ -7,7 +7,7 @@ import { firstOf } from "../../words.ts";
 
 const NAMED_MAX = 5;
 
-/** The fields of a member that lockout checks need. */
+/** The fields of a member that the lockout checks need. */
 export type Seat = Pick<Member, "id" | "email" | "role" | "status">;
 
 /** A group of devices, selected by tag or name, that must stay reachable. */
@@ -28,7 +28,7 @@ export interface Lockout {
   readonly message: string;
 }
 
-/** Parses an argument of `--protect`: `tag:prod`, `name:web-1`, or a word that is a tag or a name. */
+/** Parses an argument of `--protect`: `tag:prod`, `name:web-1`, or a word that matches a tag or a name. */
 export function protectedGroup(label: string): ProtectedGroup {
   const [, kind, word = label] = /^(tag|name):(.+)$/s.exec(label) ?? [];
   return {
@@ -42,7 +42,7 @@ const administrators = (seats: readonly Seat[]): Seat[] =>
   seats.filter(({ role, status }) => status === "accepted" && roleAtLeast(role, "administrator"));
 
 /**
- * Finds lockouts of administrators by a change of the members.
+ * Finds lockouts of administrators that a change of the members causes.
  * @param runningUser id of the user who applies the change; undefined for an API key
  */
 export function memberLockouts(
@@ -54,7 +54,7 @@ export function memberLockouts(
   const left = administrators(after);
   const others = (seats: readonly Seat[]) => seats.filter(({ role }) => role !== "owner");
   const own = (seats: readonly Seat[]) => seats.find(({ id }) => id === runningUser);
-  // If the owner applies the change, the owner can also revert it. The loss of all other administrators is then not a
+  // An owner who applies the change can also revert it. In this case, the loss of all other administrators is not a
   // lockout.
   const isOwner = own(before)?.role === "owner";
   if (!isOwner && others(administrators(before)).length > 0 && others(left).length === 0) {
@@ -77,8 +77,8 @@ export function memberLockouts(
 }
 
 /**
- * Finds the lockout of the workload that applies a change: the workload is deleted, demoted, or its running job may no
- * longer match.
+ * Finds the lockout of the workload that applies a change: the change deletes or demotes the workload, or its running
+ * job may no longer match.
  * @param running id of the workload that applies the change; undefined for other credentials
  */
 export function workloadLockouts(
@@ -96,7 +96,10 @@ export function workloadLockouts(
   return [{ code: "running-workload", message }];
 }
 
-/** Finds lockouts of protected groups: devices that are reachable before a change, but not after the change. */
+/**
+ * Finds lockouts of protected groups: devices in these groups that are reachable before a change, but not after the
+ * change.
+ */
 export function deviceLockouts(before: Access, after: Access, groups: readonly ProtectedGroup[]): Lockout[] {
   const lost = groups.length === 0 ? [] : unreachable(before, after);
   return groups.flatMap((group) => {
@@ -108,17 +111,14 @@ export function deviceLockouts(before: Access, after: Access, groups: readonly P
   });
 }
 
-/** Finds the deletion of the last access policy: the namespace then denies every login. */
+/** Finds a change that deletes the last access policy, so that the namespace denies every login. */
 export function policyLockouts(before: Access, after: Access): Lockout[] {
   const isLast = after.decider.deniesEverything && !before.reached().isEmpty();
   const message = "no access policy remains, so the namespace denies every login";
   return isLast ? [{ code: "no-access-policy", message }] : [];
 }
 
-/**
- * Returns the devices that a subject reaches before a change and that no subject reaches after the change. Omits removed
- * devices.
- */
+/** Returns the devices that are reachable before a change, but not after the change. Omits removed devices. */
 function unreachable(before: Access, after: Access): AccessDevice[] {
   const lost = new Set(after.uidsOf(before.reached().new_difference(after.reached())));
   return after.policy.devices.filter(({ uid }) => lost.has(uid));

@@ -29,7 +29,7 @@ import { isUnreadable, type Namespace } from "../../service/listings.ts";
 import { allOperations, type OperationId } from "../../service/operations.ts";
 import { byText, byTexts } from "../../words.ts";
 
-/** A reason why a planned change cannot be applied, or why its result would differ from the declarations. */
+/** A problem that prevents a planned change, or that makes its result differ from the declarations. */
 export interface PlanProblem {
   readonly about: "namespace" | "permissions" | "quota" | "device" | "tag" | "existing" | "changed" | "order";
   /** A sentence with the resources, the problem and a remedy. */
@@ -37,8 +37,8 @@ export interface PlanProblem {
 }
 
 /**
- * Finds problems of a plan by reading the service: missing namespaces, devices and tags, missing permissions,
- * exceeded quotas, objects that already exist, and contradictory rules.
+ * Reads the service to find problems of a plan: missing namespaces, devices and tags, missing permissions, exceeded
+ * quotas, objects that already exist, and contradictory rules.
  * @param plan a preview with values
  * @throws RequestError if the service or the credential fails
  */
@@ -60,7 +60,7 @@ export async function planProblems(connection: Connection, plan: Plan, home: Hom
     const coming = steps.filter(({ after }) => after !== undefined);
     const namespace = await readable(connection, tenant);
     if (typeof namespace === "string") {
-      // Only objects that exist after the plan need a namespace.
+      // Only resources whose objects exist after the plan need the namespace.
       const lost = coming.filter(({ step }) => !hasOwnCredential(step)).map(({ title }) => title);
       if (lost.length > 0) add("namespace", [`${firstTitles(lost)}: ${namespace}`]);
       continue;
@@ -98,13 +98,13 @@ export async function planProblems(connection: Connection, plan: Plan, home: Hom
   return problems.sort(byTexts(({ text }) => text));
 }
 
-/** The objects of a namespace now and after the plan. */
+/** The live state of a namespace, and its state after the plan. */
 interface AppliedPlan {
   readonly live: NamespaceState;
   readonly planned: ReturnType<typeof applyPlan>;
 }
 
-/** True for a step with `adopt`. Such a step may adopt an identical object without a write request. */
+/** Returns true for a step with `adopt`. A step with `adopt` may adopt an identical object without a write request. */
 const mayAdopt = ({ step, after }: PlannedStep) => step.op === "create" && Boolean(after?.inputs.adopt);
 
 function tenantsOf({ steps }: Plan, home: string | undefined): string[] {
@@ -130,7 +130,7 @@ async function readable({ namespaces }: Connection, tenant: string): Promise<Nam
 const inputs = ({ after }: PlannedStep): ResourceValues["inputs"] => after?.inputs ?? {};
 
 async function missingDevices({ listing, tenant }: TenantClient, steps: readonly PlannedStep[]) {
-  // Resources may select a device by the name that the plan gives the device.
+  // A resource may select a device by the new name that the plan gives the device.
   const given = new Set(namedBy(steps, "devices"));
   const selecting = steps.filter(({ step, definition }) => definition.inputs.device && step.op !== "update");
   const missing = selecting.flatMap((step) =>
@@ -171,7 +171,10 @@ async function missingTags(
     );
 }
 
-/** Reports objects that another actor changed since the state was written, and whose update would revert the change. */
+/**
+ * Reports updates that would revert a change of another actor: the actor changed the object after the state was
+ * written.
+ */
 async function changedOutOfBand(connection: Connection, steps: readonly PlannedStep[]): Promise<string[]> {
   const updates = steps.filter((planned) => planned.step.op === "update" && isSent("update", planned));
   const reports = updates.map(async ({ step, definition, before, after, title }) => {
@@ -180,7 +183,7 @@ async function changedOutOfBand(connection: Connection, steps: readonly PlannedS
       ([name]) => isHidden(before.outputs[name]) || isHidden(after.inputs[name]),
     );
     const inputs = { ...canonicalInputs(definition.inputs, after.inputs) };
-    // The plan does not contain secrets and values that are not known yet.
+    // The plan contains neither secrets nor values that are not known yet.
     for (const [name] of hidden) delete inputs[name];
     const change = { definition, id: step.id, state: before.outputs, inputs };
     const error = await whereReadable(() => changeConflict(connection, change));
@@ -189,7 +192,7 @@ async function changedOutOfBand(connection: Connection, steps: readonly PlannedS
   return (await Promise.all(reports)).flat();
 }
 
-/** Reports namespaces that the plan creates beyond the quota of their owner. */
+/** Reports namespaces that the plan creates in excess of the quota of their owner. */
 async function tooManyNamespaces(
   connection: Connection,
   { steps }: Plan,
@@ -201,8 +204,8 @@ async function tooManyNamespaces(
   const { maxNamespaces } = await client.getUserInfo();
   if (!(maxNamespaces >= 0)) return [];
   const owned = (await namespaces.all()).filter(({ owner }) => owner === userId).map(({ name }) => name);
-  // A Namespace whose name the user already owns needs no additional quota: the run adopts the existing namespace, or
-  // an earlier attempt of the run created it.
+  // If the user already owns a namespace with the same name, a Namespace resource needs no additional quota. The run
+  // adopts the existing namespace, or an earlier attempt of the run created it.
   const added = created.filter(
     ({ after }) => !knownTexts(after?.inputs.name).some((name) => owned.includes(name)),
   );
@@ -212,7 +215,7 @@ async function tooManyNamespaces(
   ];
 }
 
-/** True if an allow rule and a deny rule may have the same priority after the plan. */
+/** Returns true if an allow rule and a deny rule may have the same priority after the plan. */
 async function mayContradict(
   connection: Connection,
   tenant: string,
@@ -242,7 +245,7 @@ export interface Actor {
 
 /**
  * Returns the user, API key or workload of a credential, with its role in a namespace. The role of an API key is
- * unknown, since the service does not return this role.
+ * unknown, since the service does not return it.
  * @param identity the identity in this namespace
  */
 export function actorOf(
@@ -254,19 +257,18 @@ export function actorOf(
   return { kind: "user", role: members?.find(({ id }) => id === userId)?.role };
 }
 
-/** An operation that a plan requires and the credential may not call. */
+/** An operation that a plan requires, but that the credential may not call. */
 export interface MissingPermission {
   /** Id of the operation (docs/reference/operations.md). */
   readonly operation: string;
-  /** Reason for the missing permission, as a sentence. */
+  /** The reason why the permission is missing, as a sentence. */
   readonly reason: string;
   /** Names of the resources that require the operation. */
   readonly resources: readonly string[];
 }
 
 /**
- * Returns the operations of a plan that the service will deny, according to its contract. Each operation is listed
- * once.
+ * Returns the operations of a plan that the service will deny according to its contract. Lists each operation once.
  * @param steps steps in the namespace in which the actor has the role
  * @param inNewNamespaces steps in namespaces that the plan creates: the actor will own these namespaces
  */
@@ -294,8 +296,8 @@ export function missingPermissions(
 }
 
 /**
- * The operations that a step requires. A move to another namespace has one step in each namespace, and this function
- * returns only the operations in the namespace of the given step.
+ * Returns the operations that a step requires. A move to a different namespace has one step in each of the two
+ * namespaces, and this function returns only the operations of the given step.
  */
 function neededBy(planned: PlannedStep): readonly OperationId[] {
   const { op } = planned.step;
@@ -327,14 +329,14 @@ function refusal({ kind, role }: Actor, id: OperationId): string | undefined {
 }
 
 /**
- * Maximum number of new objects of a kind that are searched one by one. For more objects, the list of existing objects
- * is requested first.
+ * The maximum number of new objects of a kind for which the service is searched one by one. For more objects, the list
+ * of existing objects is requested first.
  */
 const FEW = 5;
 
 /**
- * Reports objects that the plan creates although they exist. Two cases are permitted: a new resource takes the object
- * of another resource of the program, or an earlier run created the object for the same resource.
+ * Reports objects that the plan creates although they exist. Does not report an object that moves from another resource
+ * of the program, or that an earlier run created for the same resource.
  * @param home the namespace of resources without a tenant
  */
 async function existingObjects(
@@ -382,27 +384,27 @@ function newObject(step: Step, home: string | undefined): NewObject[] {
   const { after } = step;
   if (step.op !== "create" || !after || !definition?.find || !definition.identity) return [];
   const given = after.inputs;
-  // Device tags are not checked here: whether the tags conflict depends on the plan's other changes of the same device.
+  // Device tags are not checked here. Whether they conflict depends on the plan's other changes of the same device.
   if (given.adopt || definition.inputs.device || definition.overwrites) return [];
   if (definition.identity.fields.some((field) => isHidden(given[field]))) return [];
   const inputs = canonicalInputs(definition.inputs, given);
   if (!definition.inputs.tenant) return [{ name: step.name, definition, inputs }];
   const tenant = tenantIn(after) ?? home;
-  // Another check reports a missing namespace.
+  // A different check reports a missing namespace.
   if (tenant === undefined || isHidden(tenant)) return [];
   return [{ name: step.name, definition, inputs: { ...inputs, tenant } }];
 }
 
-/** Lists the objects of a kind in a namespace. Each list is requested once. */
+/** A function that lists the objects of a kind in a namespace. It requests each list only once. */
 type ListOnce = (definition: ResourceDefinition, tenant: string) => Promise<readonly Listed[]>;
 
 /**
- * Returns the new objects that may already exist: an existing object has the same identifying fields. All objects of a
- * group have the same kind and namespace.
+ * Returns the new objects that may already exist, because an existing object has the same identifying fields.
+ * @param group new objects of the same kind in the same namespace
  */
 async function knownAmong(group: readonly NewObject[], listOnce: ListOnce): Promise<readonly NewObject[]> {
   const [{ definition, inputs: first } = {}] = group;
-  // Namespaces have no tenant. They are not filtered, since a program creates few namespaces.
+  // Namespaces have no tenant. The function returns all of them, since a program creates only a few namespaces.
   if (typeof first?.tenant !== "string" || !definition?.identity) return group;
   const { identity, inputs: fields } = definition;
   const claimsOf = (inputs: Readonly<Record<string, unknown>>) =>
@@ -413,8 +415,8 @@ async function knownAmong(group: readonly NewObject[], listOnce: ListOnce): Prom
 }
 
 /**
- * Calls `read`. Returns undefined if the credential may not read, or if the error is not a RequestError. In these
- * cases the run fails, or another check reports the problem.
+ * Calls `read`. Returns undefined if the credential may not read, or if the error is not a RequestError. In both cases,
+ * the run fails later, or a different check reports the problem.
  */
 async function whereReadable<T>(read: () => Promise<T | undefined> | undefined): Promise<T | undefined> {
   try {

@@ -15,15 +15,19 @@ import {
   type Section,
 } from "./sections.ts";
 
-/** Maximum length of a comment, in characters. GitHub's limit of 65,536 is the smallest of the usual code hosts. */
+/**
+ * Maximum length of a comment, in characters. It is below the limit of GitHub (65,536), which is the lowest limit of
+ * the common code hosts.
+ */
 export const COMMENT_MAX = 65_000;
 
 const OPEN_MAX = 20;
 
 /**
- * Returns the review as a Markdown comment on a change. A later review finds the comment by its first line and replaces
- * the comment.
- * @param options.max maximum length in characters. Longer lists are cut, and end with the number of omitted items.
+ * Returns the review as a Markdown comment for a pull request. A later review finds the comment by its first line and
+ * replaces the comment.
+ * @param options.max maximum length in characters. If a list is too long, it is cut and ends with the number of omitted
+ *   items.
  */
 export function reviewMarkdown(
   review: Review,
@@ -41,7 +45,7 @@ export function reviewMarkdown(
   const isSole = review.namespaces.length === 1;
   const sections = [
     ...review.namespaces.flatMap((namespace) => {
-      // HTML does not show backticks as code, and `sectionText` writes some titles as HTML.
+      // `sectionText` writes some titles as HTML, and HTML does not render backticks as code.
       const where = isSole ? "" : ` in the namespace ${plain(namespace.name)}`;
       const sections = namespaceSections(namespace, MARKDOWN, where, where).filter(hasItems);
       return isSole || !isHarmless(namespace) ? sections : foldedNamespace(namespace.name, sections);
@@ -56,14 +60,15 @@ export function reviewMarkdown(
 
 const hasItems = ({ items }: Section) => items.length > 0;
 
-/** Returns true if nothing gives a privilege, and the review evaluated all parts. */
+/** Returns true if the change gives no privileges, and the review evaluated all parts. */
 const isHarmless = (namespace: NamespaceReview): boolean =>
   isWithoutGain(namespace) && namespace.notEvaluated.length === 0;
 
 /**
- * The title of a comment: the result, the stack, the numbers of changes, and the first gained privileges. A review that
- * could not evaluate all parts is incomplete, even if a flag allows this. Resources in namespaces that the plan creates
- * do not block, but make the review incomplete: before the apply, nothing proves that they are in these namespaces.
+ * Returns the title of a comment: the result, the stack, the numbers of changes, and the first gained privileges. A
+ * review that could not evaluate all parts is incomplete, even if a flag allows incomplete reviews. Resources in
+ * namespaces that the plan creates do not block, but make the review incomplete, because their namespaces are not known
+ * for certain before the apply.
  */
 function titleOf(review: Review, blocking: number): string {
   const { namespaces, newNamespaces, project, stack } = review;
@@ -103,7 +108,7 @@ function titleOf(review: Review, blocking: number): string {
   return `## ${result}: access review of ${code(`${project}/${stack}`)} (${counts.join(", ")}${privileges})`;
 }
 
-/** Maximum number of privileges in the title. The report lists all of them. */
+/** The maximum number of privileges in the title. The report lists all privileges. */
 const TITLE_MAX = 3;
 
 /** The subjects of access changes: keys, or users and service accounts in identity mode. */
@@ -114,14 +119,14 @@ const SUBJECTS: readonly {
   { noun: DECIDER_NOUNS.legacy.subject, idsOf: ({ keys }) => keys.map(({ fingerprint }) => fingerprint) },
   {
     noun: DECIDER_NOUNS.identity.subject,
-    // A line about public keys and their principals counts as keys.
+    // A line with both public keys and principals is counted as a line about keys.
     idsOf: ({ keys, principals = [] }) => (keys.length > 0 ? [] : principals.map(({ id }) => id)),
   },
 ];
 
 /**
- * Returns the number of subjects with a change. Prolonged access is treated as gained. A subject in two namespaces
- * counts twice.
+ * Returns the number of subjects with a change of this kind. Prolonged access is treated as gained. A subject in two
+ * namespaces is counted twice.
  */
 const subjectsWith = (
   namespaces: readonly NamespaceReview[],
@@ -134,7 +139,7 @@ const subjectsWith = (
 
 const effectOf = (line: ReviewedAccess): ReviewedAccess["change"] => (isGain(line) ? "gained" : line.change);
 
-/** Folds the sections of a namespace in which no key and no member gains access. */
+/** Collapses the sections of a namespace in which the change gives no privileges. */
 function foldedNamespace(name: string, sections: readonly Section[]): Section[] {
   const before = `\n<details><summary>The namespace ${plain(name)}: no gained access</summary>\n`;
   return sections.map((section, index) => ({
@@ -143,7 +148,9 @@ function foldedNamespace(name: string, sections: readonly Section[]): Section[] 
   }));
 }
 
-/** Maximum number of blocking findings in the head of the comment, and maximum length of a finding in characters. */
+/**
+ * The maximum number of blocking findings at the top of the comment, and the maximum length of a finding in characters.
+ */
 const [REASONS_MAX, REASON_MAX] = [20, 300];
 
 function shortened(reasons: readonly string[]): string[] {
@@ -155,7 +162,7 @@ function shortened(reasons: readonly string[]): string[] {
   return more > 0 ? [...shown, `- … and ${more} more, in the JSON report`] : shown;
 }
 
-/** The first line of a comment, which is the same for all reviews of a stack. */
+/** Returns the first line of a comment, which is the same for all reviews of a stack. */
 const reviewMarker = ({ project, stack }: Pick<Review, "project" | "stack">): string =>
   `<!-- gatehouse review ${`${project}/${stack}`.replaceAll(/[^\w./-]/g, "_").replaceAll("--", "__")} -->`;
 
@@ -166,7 +173,8 @@ function failuresOf({ failures, file, line }: PolicyTestResult): string {
 }
 
 /**
- * Sections of a comment of at most `space` characters. Each section leaves space for the titles of the next sections.
+ * Returns the sections of a comment in at most `space` characters. Each section leaves space for the titles of the
+ * sections that follow.
  */
 export function fittedSections(sections: readonly Section[], space: number): string {
   const least = sections.map((section) => sectionText(section, 0).length + 1);
@@ -197,12 +205,12 @@ function sectionText({ title, items, around: [before, after] = ["", ""] }: Secti
   return `${begin}${lines.join("\n")}${end}`;
 }
 
-/** Escapes text, so that names cannot format a comment, create links, or notify users. */
+/** Escapes text so that names cannot format a comment, create links, or notify users. */
 function plain(text: string): string {
   return printable(text).replaceAll(/[\\`*_{}[\]()<>#+!|~@&]/g, (char) => `&#${char.charCodeAt(0)};`);
 }
 
-/** A name as inline code, even if it contains backticks. */
+/** Returns a name as inline code, even if the name contains backticks. */
 export function code(text: string): string {
   const line = printable(text);
   const longest = Math.max(0, ...[...line.matchAll(/`+/g)].map(([run]) => run.length));

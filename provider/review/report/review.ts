@@ -10,7 +10,7 @@ import type { MissingPermission } from "../guards/planProblems.ts";
 
 /** An unmanaged object. */
 export interface UndeclaredObject extends UnmanagedObject {
-  /** Privileges that the object gives after the change, as sentences; empty if the object gives none. */
+  /** Privileges that the object gives after the change, as sentences. Empty if the object gives no privileges. */
   readonly widens: readonly string[];
 }
 
@@ -20,7 +20,7 @@ export interface Coverage {
   readonly managed: number;
   /** Number of objects in the namespace that a program can declare. */
   readonly total: number;
-  /** Share of declared objects in percent, rounded down; 100 for a namespace without objects. */
+  /** Percentage of declared objects, rounded down; 100 for a namespace without objects. */
   readonly percent: number;
   /** The unmanaged objects. */
   readonly unmanaged: readonly UndeclaredObject[];
@@ -39,7 +39,7 @@ export interface ReviewedFinding extends Finding {
 export interface NamespaceReview extends PrivilegeChanges {
   /** Id of the namespace. */
   readonly tenant: string;
-  /** Name of the namespace; its id if the credential may not read the name. */
+  /** Name of the namespace. If the credential may not read the name, the id of the namespace. */
   readonly name: string;
   /** The devices, keys, rules, logins and addresses for which access was evaluated. */
   readonly evaluated: {
@@ -49,30 +49,33 @@ export interface NamespaceReview extends PrivilegeChanges {
     readonly keys: number;
     /** Number of firewall rules. */
     readonly rules: number;
-    /** Number of users and service accounts; only in identity mode. */
+    /** Number of users and service accounts. Only set in identity mode. */
     readonly principals?: number;
-    /** Number of access policies; only in identity mode. */
+    /** Number of access policies. Only set in identity mode. */
     readonly policies?: number;
     /** Number of recent sessions whose login names and addresses were evaluated. */
     readonly sessions: number;
     readonly logins: readonly string[];
     readonly addresses: readonly string[];
-    /** The address that represents all other addresses. Default: 192.0.2.1. An empty text if there are none. */
+    /**
+     * The address that represents all addresses that are not in `addresses`. Default: 192.0.2.1. An empty string if
+     * there are no such addresses.
+     */
     readonly otherAddress?: string;
   };
-  /** Declared objects whose access ends within `--expires-within` days, sorted by end. */
+  /** Declared objects that expire within `--expires-within` days, sorted by expiry time. */
   readonly ending: { readonly withinDays: number; readonly objects: readonly DeclaredEnd[] };
   readonly lockouts: readonly Lockout[];
-  /** Missing permissions of the credential, each operation once. */
+  /** Missing permissions of the credential. Each operation is listed once. */
   readonly missingPermissions: readonly MissingPermission[];
-  /** Lint findings after the change, including findings that existed before the change. */
+  /** Lint findings after the change, including the findings that existed before the change. */
   readonly lint: readonly ReviewedFinding[];
   readonly coverage: Coverage;
-  /** Results of the policy tests; empty for namespaces that the tests do not check. */
+  /** Results of the policy tests. Empty for namespaces that no test checks. */
   readonly tests: readonly PolicyTestResult[];
-  /** Objects, lists and steps that could not be evaluated, as sentences. They block the change. */
+  /** Sentences about objects, lists and steps that could not be evaluated. They block the change. */
   readonly notEvaluated: readonly string[];
-  /** Other facts that could not be determined, as sentences. Such facts do not block the change. */
+  /** Sentences about other facts that could not be determined. They do not block the change. */
   readonly unknown: readonly string[];
 }
 
@@ -80,14 +83,14 @@ export interface NamespaceReview extends PrivilegeChanges {
 export interface TestedElsewhere {
   /** Id of the namespace. */
   readonly tenant: string;
-  /** Name of the namespace; its id if the credential may not read the name. */
+  /** Name of the namespace. If the credential may not read the name, the id of the namespace. */
   readonly name: string;
   readonly tests: readonly PolicyTestResult[];
 }
 
 /** A revision of the program. */
 export interface Revision {
-  /** The given name of a branch, tag or commit, or "the working folder". */
+  /** The branch, tag or commit as given to the command, or "the working folder". */
   readonly name: string;
   /** Id of the commit; null for the working folder, which may contain uncommitted changes. */
   readonly commit: string | null;
@@ -111,25 +114,30 @@ export interface Review {
   /** The compared revisions; omitted if the program is compared with the live namespace. */
   readonly revisions?: Revisions;
   readonly summary: Summary;
-  /** Resources that the plan changes. For a review of two revisions: the differences between the revisions. */
+  /**
+   * The resources that the plan changes. In a review of two revisions, the resources that differ between the revisions.
+   */
   readonly changes: readonly ShownStep[];
   /** The stack's own namespace, and all other namespaces of the plan. */
   readonly namespaces: readonly NamespaceReview[];
-  /** Policy tests of other namespaces that tests name, in their current state; omitted if there are none. */
+  /**
+   * Results of the policy tests in namespaces that the plan does not contain, in their current state; omitted if there
+   * are none.
+   */
   readonly testedElsewhere?: readonly TestedElsewhere[];
   /**
-   * The number of namespaces that the plan creates, and of other resources in these namespaces. The review does not
-   * evaluate them; `unknown` lists them.
+   * The number of namespaces that the plan creates, and the number of other resources in these namespaces. The review
+   * does not evaluate these resources, but `unknown` lists them.
    */
   readonly newNamespaces: { readonly namespaces: number; readonly resources: number };
   /** Duplicate declarations of objects. */
   readonly duplicateDeclarations: readonly DuplicateDeclarations[];
-  /** Parts of the plan that the service would reject, as sentences. */
+  /** Sentences about parts of the plan that the service would reject. */
   readonly preflightFailures: readonly string[];
-  /** Parts outside of `namespaces` that could not be evaluated, as sentences. Such parts block the change. */
+  /** Sentences about parts outside of `namespaces` that could not be evaluated. They block the change. */
   readonly notEvaluated: readonly string[];
   /**
-   * Other facts outside of `namespaces` that could not be determined, as sentences. Such facts do not block the change.
+   * Sentences about other facts outside of `namespaces` that could not be determined. They do not block the change.
    */
   readonly unknown: readonly string[];
 }

@@ -25,7 +25,7 @@ import type {
 export interface ReportStyle extends Style {
   /** Formats a sentence about gained or lost access. */
   readonly change: (change: ReviewedAccess["change"], sentence: string) => string;
-  /** The lines of a policy test; an empty list if the report omits the test. */
+  /** Returns the lines of a policy test. Returns an empty list if the report omits the test. */
   readonly test: (test: PolicyTestResult) => readonly string[];
 }
 
@@ -35,14 +35,15 @@ export interface Section {
   readonly items: readonly string[];
   /** True for lists that a terminal report omits. */
   readonly isDetail?: boolean;
-  /** Markdown around the section, which folds several sections. */
+  /** Markdown before and after the section. It collapses several sections together. */
   readonly around?: readonly [before: string, after: string];
 }
 
 /**
- * The sections of a review of one namespace.
- * @param where suffix of titles that would be ambiguous without the namespace: ` in the namespace prod`, or an empty string
- * @param whereIfSeveral suffix of other titles; an empty string if there is only one namespace
+ * Returns the sections of a review of one namespace.
+ * @param where suffix of titles that would be ambiguous without the namespace: ` in the namespace prod`, or an empty
+ *   string
+ * @param whereIfSeveral suffix of all other titles; an empty string if there is only one namespace
  */
 export function namespaceSections(
   namespace: NamespaceReview,
@@ -95,7 +96,7 @@ export function namespaceSections(
   ];
 }
 
-/** Returns a section for each list of changes other than access. */
+/** Returns a section for each list of changes, except changes of access. */
 export const changeSections = (
   changes: Partial<OtherChanges>,
   style: ReportStyle,
@@ -110,7 +111,7 @@ export const changeSections = (
     }),
   }));
 
-/** The sections of a review of the whole plan. */
+/** Returns the sections of a review that concern the whole plan. */
 export function planSections(
   { summary, changes, notEvaluated, unknown, testedElsewhere = [] }: Review,
   style: ReportStyle,
@@ -139,19 +140,19 @@ const passingOf = (tests: readonly PolicyTestResult[]): number => tests.filter((
 const failingTests = (tests: readonly PolicyTestResult[]): string[] =>
   tests.filter(({ ok }) => !ok).map(({ name }) => `the policy test "${name}" fails`);
 
-/** The kinds of findings that do not block a change, by the flags of the command. */
+/** The findings that the flags of the command allow. Allowed findings do not block a change. */
 export interface Allowed {
   readonly allowLockout: boolean;
   readonly allowUnmanaged: boolean;
-  /** True if missing permissions do not block the change, because another credential applies the plan. */
+  /** True if missing permissions do not block the change, because the plan is applied with a different credential. */
   readonly allowMissingPermissions: boolean;
   readonly allowFindings: boolean;
   readonly allowIncomplete: boolean;
 }
 
-/** The blocking findings of a review, as sentences. */
+/** Returns the blocking findings of a review, as sentences. */
 export function objections(review: Review, allowed: Allowed): string[] {
-  // Unmanaged objects are the same in both revisions, so they do not block a review of two revisions.
+  // A review of two revisions does not block on unmanaged objects, because they are the same in both revisions.
   const allowUnmanaged = allowed.allowUnmanaged || review.revisions !== undefined;
   const ofNamespaces = review.namespaces.flatMap((namespace) => {
     const { name, lockouts, missingPermissions, tests, coverage, notEvaluated } = namespace;
@@ -189,13 +190,13 @@ export function objections(review: Review, allowed: Allowed): string[] {
 }
 
 /**
- * Returns the findings that block unless a flag allows them; an empty list if this flag is set. Each sentence ends with
- * the name of the flag.
+ * Returns findings that block unless a flag allows them. Each sentence ends with the name of the flag. Returns an empty
+ * list if the flag is set.
  */
 const unless = (isAllowed: boolean, flag: string, sentences: readonly string[]): string[] =>
   isAllowed ? [] : sentences.map((sentence) => `${sentence} (allow with ${flag})`);
 
-/** The new lint findings that block: errors, and unanchored patterns of keys and rules that give access. */
+/** Returns the new lint findings that block: errors, and unanchored patterns of keys and rules that give access. */
 export function blockingFindings({ lint, access }: NamespaceReview): ReviewedFinding[] {
   const gained = (access ?? []).filter(isGain);
   const widens = ({ kind, id }: FindingObject) =>
@@ -209,7 +210,7 @@ export function blockingFindings({ lint, access }: NamespaceReview): ReviewedFin
   );
 }
 
-/** Title of an unmanaged object, with the id that access.ignore needs: `PublicKey ana (73:d4:…)`. */
+/** Returns the title of an unmanaged object, with the id that access.ignore needs: `PublicKey ana (73:d4:…)`. */
 const unmanagedTitle = (
   { kind, id, name }: Pick<UndeclaredObject, "kind" | "id" | "name">,
   style: Style,
@@ -229,7 +230,7 @@ function wideningOf({ unmanaged }: NamespaceReview["coverage"]): string[] {
   return [...open.slice(0, UNMANAGED_MAX), ...others];
 }
 
-/** The devices, keys, rules, logins and addresses for which access was evaluated, as a sentence. */
+/** Returns a sentence with the devices, keys, rules, logins and addresses for which access was evaluated. */
 export function evaluatedSentence({ access, evaluated }: NamespaceReview, style: Style): string {
   if (!access) return "Access was not evaluated.";
   const { devices, keys, rules, principals, policies, sessions, logins, addresses } = evaluated;
@@ -248,18 +249,21 @@ export function evaluatedSentence({ access, evaluated }: NamespaceReview, style:
 
 const SHORT = 10;
 
-/** A revision in a sentence: `origin/main (0123456789)`, or only the id of the commit if the given name is the id. */
+/**
+ * Returns a revision as part of a sentence: `origin/main (0123456789)`. If the given name is the id of the commit,
+ * returns only the id.
+ */
 function revisionInWords({ name, commit }: Revision, style: Style): string {
   if (commit === null) return style.text(name);
   const id = style.name(commit.slice(0, SHORT));
   return commit.startsWith(name) ? id : `${style.name(name)} (${id})`;
 }
 
-/** The compared revisions in a sentence: `origin/main (0123456789) to the working folder`. */
+/** Returns the compared revisions as part of a sentence: `origin/main (0123456789) to the working folder`. */
 export const revisionsInWords = ({ base, head }: Revisions, style: Style): string =>
   `${revisionInWords(base, style)} to ${revisionInWords(head, style)}`;
 
-/** Lists the revisions that a review compares, and the differences that the review omits. */
+/** Returns a sentence with the revisions that a review compares and the differences that the review omits. */
 export const revisionsSentence = (revisions: Revisions, style: Style): string =>
   `Changes from ${revisionsInWords(revisions, style)}${
     revisions.head.commit === null ? ", including uncommitted changes" : ""

@@ -2,7 +2,7 @@ import type { PolicyTestResult } from "../../policyTests/results.ts";
 
 /**
  * Returns a function that adds the namespace to a test in a report: ` in the namespace prod`. The function returns an
- * empty text if all tests ran in one namespace.
+ * empty string if all tests ran in one namespace.
  */
 export function testPlaces(
   tests: readonly PolicyTestResult[],

@@ -12,7 +12,7 @@ import {
   type Section,
 } from "./sections.ts";
 
-/** Terminal colors, as picocolors provides them. */
+/** Terminal colors in the form that picocolors provides. */
 export interface Paint {
   readonly bold: (text: string) => string;
   readonly dim: (text: string) => string;
@@ -24,8 +24,8 @@ export interface Paint {
 const SHOWN_MAX = 50;
 
 /**
- * Returns the review for a terminal. Omits findings that existed before the change, and resources, which `preview`
- * shows.
+ * Returns the review as text for a terminal. Omits findings that existed before the change. Also omits the changed
+ * resources, since `preview` prints them.
  */
 export function reviewText(c: Paint, review: Review, options: Allowed): string {
   const reasons = objections(review, options);
@@ -69,7 +69,7 @@ export const terminalStyle = (c: Paint): ReportStyle => ({
         ],
 });
 
-/** Returns the lines of a section for a terminal; an empty list for sections that terminal reports omit. */
+/** Returns the lines of a section for a terminal. Returns an empty list for sections that terminal reports omit. */
 export function sectionLines(c: Paint, { title, items, isDetail }: Section): string[] {
   if (items.length === 0 || isDetail) return [];
   const more = items.length - SHOWN_MAX;
