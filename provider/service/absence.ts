@@ -12,28 +12,32 @@ import {
 import { type Operation, operations } from "@gatehouse-access/sdk/contract";
 import { type Message, ResourceError, said } from "../resourceError.ts";
 
-// A response that an object does not exist, or was deleted, can come from a proxy in front of the service. The functions
-// of this module distinguish a proof from such a response. The service of this project proves its own responses with a
-// code or a revision in the body. On other services, a new list that does not contain the object is a proof.
+// If a response states that an object does not exist or was deleted, a proxy in front of the service may have sent the
+// response. The functions of this module check whether there is proof. The service of this project proves its own
+// responses with a code or a revision in the body. On other services, a new list that does not contain the object is
+// the proof.
 
 /**
- * Returns true for a 404 to the request for a namespace's token. This error does not show that an object is missing.
- * The service returns it if the namespace does not exist, and if the user is not a member of the namespace.
+ * Returns true for a 404 to the request for a namespace's token. This error does not prove that an object is missing.
+ * The service returns it if the namespace does not exist, or if the user is not a member of the namespace.
  */
 export function isNoToken(error: unknown): boolean {
   return isNotFound(error) && error.operation === "getNamespaceToken";
 }
 
 /**
- * Returns true for a 404 to a request whose path identifies an object. The paths of lists and logins identify no object,
- * so a 404 to such a path has a different cause, such as a proxy. The object is missing only if {@link isProvenMissing}
- * returns true, or a list does not contain it.
+ * Returns true for a 404 to a request whose path identifies an object. The paths of lists and logins identify no
+ * object, so a 404 to these paths has a different cause, such as a proxy. The 404 alone does not prove that the object
+ * is missing. The proof is {@link isProvenMissing}, or a list that does not contain the object.
  */
 export function isMissingObject(error: unknown): error is NotFoundError {
   return isNotFound(error) && !isNoToken(error) && identifiesObject(error.operation);
 }
 
-/** Returns true for a 404 that this project's service itself sent about an object, so that the object does not exist. */
+/**
+ * Returns true for a 404 about an object if the service of this project sent the response itself. The object then does
+ * not exist.
+ */
 export const isProvenMissing = (error: unknown): error is NotFoundError =>
   isMissingObject(error) && error.isFromService;
 
@@ -64,9 +68,9 @@ export const doubtAbout = (error: NotFoundError): Doubt => ({
 
 /**
  * Sends requests that delete an object. Returns undefined if the service proves that it deleted the object, or that the
- * object does not exist. Otherwise, returns the facts about the doubtful response, and the caller must read whether the
- * object exists.
- * @param send sends the requests with the client that it gets
+ * object does not exist. Otherwise, returns the facts about the doubtful response, and the caller must check whether
+ * the object exists.
+ * @param send sends the requests with the given client
  */
 export async function doubtOf(
   client: Client,
@@ -94,14 +98,16 @@ function senderText({ method, path, source, message }: Doubt): Message {
   return said`the response to ${method} ${path} (${facts.join(", ")}) has no proof that the service sent it`;
 }
 
-/** Returns the error for an object that exists, although a response states that it does not exist or was deleted. */
+/**
+ * Returns the error for an object that still exists, although a response states that it does not exist or was deleted.
+ */
 function stillExists(kind: string, key: string, doubt: Doubt): ResourceError {
   const detail = said`${key} still exists: ${senderText(doubt)}`;
   const { cause } = doubt;
   return new ResourceError(kind, { code: "doubtful_answer", detail, remedy: REMEDY }, { cause });
 }
 
-/** Returns the error for an object of which it is unknown whether it exists. */
+/** Returns the error for an object if it is unknown whether the object exists. */
 function unproven(kind: string, key: string, doubt: Doubt, cause: unknown): ResourceError {
   const why = cause instanceof Error ? cause.message : String(cause);
   const detail = said`cannot confirm that ${key} no longer exists: ${senderText(doubt)}, and no list proves it: ${why}`;
@@ -109,9 +115,10 @@ function unproven(kind: string, key: string, doubt: Doubt, cause: unknown): Reso
 }
 
 /**
- * Requires that an object does not exist, after a response that may come from a proxy.
- * @param exists reads whether the object exists; called only if there is a doubt
- * @throws ResourceError (`doubtful_answer`) with the facts about the response, unless the object does not exist
+ * Throws unless an object no longer exists. Used after a response that may come from a proxy.
+ * @param exists checks whether the object exists; called only if there is a doubt
+ * @throws ResourceError (`doubtful_answer`) with the facts about the response, if the object exists or if this cannot
+ *   be determined
  */
 export async function requireAbsent(
   kind: string,
@@ -131,8 +138,8 @@ const isDoubtfulAnswer = (error: unknown): boolean =>
   error instanceof ResourceError && error.code === "doubtful_answer";
 
 /**
- * Requires that a list is not empty, or that the service returned its length. A page of a proxy can be an empty list,
- * but has no length.
+ * Throws if a list is empty and the service did not return its length. The page of a proxy can be an empty list, but
+ * does not report a length.
  * @throws ResourceError (`doubtful_answer`)
  */
 export function requireLength(kind: string, isEmpty: boolean, total: number | undefined): void {
@@ -146,18 +153,19 @@ export function requireLength(kind: string, isEmpty: boolean, total: number | un
 
 /** A page of a list. */
 export interface ListedPage<T> extends Page<T> {
-  /** The number of objects of the page that the listing does not contain. @default 0 */
+  /** The number of objects on the page that the listing omits. @default 0 */
   readonly skipped?: number;
 }
 
-/** The maximum number of reads of a list that changes while it is read. */
+/** The maximum number of times that a list is read again because it changed during the read. */
 const READS = 5;
 
 /**
- * Reads a list that contains every object. If objects are created or deleted while the pages are read, an object can
- * move to a page that was already read, so the list is read again.
+ * Reads a list until it contains every object. If objects are created or deleted while the pages are read, an object
+ * can move to a page that was already read. The list is then read again.
  * @param pages starts a read of the list
- * @throws ResourceError (`doubtful_answer`) if the list is empty without a length, or has less objects than its length
+ * @throws ResourceError (`doubtful_answer`) if the list is empty without a reported length, or has fewer objects than
+ *   its reported length
  */
 export async function completeList<T>(
   kind: string,

@@ -2,7 +2,7 @@ import { type Client, NotFoundError, PermissionError } from "@gatehouse-access/s
 import type { ObjectKind } from "@gatehouse-access/sdk/contract";
 import { displayTime } from "../words.ts";
 
-/** The change of an object and the actor who made the change, from an entry of the audit trail. */
+/** A change of an object and the actor who made the change, from an entry of the audit trail. */
 export interface TrailNote {
   /** Time of the change, RFC 3339 in UTC. */
   readonly at: string;
@@ -17,9 +17,7 @@ export interface TrailNote {
   readonly address: string;
   /** Id of the request in the service's log. */
   readonly requestId: string;
-  /**
-   * The resource that the request declared as its origin. The value is only a hint, since every client can forge it.
-   */
+  /** The resource that the request declared as its origin. The value is only a hint, since any client can forge it. */
   readonly declaredBy?: DeclaringResource;
 }
 
@@ -30,23 +28,23 @@ export interface DeclaringResource {
   readonly resource: string;
 }
 
-/** Kind and id of an object in the audit trail. */
+/** The kind and id of an object in the audit trail. */
 interface TrailObject {
   readonly kind: ObjectKind;
   readonly id: string;
 }
 
-/** Returns true if two declarations are of the same stack: of one project, and with one name. */
+/** Returns true if two declarations belong to the same stack: their project and their stack name are equal. */
 export const isSameStack = (
   one: Pick<DeclaringResource, "project" | "stack">,
   two: Pick<DeclaringResource, "project" | "stack">,
 ): boolean => one.project === two.project && one.stack === two.stack;
 
-/** Returns a resource of a program as text. */
+/** Returns the text for a resource of a program. */
 export const declarationText = ({ project, stack, resource }: DeclaringResource): string =>
   `${resource} of ${project}/${stack}`;
 
-/** Returns the actor, the time and the operation of a change as text. */
+/** Returns a text with the actor, the time and the operation of a change. */
 export function actorText({ actor, address, at, operation, declaredBy }: TrailNote): string {
   const who = {
     user: `user ${actor.name}`,
@@ -60,7 +58,7 @@ export function actorText({ actor, address, at, operation, declaredBy }: TrailNo
   return `last changed by ${who}${where}, ${displayTime(at)} (${operation}${declared})`;
 }
 
-/** Returns the last change of an object. Undefined if the audit trail has no entry for the object. */
+/** Returns the last change of an object. Returns undefined if the audit trail has no entry for the object. */
 export async function lastChange(
   client: Client,
   tenant: string,
@@ -72,8 +70,8 @@ export async function lastChange(
 }
 
 /**
- * Returns the last change of an object like {@link lastChange}. Also undefined if the service has no audit trail, or the
- * credential may not read it.
+ * Returns the last change of an object, like {@link lastChange}. Also returns undefined if the service has no audit
+ * trail, or if the credential may not read it.
  */
 export async function lastChangeIfReadable(
   client: Client,
@@ -88,7 +86,7 @@ export async function lastChangeIfReadable(
   }
 }
 
-/** Maximum number of entries of one object that are searched, starting with the newest entry. */
+/** Maximum number of entries that are searched for one object, starting with the newest entry. */
 const SEARCHED_MAX = 1_000;
 
 /** The declared fields of an object before and after a change, as the audit trail contains them. */
@@ -98,8 +96,8 @@ interface TrailChange {
 }
 
 /**
- * Returns the newest change of an object that meets a condition. Undefined if the newest entries of the audit trail
- * contain no such change.
+ * Returns the newest change of an object that meets a condition. Searches only the newest entries of the audit trail,
+ * and returns undefined if they contain no matching change.
  */
 export async function changeThat(
   client: Client,
@@ -117,7 +115,7 @@ export async function changeThat(
   return undefined;
 }
 
-/** The kinds of objects in the audit trail that have no effect on the decision about a login. */
+/** The kinds of objects in the audit trail that do not affect whether a login is allowed. */
 const WITHOUT_EFFECT: ReadonlySet<string> = new Set([
   "apiKey",
   "trustedWorkload",
@@ -130,7 +128,7 @@ const WITHOUT_EFFECT: ReadonlySet<string> = new Set([
 /** Maximum number of entries that are searched for the last change of the policy, starting with the newest entry. */
 const POLICY_SEARCHED_MAX = 10_000;
 
-/** The last change of the objects that authorize the logins to a namespace. */
+/** The last change of an object that authorizes logins to a namespace. */
 export interface PolicyChange {
   /** Id of the entry in the audit trail. */
   readonly entry: number;
@@ -139,11 +137,12 @@ export interface PolicyChange {
 }
 
 /**
- * Returns the last change of the objects that authorize the logins to a namespace. An object of an unknown kind is
- * treated as such an object. Undefined if the audit trail contains no such change, and `unknown` if it has more entries
+ * Returns the last change of an object that authorizes logins to a namespace. Includes objects of an unknown kind.
+ * Returns undefined if the audit trail contains no matching change, or `unknown` if the audit trail has more entries
  * than the search reads.
- * @param since the search ends at the first entry before this time; default: the search has no such end
- * @throws PermissionError if the credential may not read the audit trail; NotFoundError if the server has no audit trail
+ * @param since the search stops at the first entry before this time; default: no limit
+ * @throws PermissionError if the credential may not read the audit trail; NotFoundError if the server has no audit
+ *   trail
  */
 export async function lastPolicyChange(
   client: Client,
@@ -153,7 +152,7 @@ export async function lastPolicyChange(
   let searched = 0;
   const query = { perPage: 100 };
   for await (const entry of client.iterate("getAuditTrail", { params: { tenant }, query })) {
-    // A device changes no policy. The audit trail contains the enrollments of devices, which any client can cause.
+    // Devices do not change the policy. Their entries are enrollments, which any client can cause.
     const isChange = entry.actor.kind !== "device" && !WITHOUT_EFFECT.has(entry.object.kind);
     if (isChange) return { entry: entry.id, at: entry.at, note: noteOf(entry) };
     searched += 1;
@@ -165,7 +164,7 @@ export async function lastPolicyChange(
 
 type Entry = Awaited<ReturnType<Client["getAuditTrail"]>>[number];
 
-/** Returns the change that an entry of the audit trail describes. */
+/** Returns the change in an entry of the audit trail. */
 export const noteOf = ({ at, operation, actor, address, requestId, declaredBy }: Entry): TrailNote => {
   return { at, operation, actor, address, requestId, ...(declaredBy && { declaredBy }) };
 };

@@ -7,17 +7,17 @@ const hasTagObjects = ({ dialect }: Server): boolean => hasDifference(dialect, "
 const hasAccessModes = ({ dialect }: Server): boolean => hasDifference(dialect, "access modes");
 const isOwnOrUnknown = ({ isOwn }: Server): boolean => isOwn !== false;
 
-/** The texts of a capability in the reference. */
+/** The description of a capability in the reference. */
 interface CapabilityText {
   readonly about: string;
-  /** The effect of a server without the capability. Undefined if the preview fails. */
+  /** What happens on a server without the capability. Undefined if the preview fails. */
   readonly without?: string;
 }
 
-/** Whether a server has a capability. If this is unknown, the result is true. */
+/** Returns true if a server has a capability, or if this is not known. */
 type Predicate = (server: Server) => boolean;
 
-/** The capabilities that some servers lack, in the order of reports. */
+/** The capabilities that some servers do not have, in the order of reports. */
 const HAS = {
   "firewall rules": {
     has: ({ edition }) => edition !== "community",
@@ -45,7 +45,8 @@ const HAS = {
     about: "`settings.sshAccessMode`: a namespace authorizes logins by keys and rules, or by access policies",
   },
   "legacy mode": {
-    // The setting belongs to the namespace. Editions with several namespaces check it when the namespace is updated.
+    // The setting belongs to the namespace. Editions that allow several namespaces check the setting only when the
+    // namespace is updated.
     has: ({ isLegacyAllowed, edition }) => isLegacyAllowed || edition !== "community",
     about: "the change of a namespace to legacy mode",
   },
@@ -93,16 +94,16 @@ const HAS = {
   "install keys": { has: hasAccessModes, about: "`InstallKey`" },
 } as const satisfies Record<string, CapabilityText & { readonly has: Predicate }>;
 
-/** A capability that some servers lack. */
+/** A capability that some servers do not have. */
 export type Capability = keyof typeof HAS;
 
 /** The capabilities, in the order of reports. */
 export const CAPABILITIES = Object.keys(HAS) as Capability[];
 
-/** Returns true if the server has the capability. If this is unknown, the result is true. */
+/** Returns true if the server has the capability, or if this is not known. */
 export const hasCapability = (server: Server, capability: Capability): boolean => HAS[capability].has(server);
 
-/** Returns the texts of a capability for the reference. */
+/** Returns the description of a capability for the reference. */
 export const capabilityText = (capability: Capability): CapabilityText => HAS[capability];
 
 /** Returns a server with the usual settings of its kind and version. */
@@ -121,8 +122,8 @@ export const isOwnCapability = (capability: Capability): boolean =>
   hasCapability(usualServer(DIALECTS[0] as Dialect, "enterprise or cloud", true), capability);
 
 /**
- * Returns the ShellHub versions of an edition that have a capability: `yes` for all supported versions, `no`, or a range
- * such as `0.21 and newer`.
+ * Returns the ShellHub versions of an edition that have a capability. The result is `yes` for all supported versions,
+ * `no` for none, or a range such as `0.21 and newer`.
  */
 export function versionsWith(capability: Capability, edition: ServerEdition): string {
   const has = DIALECTS.map((dialect) => hasCapability(usualServer(dialect, edition, false), capability));
@@ -134,8 +135,8 @@ export function versionsWith(capability: Capability, edition: ServerEdition): st
 }
 
 /**
- * Returns the servers that have a capability: `gatehouse-server, ShellHub 0.21 and newer`. Undefined if all servers can
- * have it, so that the namespace decides.
+ * Returns the servers that have a capability: `gatehouse-server, ShellHub 0.21 and newer`. Returns undefined if all
+ * servers can have the capability, so that it depends on the namespace.
  */
 export function serversWith(capability: Capability): string | undefined {
   const community = versionsWith(capability, "community");
@@ -158,7 +159,10 @@ export function serversWith(capability: Capability): string | undefined {
 
 const NEEDS_027 = "use ShellHub 0.27 or later";
 
-/** A predicate about a server that lacks what an input needs, a remedy, and the effect if the input is still possible. */
+/**
+ * The texts for a server that does not have a capability: a predicate about the server, a remedy, and a notice. The
+ * notice is only set if an input that needs the capability can still be used.
+ */
 type Lack = Readonly<Record<"text" | "remedy", string>> & { readonly notice?: string };
 
 const LACKS = {
@@ -203,7 +207,7 @@ const LACKS = {
 /** A capability that an input of a resource can need. */
 export type NeededCapability = keyof typeof LACKS;
 
-/** Returns the error for an input that needs a capability that the server lacks. */
+/** Returns the error for an input that needs a capability that the server does not have. */
 export function lackFault(server: Server, capability: NeededCapability, field?: FieldPath): ResourceFault {
   const { text, remedy } = LACKS[capability];
   return {
@@ -214,7 +218,10 @@ export function lackFault(server: Server, capability: NeededCapability, field?: 
   };
 }
 
-/** Returns the notice about inputs that are possible without a capability. Undefined if such inputs are an error. */
+/**
+ * Returns the notice for inputs that can be used although the server does not have the capability. Returns undefined if
+ * using these inputs is an error.
+ */
 export function lackNotice(capability: NeededCapability): string | undefined {
   const { text, notice }: Lack = LACKS[capability];
   return notice && `this server ${text}: ${notice}`;

@@ -5,19 +5,19 @@ import { ResourceError, type ResourceFault, said } from "../resourceError.ts";
 import { isUnreadable, Listing, type ListingSource, type Namespace, namespaceListing } from "./listings.ts";
 import { comesFromServer, newerVersionNote, type Server, serverOf } from "./server.ts";
 
-/** Returns true if two addresses are addresses of the same service. */
+/** Returns true if two addresses refer to the same service. */
 export function isSameService(left: string, right: string): boolean {
   const normal = (url: string) => (URL.canParse(url) ? new URL(url).href.replace(/\/$/, "") : url);
   return normal(left) === normal(right);
 }
 
-/** One namespace, with the cached data that all resources of a run share. */
+/** A client for one namespace, with the cached data that all resources of a run share. */
 export interface TenantClient {
   /** The id of the namespace. */
   readonly tenant: string;
-  /** A client for calls to this namespace. */
+  /** A client for requests to this namespace. */
   readonly client: Client;
-  /** Returns the listing of a source, which all resources of a run share. */
+  /** Returns the listing of a source. All resources of a run share this listing. */
   readonly listing: <T>(source: ListingSource<T>) => Listing<T>;
   /** Drops the cached reads of all listings. */
   readonly forget: () => void;
@@ -27,15 +27,15 @@ export interface TenantClient {
 /** The maximum number of namespaces that an error lists. */
 const LISTED = 20;
 
-/** The default namespace, which resources without `tenant` use. */
+/** The default namespace: the namespace of resources that do not set `tenant`. */
 export interface Home {
   /** The id of the namespace. Undefined if there is no default namespace. */
   readonly tenant: string | undefined;
-  /** The error that explains why there is no default namespace. */
+  /** The error that explains why there is no default namespace. Undefined if there is one. */
   readonly unsettled: Error | undefined;
 }
 
-/** The front end that a connection serves. The remedies in errors contain the settings of this front end. */
+/** The front end that uses a connection. The remedies in errors contain the settings of this front end. */
 export type FrontEnd = "pulumi" | "terraform";
 
 /** The options of a {@link Connection}. */
@@ -52,9 +52,9 @@ interface ConnectionOptions {
    * @default always false
    */
   readonly opens?: (secret: string) => Promise<boolean>;
-  /** True to reject ends and owners that the server does not enforce. @default false */
+  /** True to reject expiry times and owners that the server does not enforce. @default false */
   readonly requiresEnforcedExpiry?: boolean;
-  /** True to delete objects that another stack declared last. @default false */
+  /** True to delete objects even if another stack was the last to declare them. @default false */
   readonly deletesClaimed?: boolean;
 }
 
@@ -81,10 +81,7 @@ const SET_NAMESPACE: Readonly<Record<FrontEnd, string>> = {
   terraform: "set the provider's argument tenant or GATEHOUSE_TENANT to the id of the namespace",
 };
 
-/**
- * The data that a connection shares with its variants for single resources, such as cached reads. See {@link
- * Connection.declaring}.
- */
+/** The data that a connection shares with its views, such as cached reads. See {@link Connection.declaring}. */
 interface Shared {
   readonly namespaces: Listing<Namespace>;
   readonly tenants: PromiseCache<string, TenantClient>;
@@ -96,14 +93,15 @@ interface Shared {
 }
 
 /**
- * A connection to the service, which all resources of a run share. The resources share one login, one token for each
- * namespace and one listing of each kind of object. Sends no request until a resource needs the service.
+ * A connection to the service that all resources of a run share. The resources share one login, one token for each
+ * namespace, and one listing for each kind of object. The connection sends no request until a resource needs the
+ * service.
  */
 export class Connection {
   readonly client: Client;
   readonly #shared: Shared;
 
-  /** @param shared the state of the connection that this connection is a view of; default: a new state */
+  /** @param shared the data of the connection of which this connection is a view; default: new data */
   constructor(client: Client, options: ConnectionOptions = {}, shared?: Shared) {
     this.client = client;
     this.#shared = shared ?? {
@@ -116,14 +114,14 @@ export class Connection {
     };
   }
 
-  /** The namespaces of the credential's user. */
+  /** The namespaces of the user of the credential. */
   get namespaces(): Listing<Namespace> {
     return this.#shared.namespaces;
   }
 
   /**
-   * Returns a view of this connection whose writes carry a resource's declaration. The service stores the declaration
-   * only as information for users.
+   * Returns a view of this connection whose writes contain the declaration of a resource. The service stores the
+   * declaration only as information for users.
    */
   declaring(declaration: Declaration): Connection {
     return new Connection(this.client.declaring(declaration), this.#shared.options, this.#shared);
@@ -134,30 +132,27 @@ export class Connection {
     return new Connection(this.client.checkingFirstWrite(check), this.#shared.options, this.#shared);
   }
 
-  /** Returns a view of this connection whose writes ask the service to refuse a lockout. */
+  /** Returns a view of this connection whose writes request that the service reject lockouts. */
   guarding(): Connection {
     return new Connection(this.client.guarding(), this.#shared.options, this.#shared);
   }
 
-  /**
-   * Returns a connection to the same service without cached reads. The reads of the returned connection include the
-   * changes of this run.
-   */
+  /** Returns a connection to the same service without cached reads. So its reads include the changes of this run. */
   fresh(): Connection {
     return new Connection(this.client, this.#shared.options);
   }
 
-  /** The id of the default namespace, if a setting defines it. */
+  /** The id of the default namespace. Undefined if no setting defines it. */
   get defaultTenant(): string | undefined {
     return this.#shared.options.defaultTenant;
   }
 
-  /** True to reject ends and owners that the server does not enforce. */
+  /** True to reject expiry times and owners that the server does not enforce. */
   get requiresEnforcedExpiry(): boolean {
     return this.#shared.options.requiresEnforcedExpiry ?? false;
   }
 
-  /** True to delete objects that another stack declared last. */
+  /** True to delete objects even if another stack was the last to declare them. */
   get deletesClaimed(): boolean {
     return this.#shared.options.deletesClaimed ?? false;
   }
@@ -168,12 +163,12 @@ export class Connection {
   }
 
   /**
-   * Opens a namespace. If the namespace does not exist, or the user is not a member of it, the first request to the
-   * namespace fails.
+   * Opens a namespace. The namespace itself is not checked: if it does not exist, or the user is not a member of it,
+   * the first request to the namespace fails.
    * @param tenant the id; defaults to {@link home}
    * @throws AuthenticationError if the service rejects the credential
    * @throws ConfigurationError if `tenant` is undefined, and the credential belongs to no namespace or to several
-   * namespaces
+   *   namespaces
    */
   async tenant(tenant: string | undefined): Promise<TenantClient> {
     const name = tenant ?? (await this.home());
@@ -183,8 +178,8 @@ export class Connection {
   }
 
   /**
-   * Returns true if the service supports idempotency keys: for a repeated create, the service returns the object of the
-   * first create.
+   * Returns true if the service supports idempotency keys. If a create is repeated, such a service returns the object
+   * of the first create.
    */
   async knowsIdempotencyKeys(tenant: string | undefined): Promise<boolean> {
     const name = tenant ?? this.#shared.options.defaultTenant ?? (await this.client.identity()).tenant;
@@ -192,7 +187,7 @@ export class Connection {
   }
 
   /**
-   * Returns the version, the dialect and the edition of the server. The facts are requested once.
+   * Returns the version, the dialect and the edition of the server. These facts are requested only once.
    * @param tenant the namespace whose lists show the edition; default: the default namespace, if the credential has one
    * @throws RequestError if the server cannot be reached
    */
@@ -203,8 +198,9 @@ export class Connection {
   }
 
   /**
-   * Returns a function that handles a failed read of firewall rules. It returns no rules for a community instance, which
-   * has no firewall, and throws any other error: a 404 may come from a proxy in front of the service.
+   * Returns a function that handles the error of a failed read of firewall rules. For the Community edition, which has
+   * no firewall, the function returns no rules. For other editions, it rethrows the error, because a 404 may come from
+   * a proxy in front of the service.
    */
   withoutFirewall(tenant: string): (error: unknown) => Promise<never[]> {
     return async (error) => {
@@ -214,8 +210,9 @@ export class Connection {
   }
 
   /**
-   * Runs work with the service. If a request fails and the server is newer than the tested versions, `tell` is called
-   * with a note about the version. Each connection reports the note at most once. The error is rethrown unchanged.
+   * Runs work with the service. If a request fails and the version of the server is newer than the tested versions,
+   * calls `tell` with a note about the version. Each connection reports the note at most once. The error is rethrown
+   * unchanged.
    */
   async telling<T>(tell: (line: string) => void, work: () => Promise<T>): Promise<T> {
     try {
@@ -228,10 +225,11 @@ export class Connection {
 
   async #reportVersion(tell: (line: string) => void): Promise<void> {
     if (this.#shared.isVersionReported) return;
-    // The request for the version may fail for the same reason as the work, whose error is the more useful one.
+    // The request for the version may fail for the same reason as the work. The error of the work is more useful, so
+    // this error is ignored.
     const version = await this.client.serverVersion().catch(() => undefined);
     const note = version && newerVersionNote(version);
-    // Concurrent work may have failed and reported the version in the meantime.
+    // Other work that failed at the same time may already have reported the version.
     if (note === undefined || this.#shared.isVersionReported) return;
     this.#shared.isVersionReported = true;
     tell(note);
@@ -249,14 +247,14 @@ export class Connection {
 
   /**
    * Returns the id of the default namespace: the namespace in a setting, or the only namespace of the credential. The
-   * result stays the same during a run. It does not depend on the namespace that the user selected last.
+   * result stays the same during a run, and does not depend on the namespace that the user selected last.
    * @throws ConfigurationError with a remedy if the credential has no namespace or several namespaces, or if the
-   * namespace does not exist yet
+   *   namespace does not exist yet
    */
   home(): Promise<string> {
     const { defaultTenant } = this.#shared.options;
     if (defaultTenant === UNKNOWN) {
-      // A preview of `gatehouse up --create-namespace` creates no namespace.
+      // The preview of `gatehouse up --create-namespace` does not create the namespace.
       const detail = "The default namespace does not exist yet: this run creates it after the confirmation";
       const remedy =
         "create the namespace first, or add --yes, because the program reads the namespace in its preview";
@@ -267,8 +265,8 @@ export class Connection {
       const home = this.#onlyTenant();
       this.#shared.home = home;
       home.catch((error: unknown) => {
-        // After a failed request, the next call repeats the request. A result from the service stays cached, even if
-        // the run creates namespaces later.
+        // If a request fails, the next call sends it again. A result from the service stays cached, even if the run
+        // creates namespaces later.
         if (!(error instanceof ConfigurationError)) this.#shared.home = undefined;
       });
     }
@@ -276,8 +274,8 @@ export class Connection {
   }
 
   /**
-   * Returns the default namespace, or the error that explains why no default namespace exists. A run whose resources
-   * all set `tenant` does not need a default namespace.
+   * Returns the default namespace, or the error that explains why there is no default namespace. A run does not need a
+   * default namespace if all of its resources set `tenant`.
    */
   async homeIfAny(): Promise<Home> {
     try {
@@ -291,8 +289,8 @@ export class Connection {
   async #onlyTenant(): Promise<string> {
     const { frontEnd = "pulumi" } = this.#shared.options;
     const { kind, tenant } = await this.client.identity();
-    // API keys and tokens belong to one namespace. The namespace of a login is not used, because this namespace changes
-    // when the user selects another namespace.
+    // API keys and tokens belong to one namespace. The namespace of a login with a password is not used, because it
+    // changes when the user selects a different namespace.
     if (kind !== "password" && tenant) return tenant;
     const [first, ...others] = await this.namespaces.all().catch((error: unknown) => {
       if (kind === "password" || !isUnreadable(error)) throw error;
@@ -338,13 +336,13 @@ export class Connection {
   }
 }
 
-/** Time, in milliseconds, to wait for a missing tag while no write of tags is running. */
+/** The time to wait for a missing tag while no write of tags is running, in milliseconds. */
 const QUIET = 5_000;
 
 /**
  * The writes of tags in one namespace during a run. The service rejects a filter with an unused tag (rules section
- * 16.4). The create or update of a key or rule may therefore have to wait until another resource has added the tag to a
- * device. A rename changes the tag in other objects, whose states still contain the old name.
+ * 16.4). So the create or update of a key or rule may have to wait until another resource adds the tag to a device. A
+ * rename changes the tag in other objects too, although their states still contain the old name.
  */
 class TagWork {
   readonly #client: Client;
@@ -361,7 +359,7 @@ class TagWork {
 
   /** Runs work that renames a tag. */
   renaming<T>(from: string, to: string, work: () => Promise<T>): Promise<T> {
-    // Other resources may read objects with the new name before the answer to the rename arrives.
+    // Other resources may read objects with the new name before the response to the rename arrives.
     this.#renames.push({ from, to });
     return this.during(work);
   }
@@ -371,7 +369,7 @@ class TagWork {
     return this.#renames.reduce((name, { from, to }) => (name === from ? to : name), tag);
   }
 
-  /** Runs work after which a missing tag may exist. */
+  /** Runs work that may create a missing tag. */
   async during<T>(work: () => Promise<T>): Promise<T> {
     this.#running += 1;
     try {
@@ -384,10 +382,10 @@ class TagWork {
   }
 
   /**
-   * Sends a request whose filter contains tags. If the service rejects the request because of a missing tag, the
-   * request is sent again after other writes of tags end.
+   * Sends a request whose filter contains tags. If the service rejects the request because a tag is missing, sends the
+   * request again after other writes of tags end.
    * @param resource the name of the resource type, for errors
-   * @throws Error with the unused tags if no write of tags is running
+   * @throws Error with the missing tags if no write of tags is running
    */
   async needing<T>(
     tags: readonly string[] | undefined,
@@ -403,9 +401,9 @@ class TagWork {
         if (!tags || !isNotFound(error)) throw error;
         const known = await this.#client.getTags();
         const missing = tags.filter((tag) => !known.includes(tag));
-        // If all tags exist now, there are two possible causes. Another resource may have added the tags in the
-        // meantime, or the service did not find some other object that the request refers to. The request is sent again
-        // once to distinguish the two causes.
+        // If all tags exist now, there are two possible causes. Another resource may have added the tags after the
+        // request, or the request refers to a different object that does not exist. The request is sent again once to
+        // distinguish these causes.
         if (missing.length === 0 && appeared) throw error;
         appeared = missing.length === 0;
         if (missing.length > 0 && !(await this.#hasEndedSince(seen))) {
@@ -422,8 +420,8 @@ class TagWork {
   }
 
   /**
-   * Waits until the number of ended writes of tags is greater than `seen`, and returns true. Returns false if no write
-   * is running and no write ends within {@link QUIET}.
+   * Waits until more than `seen` writes of tags have ended, and returns true. Returns false if no write is running and
+   * no write ends within {@link QUIET}.
    */
   async #hasEndedSince(seen: number): Promise<boolean> {
     while (this.#ended === seen) {

@@ -22,7 +22,10 @@ import {
 /** A namespace, as the service returns it. */
 export type Namespace = Awaited<ReturnType<Client["getNamespace"]>>;
 
-/** Returns true for a service account, which newer services list among the members. A service account is no user. */
+/**
+ * Returns true for a service account. Newer services list service accounts among the members, although they are not
+ * users.
+ */
 export const isServiceAccount = ({ type }: { readonly type?: string }): boolean => type === "service";
 
 /** A device, as the service returns it. */
@@ -31,15 +34,15 @@ export type Device = Awaited<ReturnType<Client["getDevice"]>>;
 export type PublicKey = Awaited<ReturnType<Client["getPublicKeys"]>>[number];
 /** A firewall rule, as the service returns it. */
 export type FirewallRule = Awaited<ReturnType<Client["getFirewallRule"]>>;
-/** An API key, as the service lists it. */
+/** An API key in a list of the service. */
 export type ApiKey = Awaited<ReturnType<Client["listApiKeys"]>>[number];
 
 /** A trusted workload, as the service returns it. */
 export type TrustedWorkload = Awaited<ReturnType<Client["getTrustedWorkload"]>>;
 
 /**
- * Returns a cached list of the namespaces to which the credential's user belongs. The lookup key is the namespace id. A
- * workload reads each namespace with its session in that namespace.
+ * Returns a cached list of the namespaces of the credential's user. The lookup key is the namespace id. A workload has
+ * a separate session in each namespace, and reads the namespace with this session.
  */
 export function namespaceListing(client: Client): Listing<Namespace> {
   return new Listing({
@@ -55,16 +58,18 @@ export function namespaceListing(client: Client): Listing<Namespace> {
 }
 
 /**
- * Returns the length of a list that the service returns without pages. Undefined for an empty list whose length the
- * service does not return.
+ * Returns the length of a list that the service returns without pages. Returns undefined for an empty list if the
+ * service does not report its length.
  */
 export const lengthOf = (items: readonly unknown[], headers: ResponseHeaders): number | undefined =>
   items.length > 0 || headers["x-total-count"] === "0" ? items.length : undefined;
 
-/** Returns the lookup key of the object with this name, in listings of objects with unique names. */
+/** Returns the lookup key for the name of an object, in listings of objects with unique names. */
 export const keyOfName = (name: string): string => `name ${name}`;
 
-/** Returns the source of the objects of one kind in a namespace. All resources of a run share its listing. */
+/**
+ * Returns the source of the objects of one kind in a namespace. All resources of a run share the listing of the source.
+ */
 export type ListingSource<T> = (client: Client, tenant: string) => Source<T>;
 
 /** The source of a {@link Listing}. */
@@ -73,27 +78,28 @@ export interface Source<T> {
   readonly kind: string;
   /** Returns the lookup keys of an object. The first lookup key identifies the object. */
   keysOf(item: T): readonly string[];
-  /** Returns all objects, in pages of {@link PAGE_SIZE} and in an order that does not change while they are read. */
+  /** Returns all objects in pages of {@link PAGE_SIZE}. Their order does not change while the pages are read. */
   pages(): AsyncIterator<ListedPage<T>>;
   /**
-   * Lists only the objects with these first lookup keys, for kinds of which a namespace can have many thousands.
+   * Lists only the objects with these first lookup keys. Used for kinds that can have many thousands of objects in a
+   * namespace.
    * @default lists all objects
    */
   among?(keys: readonly string[]): AsyncIterator<ListedPage<T>>;
   /**
    * Requests the object with this lookup key separately. Returns undefined only if a complete list does not contain the
-   * object. Rejects with a NotFoundError for a 404, which a proxy may have sent.
+   * object. Rejects with a NotFoundError for a 404, because a proxy may have sent it.
    */
   look(key: string): Promise<T | undefined>;
   /**
-   * Returns the preferred one of two objects with the same lookup key. Undefined if neither object is preferred; {@link
-   * look} then determines the result.
+   * Returns the preferred object of two objects with the same lookup key. Returns undefined if neither is preferred, so
+   * that {@link look} determines the result.
    * @default the first object
    */
   prefer?(left: T, right: T): T | undefined;
   /**
-   * Rejects if the credential has no permission to read the objects' namespace. Without this permission, it is unknown
-   * whether an object exists.
+   * Rejects if the credential has no permission to read the objects' namespace. Without this permission, an empty
+   * result does not prove that an object does not exist.
    */
   requireReadable?(): Promise<unknown>;
 }
@@ -102,49 +108,56 @@ export interface Source<T> {
 export const PAGE_SIZE = 100;
 
 /**
- * Time, in milliseconds, during which reads are collected. After this time, the listing decides whether to list all
+ * The time during which reads are collected, in milliseconds. After this time, the listing decides whether to list all
  * objects.
  */
 const WINDOW = 20;
-/** The maximum number of reads that are sent individually before the length of the list is requested. */
+/**
+ * The maximum number of reads that are sent individually. For more reads, the length of the list is requested first.
+ */
 const FEW = 5;
 /**
  * The maximum number of list requests for each requested object. If listing all objects takes more requests, the
- * objects are requested individually. The limit is greater than 1, because a run that reads some objects usually reads
- * more objects later.
+ * objects are requested individually. The maximum is greater than 1, because a run that reads some objects usually
+ * reads more objects later.
  */
 const EXPECTED = 4;
-/** The maximum length of a list that is read completely to prove that it does not contain an object. */
+/** The maximum length of a list that is read completely to prove that an object does not exist. */
 const WHOLE = 5 * PAGE_SIZE;
 
 /**
- * The objects of one kind in a namespace, for all resources of a run. A few objects are requested individually: 5 of
- * 100,000 objects take 5 requests. For many objects, all objects are listed: 1,000 of 1,000 objects take 10 requests.
- * An object that the list does not contain is also requested individually, because objects move between pages while
- * other objects are created and deleted.
+ * The objects of one kind in a namespace, shared by all resources of a run. A few objects are requested individually: 5
+ * of 100,000 objects take 5 requests. For many objects, all objects are listed: 1,000 of 1,000 objects take 10
+ * requests. An object that is missing in the list is also requested individually, because objects move between pages
+ * while other objects are created and deleted.
  */
 export class Listing<T> {
   readonly #source: Source<T>;
   readonly #found = new PromiseCache<string, T | undefined>();
   #waiting = new Map<string, PromiseWithResolvers<T | undefined>>();
   #all: Promise<ReadonlyMap<string, T | undefined>> | undefined;
-  /** A started list, of which only the first page was read to get the list's length. */
+  /** A list of which only the first page was read, to get the length of the list. */
   #started: StartedList<T> | undefined;
   #requested = 0;
-  /** The fields that the run changed, by the object's first lookup key. Cached reads may have the earlier values. */
+  /**
+   * The fields that the run changed, by the first lookup key of the object. Cached reads may contain the earlier
+   * values.
+   */
   readonly #changes = new Map<string, Partial<T>>();
-  /** The first lookup keys of deleted objects, which earlier reads still contain. */
+  /** The first lookup keys of objects that the run deleted. Cached reads may still contain these objects. */
   readonly #removed = new Set<string>();
-  /** The first lookup keys of changed objects, by the lookup keys that select these objects since the change. */
+  /** The first lookup keys of changed objects, by the lookup keys that select the objects after the change. */
   readonly #selected = new Map<string, string>();
-  /** A new read of the list, which starts after {@link WINDOW}, and the lookup keys that its callers need. */
+  /** A new read of the list that starts after {@link WINDOW}, and the lookup keys that its callers need. */
   #proof: { readonly keys: Set<string>; readonly found: Promise<ReadonlySet<string>> } | undefined;
 
   constructor(source: Source<T>) {
     this.#source = source;
   }
 
-  /** Returns the object with this lookup key from the cache or the service. Undefined if no such object exists. */
+  /**
+   * Returns the object with this lookup key from the cache or the service. Returns undefined if no such object exists.
+   */
   async find(key: string): Promise<T | undefined> {
     const item = await this.#read(this.#selected.get(key) ?? key);
     return item === undefined || this.#isRemoved(item) ? undefined : this.#changed(item);
@@ -169,7 +182,7 @@ export class Listing<T> {
   /** Caches an object after a write, so that a later read sends no request. */
   put(item: T): void {
     const keys = this.#source.keysOf(item);
-    // Reads with earlier lookup keys may be cached too.
+    // Cached reads with earlier lookup keys return this object too.
     this.#changes.set(`${keys[0]}`, item);
     for (const key of keys) {
       this.#selected.delete(key);
@@ -179,11 +192,11 @@ export class Listing<T> {
   }
 
   /**
-   * Records the fields of an object that the run changed. Later reads return the new values, and send no request for
-   * the change. A lookup key that the object no longer has still finds the object if it was read with this key before.
+   * Records the fields of an object that the run changed. Later reads return the new values without a request. If the
+   * object was already read with a lookup key that it no longer has, this key still finds the object.
    * @param identity the object's first lookup key
-   * @param selecting other lookup keys that select this object since the change, even if they selected another object
-   * or none before
+   * @param selecting other lookup keys that select this object after the change, even if they selected a different
+   *   object or no object before
    */
   change(identity: string, fields: Partial<T>, selecting: readonly string[] = []): void {
     this.#changes.set(identity, { ...this.#changes.get(identity), ...fields });
@@ -218,10 +231,10 @@ export class Listing<T> {
   }
 
   /**
-   * Deletes an object, and returns when a proof exists that the object no longer exists: the service's own response, or
-   * a new list without the object. Deletions at the same time share this list.
+   * Deletes an object, and waits for proof that the object no longer exists. The proof is the service's own response,
+   * or a new list without the object. Concurrent deletions share this list.
    * @param key a lookup key of the object
-   * @param send sends the request with the client that it gets
+   * @param send sends the request with the given client
    * @throws ResourceError (`doubtful_answer`) if there is no proof
    */
   async remove(key: string, client: Client, send: (client: Client) => Promise<unknown>): Promise<void> {
@@ -231,8 +244,8 @@ export class Listing<T> {
   }
 
   /**
-   * Returns true if a new list contains the object with this lookup key. The list is read after the call, so it includes
-   * the effects of earlier requests. Calls at the same time share the list.
+   * Returns true if a new list contains the object with this lookup key. The list is read after the call, so it
+   * includes the effects of earlier requests. Concurrent calls share the list.
    * @throws ResourceError (`doubtful_answer`) if the list proves nothing
    */
   async isListed(key: string): Promise<boolean> {
@@ -252,7 +265,7 @@ export class Listing<T> {
     return { keys, found: wait(WINDOW).then(read) };
   }
 
-  /** Reads a list that contains each object with these lookup keys, if the object exists. */
+  /** Reads a list that contains those objects with these lookup keys that exist. */
   async #readAnew(keys: readonly string[]): Promise<readonly T[]> {
     const { kind, pages, among, keysOf } = this.#source;
     const first = (item: T) => keysOf(item)[0] ?? "";
@@ -261,7 +274,7 @@ export class Listing<T> {
       const { items = [], total } = (value ?? {}) as Partial<ListedPage<T>>;
       const other = items.find((item) => !keysOf(item).some((key) => keys.includes(key)));
       if (total !== undefined && total > WHOLE && other !== undefined) {
-        // The result must contain an object that exists. A server that does not support the filter returns another list.
+        // The result must contain an object that is known to exist. Otherwise, the server does not support the filter.
         const some = await completeList(kind, () => among([...keys, first(other)]), first).catch(ifRefused);
         if (some?.some((item) => first(item) === first(other))) return some;
       }
@@ -273,9 +286,9 @@ export class Listing<T> {
     return requireAbsent(this.#source.kind, key, doubt, () => this.isListed(key));
   }
 
-  // A failure is not cached, so that the next read tries again.
+  // A failed read is not cached, so the next call reads again.
   #gather(key: string): Promise<T | undefined> {
-    // Another caller may already wait for this lookup key. `forget` does not cancel reads that are being collected.
+    // A different caller may already wait for this lookup key. `forget` does not cancel reads that are being collected.
     const known = this.#waiting.get(key);
     if (known) return known.promise;
     if (this.#waiting.size === 0) setTimeout(() => void this.#answer(), WINDOW);
@@ -300,14 +313,15 @@ export class Listing<T> {
     if (this.#all) return true;
     if (this.#requested <= FEW) return false;
     const first = await this.#start().first.catch((error: unknown) => {
-      // A credential may read an object, but not the list, for example the namespace of an API key.
+      // A credential may be allowed to read an object but not the list. An example is an API key, which can read its
+      // namespace but cannot list namespaces.
       if (isUnreadable(error)) return undefined;
       throw error;
     });
     if (!first) return false;
     const { total } = first;
-    // A server that does not report the length of its lists also has no cheaper request for a single object, so all
-    // objects are listed.
+    // All objects are listed if the server does not report the length of its lists, because a request for a single
+    // object is not cheaper on this server.
     return total === undefined || Math.ceil(total / PAGE_SIZE) <= this.#requested * EXPECTED;
   }
 
@@ -376,7 +390,7 @@ export class Listing<T> {
   }
 }
 
-/** Returns undefined for a request that the server refused. */
+/** Returns undefined for a request that the server rejected. Rethrows any other error. */
 function ifRefused(error: unknown): undefined {
   if (error instanceof RequestError && error.status !== undefined) return undefined;
   throw error;
@@ -391,7 +405,7 @@ const pageOf = <T>({ value, done }: IteratorResult<ListedPage<T>>): ListedPage<T
   done ? { items: [], total: undefined } : value;
 
 /**
- * Returns true for a 404 without a message. The cause of such an error is unclear. Some servers return most errors
+ * Returns true for a 404 without a message. The cause of this error is not clear. Some servers return most errors
  * without a message, but the response may also come from a proxy in front of the service.
  */
 export const isSilent = ({ serverMessage }: NotFoundError): boolean => serverMessage === undefined;
@@ -401,8 +415,8 @@ export const isUnclear = (error: unknown): boolean =>
   error instanceof RequestError && error.outcome !== "none";
 
 /**
- * Returns true if the credential lacks the permission to read an object, or the service does not have the object. Some
- * services answer 400 instead of 403 if a list requires a user and the credential is an API key.
+ * Returns true if the credential has no permission to read an object, or if the object does not exist. Some services
+ * return 400 instead of 403 if a list requires a user and the credential is an API key.
  */
 export const isUnreadable = (error: unknown): error is RequestError =>
   error instanceof PermissionError ||

@@ -18,22 +18,22 @@ export interface LookupOptions {
   readonly tenant?: string;
 }
 
-/** The conditions of a device lookup, which returns the devices that meet all given conditions. */
+/** The conditions of a device lookup. The lookup returns the devices that meet all of these conditions. */
 export interface DeviceLookup extends LookupOptions {
   /** Selects devices that have all of these tags. */
   readonly tags?: readonly string[];
   /**
    * Selects devices with this status: `accepted`, `pending`, `rejected`, `unused` or `removed`.
-   * @default all except removed devices
+   * @default all devices except removed devices
    */
   readonly status?: Device["status"];
   /** Selects the device with this name. */
   readonly name?: string;
-  /** True selects devices that reported within the last two minutes. False selects all other devices. */
+  /** True selects the devices that reported within the last two minutes. False selects all other devices. */
   readonly online?: boolean;
 }
 
-/** Selects the namespace of a lookup, by its id or its name. */
+/** A lookup of a namespace by its id or its name. */
 export interface NamespaceLookup extends LookupOptions {
   /** Selects the namespace with this name. */
   readonly name?: string;
@@ -52,8 +52,8 @@ async function collect<T>(items: AsyncIterable<T>): Promise<T[]> {
 }
 
 /**
- * Names of the fields that contain the declaration of an object. Lookups omit these fields, because each run changes
- * the time of a declaration. If a program passed the time to a resource, every run would change the resource.
+ * The names of the fields that contain the declaration of an object. Lookups omit these fields, because they contain a
+ * time that each run changes. If a program passed this time to a resource, every run would change the resource.
  */
 export const HINTS: ReadonlySet<string> = new Set(["declaredBy", "tagsDeclaredBy"]);
 
@@ -77,7 +77,7 @@ export async function devicesOf(service: Connection, lookup: DeviceLookup): Prom
 }
 
 /**
- * Returns the accepted device that a device replaces when it is accepted: a device with the same MAC address and another
+ * Returns the accepted device that is replaced if this device is accepted: it has the same MAC address and a different
  * key. Sends one request.
  */
 export async function replacedBy(
@@ -91,8 +91,8 @@ export async function replacedBy(
 }
 
 /**
- * Returns the pending devices that enrolled last, newest first. A service that cannot sort by this field returns the
- * devices that reported last. Sends one request.
+ * Returns the most recently enrolled pending devices, newest first. If the service cannot sort by enrollment time,
+ * returns the devices that reported last. Sends one request.
  */
 export async function newestPending(service: Connection): Promise<readonly Device[]> {
   const { client } = await service.tenant(undefined);
@@ -101,8 +101,8 @@ export async function newestPending(service: Connection): Promise<readonly Devic
 }
 
 /**
- * Returns a namespace with its members. The lookup selects the namespace by `tenant` or by name. Defaults to the
- * default namespace.
+ * Returns a namespace with its members. The lookup selects the namespace by `tenant` or by name. Without either,
+ * returns the default namespace.
  * @throws Error if no such namespace exists
  */
 export async function namespaceOf(
@@ -115,7 +115,7 @@ export async function namespaceOf(
   }
   const query = { filter: where("name").eq(name.toLowerCase()), perPage: 100 };
   const list = collect(service.client.iterate("getNamespaces", { query }));
-  // Newer services do not list namespaces for API keys, which belong to one namespace.
+  // Newer services do not list namespaces for API keys, because an API key belongs to one namespace.
   const found = await list.catch(async (error: unknown) => {
     if (isUnreadable(error)) return [await namespaceOf(service, {})];
     throw error;
@@ -126,8 +126,8 @@ export async function namespaceOf(
       field: ["getNamespace"],
     });
   }
-  // If the list of members is empty, the service omitted the members, as newer services do in lists. The owner of a
-  // namespace is always a member.
+  // An empty list of members is incomplete, since the owner of a namespace is always a member. Newer services omit the
+  // members in lists of namespaces.
   return namespace.members.length > 0 ? namespace : namespaceOf(service, { tenant: namespace.tenantId });
 }
 

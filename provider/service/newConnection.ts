@@ -17,16 +17,16 @@ import { Connection, type FrontEnd } from "./connection.ts";
 
 /** A setting of the provider. */
 export interface Setting {
-  /** The equivalent environment variable. `<variable>_FILE` contains the path of a file with the value. */
+  /** The environment variable for the setting. `<variable>_FILE` contains the path of a file with the value. */
   readonly variable: string;
   readonly description: string;
-  /** True for a part of a credential. Parts of different credentials are never combined. */
+  /** True for a part of a credential. The parts of different credentials are never combined. */
   readonly credential?: boolean;
-  /** True for a secret, which is encrypted in configurations and states and never printed. */
+  /** True for a secret. A secret is encrypted in configurations and states, and is never printed. */
   readonly secret?: boolean;
-  /** True for a setting with the values `true` and `false`. Its variable has no `_FILE` form. */
+  /** True for a setting with the values `true` and `false`. The setting has no `_FILE` variable. */
   readonly isSwitch?: boolean;
-  /** True for a setting whose variable has no `_FILE` form. */
+  /** True for a setting that has no `_FILE` variable. */
   readonly isPlain?: boolean;
 }
 
@@ -121,7 +121,7 @@ export const SETTINGS = {
   },
 } satisfies Readonly<Record<string, Setting>>;
 
-/** The setting that only Terraform has, because programs of Pulumi name their project themselves. */
+/** A setting that exists only for Terraform, because Pulumi programs already have a project name. */
 export const PROJECT_SETTING: Setting = {
   variable: "GATEHOUSE_PROJECT",
   description:
@@ -129,7 +129,7 @@ export const PROJECT_SETTING: Setting = {
   isPlain: true,
 };
 
-/** The setting that only Terraform has, because previews of Pulumi need no service. */
+/** A setting that exists only for Terraform, because previews of Pulumi do not need the service. */
 export const SKIP_PREFLIGHT_SETTING: Setting = {
   variable: "GATEHOUSE_SKIP_PREFLIGHT",
   description:
@@ -154,24 +154,29 @@ export const CREDENTIALS: readonly string[] = ofCredentials.map(([, { variable }
 
 export const CREDENTIAL_SETTINGS: readonly string[] = ofCredentials.map(([name]) => name);
 
-/** The values that turn a switch off. Each other value turns it on, so that a misspelled value does not disable a guard. */
+/**
+ * The values that turn a switch off. Any other value turns it on, so that a misspelled value does not disable a
+ * protection.
+ */
 const OFF: readonly string[] = ["", "0", "false"];
 
 const USER_AGENT = "gatehouse-provider";
 
 /**
- * Returns the value of a key in a stack's configuration. The key has the form `namespace:key`. Undefined if the key is
- * not set.
+ * Returns the value of a key in a stack's configuration. The key has the form `namespace:key`. Returns undefined if the
+ * key is not set.
  */
 export type Lookup = (key: string) => string | undefined;
 
-/** The handlers for waits. A wait is the pause before a client sends a request to an unavailable service again. */
+/**
+ * The callbacks and limits for retry delays. A client waits before it sends a request to an unavailable service again.
+ */
 export interface Waiting {
-  /** Called with a line of text when a wait is long, and again every few seconds until the wait ends. */
+  /** Called with a line of text when a wait is long, and then every few seconds until the wait ends. */
   readonly tell: (line: string) => void;
-  /** A signal that ends all waits: the waiting requests fail immediately. */
+  /** A signal that ends all waits. The waiting requests then fail immediately. */
   readonly stop?: AbortSignal | undefined;
-  /** Limits for retries, instead of GATEHOUSE_RETRY_TIMEOUT. */
+  /** Limits for retries. They override GATEHOUSE_RETRY_TIMEOUT. */
   readonly retry?: Partial<RetryPolicy>;
 }
 
@@ -189,19 +194,22 @@ const REMEDIES: Readonly<Record<FrontEnd, { readonly url: string; readonly crede
   },
 };
 
-/** Returns the name of a setting in a stack's configuration, such as `gatehouse:url`, for its environment variable. */
+/** Returns the name of a variable's setting in a stack's configuration, such as `gatehouse:url`. */
 function configuredName(variable: string): string {
   const name = settingOf(variable);
   return name === undefined ? variable : `gatehouse:${name}`;
 }
 
-/** Returns the name of the setting with an environment variable. Undefined for a form for files, and another variable. */
+/**
+ * Returns the name of the setting that an environment variable sets. Returns undefined for a `_FILE` form, and for any
+ * other variable.
+ */
 export const settingOf = (variable: string): string | undefined =>
   all.find(([, setting]) => setting.variable === variable)?.[0];
 
 /**
- * Calls `work`, which reads settings from their environment variables. In its errors, replaces the variable of a
- * setting from another source.
+ * Calls `work`, which reads settings from environment variables. If `work` throws an error about a variable whose
+ * setting comes from a different source, replaces the variable in the error with the name from `nameOf`.
  * @throws ConfigurationError if `work` throws it
  */
 export function withNames<T>(nameOf: (variable: string) => string, work: () => T): T {
@@ -219,11 +227,11 @@ export function withNames<T>(nameOf: (variable: string) => string, work: () => T
 /**
  * Creates a connection. The caller closes its client.
  * @param lookup the stack's configuration
- * @param env the environment, whose variables take precedence over the configuration
- * @param frontEnd the front end; errors contain the names of its settings
- * @param names returns the name of a setting for its environment variable, for errors. By default, variables that are
- * not in the environment are settings of the stack
- * @throws ConfigurationError with the missing or wrong variable and its allowed values
+ * @param env the environment. Its variables take precedence over the configuration.
+ * @param frontEnd the front end. Errors contain the names of its settings.
+ * @param names returns the name of a setting for its environment variable, for errors. By default, a variable that is
+ *   not set in the environment is replaced by the setting of the stack.
+ * @throws ConfigurationError with the missing or invalid variable and its allowed values
  */
 export function newConnection(
   lookup: Lookup,
@@ -267,8 +275,8 @@ export function newConnection(
 }
 
 /**
- * Two times, in milliseconds. A wait of at least the first time is reported immediately. The second time is the minimum
- * interval between two reported lines.
+ * Two durations in milliseconds. A wait of at least the first duration is reported immediately. The second duration is
+ * the minimum interval between two reported lines.
  */
 const [LONG, BETWEEN] = [1_000, 5_000];
 
@@ -278,7 +286,10 @@ const REASONS: Readonly<Partial<Record<TransportFailure, string>>> = {
   timeout: "no answer",
 };
 
-/** Returns a handler that reports waits. Concurrent requests wait at the same time, so one line reports all waits. */
+/**
+ * Returns a callback that reports waits. Concurrent requests wait at the same time, so one line reports all of their
+ * waits.
+ */
 function waitReporter(tell: (line: string) => void): (wait: RetryWait) => void {
   let next = 0;
   return ({ error, ms, left }) => {
@@ -305,7 +316,7 @@ export async function opens(service: ClientOptions, secret: string): Promise<boo
 }
 
 /**
- * Returns the id of the default namespace, if a setting defines it.
+ * Returns the id of the default namespace. Returns undefined if no setting defines it.
  * @throws ConfigurationError if GATEHOUSE_TENANT is not the id of a namespace
  */
 export function defaultTenant(lookup: Lookup, env: NodeJS.ProcessEnv = process.env): string | undefined {
@@ -313,7 +324,7 @@ export function defaultTenant(lookup: Lookup, env: NodeJS.ProcessEnv = process.e
   const { tenant } = credentialsFromEnvironment({ GATEHOUSE_TENANT, GATEHOUSE_TENANT_FILE });
   const result = tenantId.optional().safeParse(tenant);
   if (!result.success) {
-    // Another text may be a secret that was set by mistake.
+    // The error contains the value only if it can be a name. Any other value may be a secret that was set by mistake.
     const isName = /^[a-z\d-]{1,63}$/i.test(tenant ?? "");
     throw new ConfigurationError(
       `must be the id of a namespace, a lower-case uuid${isName ? `, not ${JSON.stringify(tenant)}` : ""}`,
@@ -328,8 +339,8 @@ export function defaultTenant(lookup: Lookup, env: NodeJS.ProcessEnv = process.e
 
 /**
  * Returns the settings as environment variables. Variables of the environment take precedence over the stack's
- * configuration. A credential in the environment replaces the configured credential completely, so that the two are
- * never combined.
+ * configuration. A credential in the environment replaces the configured credential completely, so that the two
+ * credentials are never combined.
  */
 export function settings(lookup: Lookup, env: NodeJS.ProcessEnv): Record<string, string> {
   const isRead = (name: string) =>

@@ -11,12 +11,12 @@ import {
 } from "@gatehouse-access/sdk";
 import { isSilent, isUnreadable } from "./listings.ts";
 
-/** The editions of a server that a client can distinguish. */
+/** The server editions that a client can distinguish. */
 export type ServerEdition = "community" | "enterprise or cloud";
 
-/** A server, as a client sees it. */
+/** The facts about a server that a client can determine. */
 export interface Server extends ServerVersion {
-  /** Undefined if the credential cannot read the namespace's firewall rules. */
+  /** The edition. Undefined if the credential cannot read the namespace's firewall rules. */
   readonly edition: ServerEdition | undefined;
   /**
    * True for this project's server, which has revisions, idempotency keys and an audit trail. Undefined if the
@@ -25,7 +25,7 @@ export interface Server extends ServerVersion {
   readonly isOwn: boolean | undefined;
   /** The access mode of the namespace. Undefined if the server has only one mode. */
   readonly accessMode: SshAccessMode | undefined;
-  /** False if the namespace was created in identity mode, so that it cannot change to legacy mode. */
+  /** False if the namespace was created in identity mode, so that it cannot be changed to legacy mode. */
   readonly isLegacyAllowed: boolean;
 }
 
@@ -48,7 +48,7 @@ export function serverText({
 /**
  * Reads the facts about a server. Sends at most three requests.
  * @param client a client of the namespace
- * @param tenant the namespace whose settings and firewall rules are read. Undefined if the credential has no namespace
+ * @param tenant the namespace whose settings and firewall rules are read; undefined if the credential has no namespace
  */
 export async function serverOf(client: Client, tenant: string | undefined): Promise<Server> {
   const version = await client.serverVersion();
@@ -70,9 +70,9 @@ export async function serverOf(client: Client, tenant: string | undefined): Prom
 }
 
 /**
- * Returns true if this project's server sent a namespace: the namespace has a revision, and the header ETag contains the
- * same revision. An ETag alone proves nothing, because proxies add ETags to the responses of other servers. A proxy that
- * compresses a response makes its ETag weak.
+ * Returns true if this project's server sent a namespace: the namespace has a revision, and the header ETag contains
+ * the same revision. An ETag alone is not a proof, because proxies add ETags to the responses of other servers. The
+ * ETag can be weak, because a proxy that compresses a response makes it weak.
  */
 export const isOwnAnswer = ({
   headers,
@@ -80,36 +80,40 @@ export const isOwnAnswer = ({
 }: Pick<CallResult<"getNamespace">, "headers" | "body">): boolean =>
   body.revision !== undefined && headers.etag?.replace(/^W\//, "") === `"${body.revision}"`;
 
-/** Returns an error that shows that the credential may not read an object, or that the object does not exist. */
+/**
+ * Returns the error if the credential may not read an object, or if the object does not exist. Rethrows any other
+ * error.
+ */
 function unlessRefused(error: unknown): RequestError {
   if (isUnreadable(error)) return error;
   throw error;
 }
 
-/** Returns the edition of a server by its answer to a request for firewall rules. */
+/** Returns the edition of a server, based on its response to a request for firewall rules. */
 function editionBy(
   answer: unknown,
   { dialect }: ServerVersion,
   isOwn: boolean | undefined,
 ): ServerEdition | undefined {
   if (!(answer instanceof RequestError)) return "enterprise or cloud";
-  // Without the namespace, a 404 can mean that the namespace does not exist.
+  // If the namespace could not be read, a 404 can be caused by a missing namespace.
   if (!isNotFound(answer) || isOwn === undefined) return undefined;
-  // A 404 without a message may come from a proxy, except for servers whose errors have no message.
+  // A 404 without a message may come from a proxy. For servers whose errors never have a message, it is a normal
+  // response.
   const isUsual = isOwn === false && hasDifference(dialect, "errors without a message");
   return isSilent(answer) && !isUsual ? undefined : "community";
 }
 
 /**
- * Returns a note about the server for a failed request. The cause of the failure may be that the version is newer than
- * the tested versions. Undefined if the error does not come from the server.
+ * Returns a note for a failed request: the version of the server is newer than the tested versions, which may be the
+ * cause. Returns undefined if the version is not newer.
  */
 export function newerVersionNote({ version, dialect, isNewer }: ServerVersion): string | undefined {
   if (!isNewer) return undefined;
   return `the server has version ${version}, and Gatehouse was tested with versions up to ${dialect.name}; it is used like version ${dialect.name}`;
 }
 
-/** Returns true if an error is the response to a request, or was caused by one. */
+/** Returns true if an error is the response to a request, or was caused by a response. */
 export function comesFromServer(error: unknown): boolean {
   if (error instanceof RequestError) return error.status !== undefined;
   return error instanceof Error && error.cause !== undefined && comesFromServer(error.cause);

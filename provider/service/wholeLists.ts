@@ -10,12 +10,12 @@ import type { z } from "zod";
 import { completeList } from "./absence.ts";
 import { lengthOf, type Source } from "./listings.ts";
 
-/** An object in the list of an operation. */
+/** An object in the list that an operation returns. */
 export type ItemOf<O extends AnyOperation<z.ZodArray>> = RequestResult<O["success"]["body"]>["body"][number];
 
 /**
- * Returns the source of objects that the service returns in one list without pages.
- * @param look requests one object; default: searches a new list
+ * Returns a source for objects that the service returns in one list without pages.
+ * @param look requests one object; default: reads a new list and searches it
  */
 export function wholeSource<Item extends { readonly id: string }>(
   kind: string,
@@ -41,14 +41,14 @@ interface WholeList<Item> {
   readonly body: readonly Item[];
 }
 
-/** The list of a server that does not have such objects. */
+/** The empty list of a server that does not have these objects. */
 const NONE = { headers: { "x-total-count": "0" }, body: [] } as const;
 
 /** Returns true if the server has access policies, service accounts and install keys. */
 export const hasAccessModes = async (client: Client): Promise<boolean> =>
   hasDifference((await client.serverVersion()).dialect, "access modes");
 
-/** Requests a list. The list is empty if the server has no such objects. */
+/** Requests a list. Returns an empty list if the server does not have these objects. */
 export async function listOf<Items extends z.ZodArray>(
   client: Client,
   operation: AnyOperation<Items>,
