@@ -84,7 +84,7 @@ const flagOf = (option: Option): Flag => ({
   values: option.required || option.optional ? valuesOf(option) : undefined,
 });
 
-/** Returns the completions of a value, from its list of choices or from its placeholder in the help. */
+/** Returns the completions of a value. They come from its list of choices, or from its placeholder in the help. */
 function valuesOf(value: Option | Argument): Values {
   if (value.argChoices) return value.argChoices;
   const isStack = "long" in value && value.long === "--stack";

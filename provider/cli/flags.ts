@@ -18,8 +18,8 @@ export const requireEnforcedExpiryOption = () =>
   );
 
 /**
- * Returns the streams and the environment of a command. The environment contains the value of {@link
- * requireEnforcedExpiryOption}.
+ * Returns the streams and the environment of a command, with the value of {@link requireEnforcedExpiryOption} in the
+ * environment.
  */
 export const withExpiryFlag = (
   io: Io,
@@ -34,8 +34,8 @@ export const deleteClaimedOption = () =>
   );
 
 /**
- * Returns the streams and the environment of a command. The environment contains the value of {@link
- * deleteClaimedOption}.
+ * Returns the streams and the environment of a command, with the value of {@link deleteClaimedOption} in the
+ * environment.
  */
 export const withClaimedFlag = (io: Io, { deleteClaimed }: { readonly deleteClaimed?: boolean }): Io =>
   deleteClaimed ? { ...io, env: { ...io.env, GATEHOUSE_DELETE_CLAIMED: "true" } } : io;

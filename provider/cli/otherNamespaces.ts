@@ -5,8 +5,8 @@ import type { TerraformPlan } from "../plan/terraform/readTerraformPlan.ts";
 import { type Connection, isSameService } from "../service/connection.ts";
 
 /**
- * Returns a text for each namespace, with the number of its resources, for sentences about omitted namespaces: `the
- * namespace prod (3f…), in which 3 resources of the stack are`.
+ * Returns a phrase for each namespace, with the number of its resources: `the namespace prod (3f…), in which 3
+ * resources of the stack are`. Sentences about omitted namespaces contain these phrases.
  * @param resources number of resources in each namespace, by the id of the namespace
  */
 export async function namespaceTexts(

@@ -111,7 +111,7 @@ export interface TestedState {
 /**
  * Runs the policy tests of a project.
  * @param state the state of the namespaces that the tests check
- * @param frontEnd the front end whose settings the remedies of errors mention
+ * @param frontEnd the front end. The remedies in errors contain its settings.
  * @throws ConfigurationError, RequestError and other errors of the connection
  */
 export async function runPolicyTests(

@@ -14,8 +14,8 @@ const DISCARD_TIME = 50;
 
 /**
  * Prompts the user. Returns true if the answer is yes. The default is no, and the end of the input is treated as no.
- * Discards input from before the prompt, so that only an answer to this question is used. Ctrl-C has the effect of
- * SIGINT, because a prompt receives Ctrl-C as input.
+ * Discards input from before the prompt, so that only an answer to this question is used. A prompt receives Ctrl-C as
+ * input instead of SIGINT, so the function handles Ctrl-C like SIGINT.
  */
 export async function ask(io: Io, question: string): Promise<boolean> {
   const { stdin, stdout } = io;

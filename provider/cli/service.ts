@@ -255,9 +255,9 @@ async function homeOf(
 
 /**
  * Returns the namespaces that contain the objects of resources that do not set a namespace.
- * If every resource in the state sets a namespace, because an earlier run had a namespace setting, no such resource
- * exists. In this case, takes the objects outside the namespaces that the stack declares. Returns their namespace if
- * all of them are in the same namespace, otherwise an empty list.
+ * After a run with a namespace setting, every resource in the state sets a namespace. In this case, returns the
+ * namespace of the objects outside the namespaces that the stack declares. Returns an empty list if these objects are
+ * in several namespaces.
  */
 function homesOf(resources: readonly OwnResource[]): string[] {
   const own = resources.flatMap(({ definition, inputs = {}, outputs = {} }) => {

@@ -43,7 +43,7 @@ export interface DriftMeaning {
   readonly before: Access;
   /** Access in the live namespace. */
   readonly after: Access;
-  /** The effect of each changed or deleted object on access, as sentences by the URN of its resource. */
+  /** The effects of each changed or deleted object on access, as sentences. The keys are the URNs of the resources. */
   readonly ofResources: ReadonlyMap<string, readonly string[]>;
   readonly ofObjects: ReadonlyMap<LiveObject, readonly string[]>;
   readonly notEvaluated: readonly string[];

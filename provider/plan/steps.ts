@@ -167,7 +167,7 @@ export function titleIfUnnamed(step: Step): string[] {
  * Returns a plan without the resources on other services, since the provider instances of one program may use several
  * services. For a resource that moves between services, only the part of the step on the service at `url` remains.
  * Resources without a tenant get the namespace of their provider instance. `notEvaluated` contains sentences about
- * omitted changes, and `unknown` about omitted unchanged resources.
+ * omitted changes. `unknown` contains sentences about omitted resources that are unchanged.
  * @param plan a preview with values
  * @param url address of the service
  */

@@ -66,8 +66,8 @@ export interface NamespaceReviewOptions extends EvaluationOptions {
    */
   readonly expiresWithin?: number;
   /**
-   * The plan of the base revision. The review compares with the namespace after this plan. @default the live namespace
-   * is the base
+   * The plan of the base revision. The review compares the results of both plans. @default the live namespace is the
+   * base
    */
   readonly base?: Plan;
 }

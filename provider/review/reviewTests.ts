@@ -19,7 +19,7 @@ import type { TestedElsewhere } from "./report/review.ts";
 export interface ReviewTests {
   /** Returns a function that runs the tests of one namespace of the plan. */
   readonly testsOf: (tenant: string) => (facts: PolicyTestFacts) => Promise<readonly PolicyTestResult[]>;
-  /** The results of tests in namespaces that tests select but the plan does not contain, in their current state. */
+  /** The results of tests on the current state of namespaces that the plan does not contain. */
   readonly elsewhere: readonly TestedElsewhere[];
   /** Sentences about changed namespaces without a test, and about tests that could not run. They block the change. */
   readonly notEvaluated: readonly string[];

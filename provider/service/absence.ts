@@ -28,7 +28,7 @@ export function isNoToken(error: unknown): boolean {
 /**
  * Returns true for a 404 to a request whose path identifies an object. The paths of lists and logins identify no
  * object, so a 404 to these paths has a different cause, such as a proxy. The 404 alone does not prove that the object
- * is missing. The proof is {@link isProvenMissing}, or a list that does not contain the object.
+ * is missing. The object is missing if {@link isProvenMissing} returns true, or if a list does not contain it.
  */
 export function isMissingObject(error: unknown): error is NotFoundError {
   return isNotFound(error) && !isNoToken(error) && identifiesObject(error.operation);
@@ -115,7 +115,7 @@ function unproven(kind: string, key: string, doubt: Doubt, cause: unknown): Reso
 }
 
 /**
- * Throws unless an object no longer exists. Used after a response that may come from a proxy.
+ * Checks after a doubtful response that an object no longer exists. Does nothing if there is no doubt.
  * @param exists checks whether the object exists; called only if there is a doubt
  * @throws ResourceError (`doubtful_answer`) with the facts about the response, if the object exists or if this cannot
  *   be determined
@@ -138,7 +138,7 @@ const isDoubtfulAnswer = (error: unknown): boolean =>
   error instanceof ResourceError && error.code === "doubtful_answer";
 
 /**
- * Throws if a list is empty and the service did not return its length. The page of a proxy can be an empty list, but
+ * Throws if a list is empty, unless the service reported the length 0. The page of a proxy can be an empty list, but
  * does not report a length.
  * @throws ResourceError (`doubtful_answer`)
  */
@@ -157,7 +157,7 @@ export interface ListedPage<T> extends Page<T> {
   readonly skipped?: number;
 }
 
-/** The maximum number of times that a list is read again because it changed during the read. */
+/** The maximum number of reads of a list. If a list changes during a read, it is read again. */
 const READS = 5;
 
 /**

@@ -10,14 +10,14 @@ const isOwnOrUnknown = ({ isOwn }: Server): boolean => isOwn !== false;
 /** The description of a capability in the reference. */
 interface CapabilityText {
   readonly about: string;
-  /** What happens on a server without the capability. Undefined if the preview fails. */
+  /** The consequence if a server does not have the capability. Undefined if the preview fails. */
   readonly without?: string;
 }
 
 /** Returns true if a server has a capability, or if this is not known. */
 type Predicate = (server: Server) => boolean;
 
-/** The capabilities that some servers do not have, in the order of reports. */
+/** The capabilities that some servers do not have, in the order in which reports list them. */
 const HAS = {
   "firewall rules": {
     has: ({ edition }) => edition !== "community",
@@ -97,7 +97,7 @@ const HAS = {
 /** A capability that some servers do not have. */
 export type Capability = keyof typeof HAS;
 
-/** The capabilities, in the order of reports. */
+/** The capabilities, in the order in which reports list them. */
 export const CAPABILITIES = Object.keys(HAS) as Capability[];
 
 /** Returns true if the server has the capability, or if this is not known. */

@@ -198,8 +198,8 @@ export class Connection {
   }
 
   /**
-   * Returns a function that handles the error of a failed read of firewall rules. For the Community edition, which has
-   * no firewall, the function returns no rules. For other editions, it rethrows the error, because a 404 may come from
+   * Returns a function that handles the error of a failed read of firewall rules. For a 404 of the Community edition,
+   * which has no firewall, the function returns no rules. Otherwise, it rethrows the error, because a 404 may come from
    * a proxy in front of the service.
    */
   withoutFirewall(tenant: string): (error: unknown) => Promise<never[]> {

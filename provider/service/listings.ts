@@ -265,7 +265,7 @@ export class Listing<T> {
     return { keys, found: wait(WINDOW).then(read) };
   }
 
-  /** Reads a list that contains those objects with these lookup keys that exist. */
+  /** Reads a list that contains all existing objects with these lookup keys. */
   async #readAnew(keys: readonly string[]): Promise<readonly T[]> {
     const { kind, pages, among, keysOf } = this.#source;
     const first = (item: T) => keysOf(item)[0] ?? "";

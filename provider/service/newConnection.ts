@@ -194,7 +194,9 @@ const REMEDIES: Readonly<Record<FrontEnd, { readonly url: string; readonly crede
   },
 };
 
-/** Returns the name of a variable's setting in a stack's configuration, such as `gatehouse:url`. */
+/**
+ * Returns the name that the setting of an environment variable has in a stack's configuration, such as `gatehouse:url`.
+ */
 function configuredName(variable: string): string {
   const name = settingOf(variable);
   return name === undefined ? variable : `gatehouse:${name}`;

@@ -71,8 +71,8 @@ export async function serverOf(client: Client, tenant: string | undefined): Prom
 
 /**
  * Returns true if this project's server sent a namespace: the namespace has a revision, and the header ETag contains
- * the same revision. An ETag alone is not a proof, because proxies add ETags to the responses of other servers. The
- * ETag can be weak, because a proxy that compresses a response makes it weak.
+ * the same revision. An ETag alone is not proof, because proxies add ETags to the responses of other servers. A weak
+ * ETag is accepted, because a proxy that compresses a response makes its ETag weak.
  */
 export const isOwnAnswer = ({
   headers,

@@ -71,8 +71,8 @@ interface ApplyOptions {
 }
 
 /**
- * Applies a plan to a copy of a namespace: creates, updates and deletes its objects by their inputs. A kind of object
- * adds only the effects on the service that the inputs do not describe.
+ * Applies a plan to a copy of a namespace: creates, updates and deletes its objects by their inputs. The code of each
+ * object kind adds only the effects on the service that the inputs do not describe.
  *
  * Objects of unchanged resources keep their live values, even if the state differs. A resource is unpredictable if a
  * decisive input is secret or unknown, or if its device is missing. For an unpredictable resource, an existing object

@@ -75,9 +75,9 @@ const OVERRIDE = /(?:^|_)override\.(?:tf|tofu)(?:\.json)?$/;
 
 /**
  * Returns the lists of `ignore_changes` that apply to the resource of these declarations. A list in an override file
- * replaces the lists in other files. If there is no list in an override file, each block in another file without a list
- * has an empty list. Returns no lists if only override files declare the resource, since the configuration is then
- * invalid.
+ * replaces the lists in other files. If no override file contains a list, returns the list of each block, which is
+ * empty for a block without `ignore_changes`. Returns no lists if only override files declare the resource, since the
+ * configuration is then invalid.
  */
 function listsOf(declarations: RootModule["blocks"]): (readonly string[])[] {
   const others = declarations.filter(({ file }) => !OVERRIDE.test(file));

@@ -430,9 +430,7 @@ const pathOf = ({ path }: FieldChange): string => path;
 const propertyName = (name: string): string =>
   name.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
 
-/**
- * Returns `values` in which the inputs with these paths have the values from `others`. Ignores paths inside an input.
- */
+/** Returns `values`, with the values from `others` for the inputs with these paths. Ignores paths inside an input. */
 function withValuesOf(
   values: ResourceValues,
   others: ResourceValues,

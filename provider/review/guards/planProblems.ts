@@ -329,8 +329,8 @@ function refusal({ kind, role }: Actor, id: OperationId): string | undefined {
 }
 
 /**
- * The maximum number of new objects of a kind for which the service is searched one by one. For more objects, the list
- * of existing objects is requested first.
+ * The maximum number of new objects of a kind that are looked up individually. For more objects, the list of existing
+ * objects is requested first.
  */
 const FEW = 5;
 
@@ -404,7 +404,7 @@ type ListOnce = (definition: ResourceDefinition, tenant: string) => Promise<read
  */
 async function knownAmong(group: readonly NewObject[], listOnce: ListOnce): Promise<readonly NewObject[]> {
   const [{ definition, inputs: first } = {}] = group;
-  // Namespaces have no tenant. The function returns all of them, since a program creates only a few namespaces.
+  // Namespaces have no tenant. All new namespaces are returned, since a program creates only a few.
   if (typeof first?.tenant !== "string" || !definition?.identity) return group;
   const { identity, inputs: fields } = definition;
   const claimsOf = (inputs: Readonly<Record<string, unknown>>) =>

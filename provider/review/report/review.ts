@@ -121,8 +121,8 @@ export interface Review {
   /** The stack's own namespace, and all other namespaces of the plan. */
   readonly namespaces: readonly NamespaceReview[];
   /**
-   * Results of the policy tests in namespaces that the plan does not contain, in their current state; omitted if there
-   * are none.
+   * Results of the policy tests on the current state of namespaces that the plan does not contain; omitted if there are
+   * none.
    */
   readonly testedElsewhere?: readonly TestedElsewhere[];
   /**
