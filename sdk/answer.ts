@@ -65,7 +65,7 @@ export interface AnswerContext {
   readonly path: string;
   /** Address of the service, without credentials or query. */
   readonly address: string;
-  /** The proxy of the requests; absent if the client connects directly. */
+  /** The proxy that the requests use. Absent if the client connects directly. */
   readonly proxy?: HttpProxy | undefined;
   readonly attempts: number;
   /** True if an earlier attempt of the request got no response, so that the request may already have taken effect. */
@@ -73,19 +73,19 @@ export interface AnswerContext {
   readonly now: number;
   readonly token?: string;
   readonly caller: Caller;
-  /** True after the first contact with a server at the address. */
+  /** True after the client has reached a server at the address for the first time. */
   readonly isReached: boolean;
   /** True if the service has accepted the client's API key. */
   readonly isKeyAccepted: boolean;
   readonly maxResponseSize: number;
-  /** Secret values. If the server's message contains them, the error masks them. */
+  /** Secret values, which the error masks in the server's message. */
   readonly secrets: readonly string[];
 }
 
 const MESSAGE_LENGTH = 500;
 
 /**
- * Prepares a text from the server for an error message: shortens the text, masks secrets, and removes control
+ * Prepares a message from the server for use in an error: truncates the message, masks secrets, and replaces control
  * characters, which terminals would interpret.
  */
 function clean(message: string, secrets: readonly string[]): string {
@@ -93,7 +93,7 @@ function clean(message: string, secrets: readonly string[]): string {
   return text.length > MESSAGE_LENGTH ? `${text.slice(0, MESSAGE_LENGTH)}…` : text;
 }
 
-/** Returns the JSON of a body. Undefined for a body that is empty or not JSON, such as a proxy's HTML page. */
+/** Parses a body as JSON. Returns undefined for a body that is empty or not JSON, such as a proxy's HTML page. */
 function jsonIn({ text }: Pick<RawAnswer, "text">): unknown {
   try {
     return parseJson(text);
@@ -104,7 +104,7 @@ function jsonIn({ text }: Pick<RawAnswer, "text">): unknown {
 
 /**
  * Reads the fields of an error body: `{message}`, `{message, fields}`, `{message, code}` or an array of field names.
- * Returns no fields for a body that is empty or not JSON; the error then derives from the HTTP status only.
+ * Returns no fields for a body that is empty or not JSON. The error then depends only on the HTTP status.
  */
 function readErrorBody(answer: RawAnswer): { message?: string; code?: string; fields: string[] } {
   const body = jsonIn(answer);
@@ -143,7 +143,7 @@ export function isFromService({ text }: Pick<RawAnswer, "text">): boolean {
   return (typeof revision === "string" && revision !== "") || CODES.has(code);
 }
 
-/** Returns the facts about the sender of a response. */
+/** Returns the status and headers that help to identify the sender of a response. */
 export function sourceOf({ status, headers }: RawAnswer, secrets: readonly string[]): AnswerSource {
   const named = (["server", "via", "content-type"] as const).flatMap((name) => {
     const value = clean(headers[name] ?? "", secrets);
@@ -157,7 +157,7 @@ const RIGHT_URL = "check the URL of the service";
 /** Matches the message that servers with TLS send to a client that connects without TLS. */
 const PLAIN_HTTP = /HTTP request (was sent )?to (an )?HTTPS (port|server)/i;
 
-/** The operations that create or renew a session, and change no object. */
+/** Operations that create or renew a session and do not change any object. */
 const SESSION_OPERATIONS: ReadonlySet<string> = new Set([
   ...LOGIN_OPERATIONS,
   "challengeDevice",
@@ -183,7 +183,7 @@ function detailsOf(context: AnswerContext, answer: RawAnswer, outcome: RequestOu
   };
 }
 
-/** The error for a response with an error status. */
+/** Returns the error for a response with an error status. */
 export function errorOf(context: AnswerContext, answer: RawAnswer): RequestError {
   const { operation } = context;
   const { status, headers } = answer;
@@ -195,11 +195,11 @@ export function errorOf(context: AnswerContext, answer: RawAnswer): RequestError
     ...detailsOf(context, answer, unsure ? "unknown" : "none"),
     ...(message !== "" && { serverMessage: message }),
   };
-  // An intermediary may have replaced the response of a service that performed the request.
+  // A proxy may have replaced the service's response, so the service may have performed the request.
   const foreign = { outcome: isChange ? "unknown" : "none", remedy: RIGHT_URL } as const;
   const fields = body.fields.map((field) => clean(field, context.secrets));
   const retryAfter = parseRetryAfter(headers["retry-after"], context.now);
-  // A proxy that forwards requests can answer in place of the service.
+  // A proxy that forwards requests can respond instead of the service.
   const { address, proxy } = context;
   const forwarder = proxy && isForwarded(new URL(address), proxy) ? proxy : undefined;
   if (forwarder && (status === 407 || (status === 403 && isForeign(answer)))) {
@@ -216,8 +216,8 @@ export function errorOf(context: AnswerContext, answer: RawAnswer): RequestError
           })
         : new ValidationError(`the server rejected the request as invalid (${status})`, details, fields);
     case 401:
-      // Some servers answer 401 instead of 403 to an API key if an operation requires a user. Only for a valid API key,
-      // this answer shows a missing permission.
+      // If an operation requires a user, some servers respond to an API key with 401 instead of 403. The response
+      // indicates a missing permission only if the server has already accepted the API key.
       return context.isKeyAccepted && requiresUser(context)
         ? new PermissionError("permission denied (401)", { ...details, remedy: USE_USER })
         : authenticationError(context, answer, details);
@@ -347,15 +347,18 @@ function redirectOf(headers: ResponseHeaders): string {
   return `, a redirect to ${protocol}//${host}`;
 }
 
-/** True for an operation that returns an object of a namespace, and not a session or facts about the service. */
+/**
+ * True for an operation that returns an object of a namespace. False for an operation that returns a session or
+ * information about the service.
+ */
 const returnsObject = ({ object, method, scope }: Operation): boolean =>
   object !== null || (method !== "GET" && scope === "namespace");
 
 /**
  * Parses the body of a successful response.
- * @throws ProtocolError when the body is not JSON, when the contract has an array and the body is an object (or the
- * reverse), or when most keys of the object are missing. A proxy may have sent such a body, so the effect of a write is
- * unknown
+ * @throws ProtocolError when the body is not JSON, when the contract requires an array and the body is an object (or
+ *   the reverse), or when most required keys of the object are missing. A proxy may have sent such a body, so the
+ *   effect of a write is unknown
  */
 export function bodyOf(context: AnswerContext, answer: RawAnswer): unknown {
   const { operation } = context;
@@ -386,7 +389,7 @@ export function bodyOf(context: AnswerContext, answer: RawAnswer): unknown {
   }
   const required = returnsObject(operation) ? requiredKeys(schema) : [];
   const missing = required.filter((key) => !Object.hasOwn(Object(body), key));
-  // Other services omit some fields. A page of a proxy, such as `{"status":"ok"}`, has none of them.
+  // Other servers omit some required keys. JSON from a proxy, such as `{"status":"ok"}`, contains none of them.
   if (missing.length * 2 > required.length) {
     throw fail(`the response lacks most fields of the object: ${missing.join(", ")}`);
   }
@@ -395,8 +398,8 @@ export function bodyOf(context: AnswerContext, answer: RawAnswer): unknown {
 
 const UNREADABLE = new Set(["UND_ERR_RES_EXCEEDED_MAX_SIZE", "UND_ERR_HEADERS_OVERFLOW"]);
 /**
- * Error codes of the HTTP library undici for a request that was not sent: the client is closed, or the request is
- * invalid.
+ * Error codes of the HTTP library undici for requests that were not sent, because the client is closed or the request
+ * is invalid.
  */
 const UNSENT = new Set(["UND_ERR_INVALID_ARG", "UND_ERR_CLOSED"]);
 function failed(
@@ -433,9 +436,9 @@ function failed(
 }
 
 /**
- * The error for a request that got no complete response.
+ * Returns the error for a request that got no complete response.
  * @param how whether the caller aborted the request, and whether the request may have reached the service before the
- * error
+ *   error
  */
 export function failureOf(
   context: AnswerContext,
@@ -457,7 +460,8 @@ export function failureOf(
   if (proxyError) return ofProxy(proxyError, details);
   const greeting = foreignGreeting(error);
   const isSsh = greeting?.startsWith("SSH-") ?? false;
-  // After an HTTP response, other bytes can be the rest of an invalid response of the service.
+  // If the server has already sent an HTTP response, later bytes that are not HTTP may belong to an invalid response
+  // from the service.
   if (greeting !== undefined && (isSsh || !context.isReached)) {
     const outcome = context.unclear ? details.outcome : "none";
     return new ProtocolError(

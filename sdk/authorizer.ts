@@ -36,15 +36,18 @@ export interface AuthorizerHost {
   readonly address: string;
   readonly timing: Timing;
   /**
-   * Calls an operation, with `authorization` if it is set. The abort signal of a client's caller does not end this
-   * call.
+   * Calls an operation, and sends `authorization` with the request if it is set. The call continues even if the caller
+   * of the client aborts its own call.
    */
   call<Id extends OperationId>(
     id: Id,
     request: RequestOf<Id>,
     authorization?: Authorization,
   ): Promise<ResponseOf<Id>>;
-  /** Sends a request to another server, with the certificates and the retries of the client. Redirects are errors. */
+  /**
+   * Sends a request to a different server, with the certificates and retry limits of the client. A redirect is an
+   * error.
+   */
   sendTo<R extends z.ZodType>(
     url: URL,
     operation: AnyOperation<R>,
@@ -55,7 +58,7 @@ export interface AuthorizerHost {
 /** Turns a credential into the {@link Authorization} of requests. */
 export interface Authorizer {
   readonly caller: Caller;
-  /** The namespace of calls that do not set a namespace; undefined until the client has determined it. */
+  /** The namespace for calls that do not set a namespace. Undefined until the client has determined the namespace. */
   readonly knownTenant: string | undefined;
   /**
    * Returns the authorization for requests in `tenant`, by default the credential's own namespace. Returns undefined if
@@ -64,7 +67,7 @@ export interface Authorizer {
   authorize(host: AuthorizerHost, tenant?: string): Promise<Authorization | undefined>;
   /** Called when the server has accepted `token`. */
   accepted?(token: string): void;
-  /** Called when the server has refused `token`. Returns true if a repeated request can use a new token. */
+  /** Called when the server has refused `token`. Returns true if the request can be repeated with a new token. */
   renew?(host: AuthorizerHost, token: string): boolean;
   /** Returns the caller's identity in `tenant`, by default the credential's own namespace. */
   identity(host: AuthorizerHost, tenant?: string): Promise<Identity>;
@@ -77,7 +80,10 @@ export class ApiKeyAuthorizer implements Authorizer {
   readonly caller: Caller;
   readonly #key: string;
   readonly #authorization: Authorization;
-  /** The namespace of the API key. The cache has only this entry, and its key is not the secret. */
+  /**
+   * A cache with one entry: the namespace of the API key. The entry's own key is a constant, so the cache does not
+   * contain the secret.
+   */
   readonly #own = new PromiseCache<"own", string | undefined>();
   #known: string | undefined;
   /** True if the server refused to list namespaces for the API key, as newer servers do. */
@@ -118,7 +124,7 @@ export class ApiKeyAuthorizer implements Authorizer {
     return this.#own.get("own", () => this.#findOwn(host));
   }
 
-  // Without this check, a call with a key of another namespace could change the wrong namespace.
+  // Without this check, a call with an API key of a different namespace could change objects in that namespace.
   async #require(host: AuthorizerHost, tenant: string): Promise<void> {
     const own = await this.#ownTenant(host);
     const same = own === undefined ? this.#listRefused && (await this.#isOwn(host, tenant)) : own === tenant;
@@ -134,8 +140,8 @@ export class ApiKeyAuthorizer implements Authorizer {
   async #findOwn(host: AuthorizerHost): Promise<string | undefined> {
     try {
       const namespaces = await host.call("getNamespaces", { query: { perPage: 2 } }, this.#authorization);
-      // Servers of 0.19 return all namespaces of the instance for an API key (rules D37). A list of several namespaces
-      // therefore does not identify the key's namespace.
+      // Servers of version 0.19 return all namespaces of the instance for an API key (rules D37). A list of several
+      // namespaces therefore does not identify the key's namespace.
       this.#known = namespaces.length === 1 ? namespaces[0]?.tenantId : undefined;
     } catch (error) {
       if (!(error instanceof PermissionError)) throw error;
@@ -177,8 +183,8 @@ export class ApiKeyAuthorizer implements Authorizer {
 }
 
 /**
- * True if the server refused a login or an exchange because of the credential. A repetition would fail too, and bring
- * the account of a user closer to a lockout.
+ * True if the server refused a login or an exchange because of the credential. A repeated request would also fail, and
+ * a repeated login would bring the user's account closer to a lockout.
  */
 export function isRefusal(error: unknown): boolean {
   return [AuthenticationError, LockoutError, PermissionError, ValidationError].some(
@@ -187,11 +193,11 @@ export function isRefusal(error: unknown): boolean {
 }
 
 /**
- * The tokens of one user, one for each namespace in use. The session logs in when it needs the first token. It logs in
- * again only when the server refuses a token, because the token has expired or because a new signing key or password
- * has invalidated it. Three wrong passwords lock the account (rules section 9). After the server has refused a login,
- * this process therefore never repeats the login, not even after a lockout. All later calls fail with the error of that
- * login.
+ * The tokens of one user, one for each namespace in use. The session logs in when it needs the first token, and logs in
+ * again only when the server refuses a token. A server refuses a token that has expired, or that a new signing key or
+ * password has invalidated. Three wrong passwords lock the account (rules section 9). After the server has refused a
+ * login, this process therefore never repeats the login, not even after a lockout has ended. All later calls fail with
+ * the error of the refused login.
  */
 export class UserSession implements Authorizer {
   readonly #credential: PasswordCredential | TokenCredential;
@@ -199,9 +205,9 @@ export class UserSession implements Authorizer {
   #home: string | undefined;
   #refusal: unknown;
   readonly #byTenant = new PromiseCache<string, string>();
-  /** The current tokens: those that this session received with the last login and by exchange since then. */
+  /** The current tokens: the token of the last login, and the tokens that this session received in exchange for it. */
   readonly #live = new Set<string>();
-  /** The tokens in {@link #live} with which the server has accepted a request. */
+  /** The tokens in {@link #live} that the server has accepted at least once. */
   readonly #accepted = new Set<string>();
   /** True if the last login replaced a token that the server refused before the token expired. */
   #early = false;
@@ -263,10 +269,10 @@ export class UserSession implements Authorizer {
   }
 
   /**
-   * Called when the server has refused `token`. Returns true if the next request uses another token. An expired token
-   * is always replaced. A token that was refused before its expiry is also replaced, with one exception: if two tokens
-   * in a row are refused early and the server never accepted the second one, the session keeps it. Without this
-   * exception, a server that refuses every token would cause a login with every call.
+   * Called when the server has refused `token`. Returns true if the next request uses a different token. An expired
+   * token is always replaced. A token that was refused before its expiry is also replaced, with one exception: if the
+   * server refuses two tokens in a row before their expiry, and never accepted the second token, the session keeps the
+   * second token. Without this exception, a server that refuses every token would cause a login with every call.
    */
   renew(host: AuthorizerHost, token: string): boolean {
     if (this.#credential.kind !== "password") return false;
@@ -331,8 +337,8 @@ export class UserSession implements Authorizer {
   async #exchange(host: AuthorizerHost, base: string, tenant: string): Promise<string> {
     const { token } = await host.call("getNamespaceToken", { params: { tenant } }, bearer(base));
     requireNamespace(readClaims(token)?.tenant, tenant);
-    // If a concurrent call has discarded `base` during the exchange, the server may also refuse the exchanged token, so
-    // the token is not added to `#live`.
+    // If a concurrent call has discarded `base` during the exchange, the server may also refuse the exchanged token. In
+    // this case, the token is not added to `#live`.
     if (this.#live.has(base)) this.#live.add(token);
     await this.#preferHome(host, base, tenant);
     return token;
@@ -355,8 +361,10 @@ export class UserSession implements Authorizer {
 const shared = new Map<string, UserSession>();
 
 /**
- * The session of a user on a service. All clients of this process share it, so that one login serves all of them.
- * @param address without a trailing slash: another form of the address would create another session
+ * Returns the session of a user on a service. All clients in this process share the session, so that one login is
+ * enough.
+ * @param address the address without a trailing slash, because a different spelling of the address would create a
+ *   second session
  */
 export function sharedSession(address: string, credential: PasswordCredential): UserSession {
   const { username, password, totpSecret } = credential;
@@ -372,7 +380,7 @@ export function sharedSession(address: string, credential: PasswordCredential): 
 
 /**
  * Checks the namespace of a token that the server returned.
- * @throws GatehouseError when the token is for another namespace
+ * @throws GatehouseError when the token is for a different namespace
  */
 export function requireNamespace(received: string | undefined, requested: string): void {
   if (received === undefined || received === requested) return;
@@ -392,14 +400,14 @@ export const bearer = (token: string): Authorization => ({
 const STEP = 30;
 
 /**
- * The last used TOTP time step, by hash of the secret. All sessions of the process share the map, because the server
- * accepts each code of a user only once.
+ * The time step of the last TOTP code that was used, by hash of the secret. All sessions of the process share the map,
+ * because the server accepts each code of a user only once.
  */
 const lastSteps = new Map<string, number>();
 
 /**
- * Returns the TOTP code of the current time step. If this process has already used that code, it waits for the next
- * time step, because a server accepts each code only once.
+ * Returns the TOTP code of the current time step. If this process has already used the code of this time step, the
+ * function waits for the next time step, because a server accepts each code only once.
  */
 async function nextTotpCode(secret: Secret, timing: Pick<Timing, "now" | "sleep">): Promise<string> {
   const id = createHash("sha256").update(secret.reveal()).digest("hex");

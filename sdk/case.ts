@@ -10,14 +10,14 @@ type CamelParts<
 /** The spelling of a wire key in TypeScript: `tenant_id` → `tenantId`, `user-id` → `userId`. */
 type CamelKey<K> = K extends string ? CamelParts<CamelParts<K, "-">, "_"> : K;
 
-/** `T` with the keys of all its objects in camelCase; the keys of records do not change. */
+/** The type `T` with the keys of all objects in camelCase. The keys of records do not change. */
 export type Camelized<T> = T extends readonly (infer Item)[]
   ? Camelized<Item>[]
   : T extends object
     ? { [K in keyof T as CamelKey<K>]: Camelized<T[K]> }
     : T;
 
-/** {@link Camelized} for values that a caller passes; their lists may be read-only. */
+/** Like {@link Camelized}, for values that a caller passes. Lists in these values may be read-only. */
 export type CamelizedInput<T> = T extends readonly (infer Item)[]
   ? readonly CamelizedInput<Item>[]
   : T extends object
@@ -43,7 +43,7 @@ interface Plan {
   readonly values: () => Plan;
 }
 
-/** Unwraps schemas such as optional, nullable, default, refinement and union, and returns the schemas inside. */
+/** Unwraps schemas such as optional, nullable, default, refinement and union, and returns the inner schemas. */
 function leaves(schemas: readonly z.core.$ZodType[], seen = new Set<z.core.$ZodType>()): z.core.$ZodType[] {
   return schemas.flatMap((schema) => {
     if (seen.has(schema)) return [];
@@ -126,7 +126,7 @@ function convert(plan: Plan, value: unknown, direction: "toWire" | "fromWire"): 
     return value.map((item) => convert(items, item, direction));
   }
   if (!isPlainObject(value)) return value;
-  // Servers after 0.19 send a tag as an object with a name. The client returns only the name.
+  // Servers newer than 0.19 send a tag as an object with a name. The client returns only the name.
   if (direction === "fromWire" && plan.isText && typeof value.name === "string") return value.name;
   // Unknown keys come first in the result. If a known and an unknown key have the same spelling after the conversion,
   // the known key replaces the unknown key.
@@ -147,16 +147,16 @@ function convert(plan: Plan, value: unknown, direction: "toWire" | "fromWire"): 
 }
 
 /**
- * Converts the keys that `schema` knows to the spelling of the wire. All other keys, including those of records, do
- * not change. No key is removed, and no value is checked.
+ * Converts the keys that `schema` defines to their spelling in the wire format. All other keys, including the keys of
+ * records, do not change. The function removes no key and checks no value.
  */
 export function toWire(schema: z.core.$ZodType, value: unknown): unknown {
   return convert(planOf([schema]), value, "toWire");
 }
 
 /**
- * Converts a value from a server: the keys that `schema` knows become camelCase. This is the opposite of
- * {@link toWire}. If the schema expects a text and the value is an object, the result is the `name` of the object.
+ * Converts a value from a server: the keys that `schema` defines become camelCase. The function is the inverse of
+ * {@link toWire}. If the schema expects a string and the value is an object, the result is the `name` of the object.
  */
 export function fromWire(schema: z.core.$ZodType, value: unknown): unknown {
   return convert(planOf([schema]), value, "fromWire");
@@ -164,7 +164,10 @@ export function fromWire(schema: z.core.$ZodType, value: unknown): unknown {
 
 const keysOfSchemas = new WeakMap<z.core.$ZodType, readonly string[]>();
 
-/** Returns the required keys of the only object that a schema accepts. Empty for all other schemas. */
+/**
+ * Returns the required keys of a schema that accepts exactly one type of object. Returns an empty list for all other
+ * schemas.
+ */
 export function requiredKeys(schema: z.core.$ZodType): readonly string[] {
   let keys = keysOfSchemas.get(schema);
   if (keys === undefined) {
@@ -178,7 +181,7 @@ export function requiredKeys(schema: z.core.$ZodType): readonly string[] {
   return keys;
 }
 
-/** Returns the type of JSON that a schema accepts: object, array, or `any` for all other types. */
+/** Returns the JSON type that a schema accepts: `object` or `array`. Returns `any` for all other schemas. */
 export function jsonKind(schema: z.core.$ZodType): "object" | "array" | "any" {
   const kinds = new Set(
     leaves([schema]).map((leaf) =>

@@ -48,7 +48,7 @@ import { CODE_OPERATIONS, DEFAULT_RETRY, type RetryPolicy, SYSTEM_TIMING } from 
 import { type Answer, buildRequest, DEFAULTS, Transport, type WireRequest } from "./transport.ts";
 import { WorkloadAuthorizer } from "./workloadAuthorizer.ts";
 
-/** Maximum size of a response of another server in bytes: 64 KiB. */
+/** Maximum size of a response from a server other than the service, in bytes: 64 KiB. */
 const OTHER_RESPONSE_SIZE = 65_536;
 
 /** The data that a client and all its views for other namespaces share. {@link ClientCore.forTenant} creates a view. */
@@ -59,17 +59,17 @@ interface Shared {
   readonly views: Map<string | undefined, Client>;
   /** Value of the header `Gatehouse-Declared-By` for writes. */
   readonly declaredBy: string | undefined;
-  /** True if writes ask for the lockout guard. */
+  /** True if writes contain the header `Gatehouse-Lockout-Guard`. */
   readonly isGuarded: boolean;
   /** The check before the first write. See {@link ClientCore.checkingFirstWrite}. */
   readonly firstWrite: FirstWrite | undefined;
   /** Called for each successful write. */
   readonly witness: ((answer: WitnessedAnswer) => void) | undefined;
-  /** The version of the server, by its address, after the first request that needs it. */
+  /** The version of the server, by the server's address. The cache is empty until a request needs the version. */
   readonly versions: PromiseCache<string, ServerVersion>;
 }
 
-/** Calls a check before the first write, and makes the first write of the checked object conditional. */
+/** Calls a check before the first write, and makes the first write to the checked object conditional. */
 class FirstWrite {
   readonly #check: () => Promise<WriteCondition | undefined>;
   #condition: Promise<WriteCondition | undefined> | undefined;
@@ -79,7 +79,10 @@ class FirstWrite {
     this.#check = check;
   }
 
-  /** Returns the value of `If-Match` for a request. Undefined for reads, and for writes of other objects. */
+  /**
+   * Returns the value of `If-Match` for the first write to the checked object. Returns undefined for all other
+   * requests.
+   */
   async ifMatch(operation: Operation, path: string): Promise<string | undefined> {
     if (operation.method === "GET") return undefined;
     this.#condition ??= this.#check();
@@ -253,7 +256,7 @@ class Core implements ClientCore {
     return answer;
   }
 
-  /** True if the server refused the token and the request can be repeated with another token. */
+  /** True if the server refused the token and the request can be repeated with a different token. */
   #renewed(operation: Operation, { token }: Authorization, error: unknown): boolean {
     if (!(error instanceof AuthenticationError) || token === undefined) return false;
     const ofRequest = CODE_OPERATIONS.has(operation.id) && error.expiredAt === undefined;
@@ -329,8 +332,8 @@ function lowerCase(headers: Readonly<Record<string, string>>): Record<string, st
 }
 
 /**
- * Calls `start` and returns its result. Rejects with the reason of `signal` as soon as the signal aborts. The started
- * work continues after that, because other callers may wait for its result.
+ * Calls `start` and returns its result. If `signal` aborts first, rejects immediately with the reason of the signal.
+ * The started work continues, because other callers may be waiting for its result.
  */
 async function abortable<T>(start: () => Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (!signal) return start();
@@ -367,8 +370,8 @@ function authorizerOf(address: string, credential: Credential | undefined): Auth
   }
 }
 
-// The methods of the operations are on the prototype, so that a new view does not create them again. The provider needs
-// many views: one for each resource.
+// The methods of the operations are defined on the prototype, so that a new view does not define them again. The
+// provider creates many views, one for each resource.
 for (const id of Object.keys(operations) as OperationId[]) {
   Object.defineProperty(Core.prototype, id, {
     async value(this: Core, ...args: RequestArguments<typeof id, CallOptions>) {

@@ -13,7 +13,8 @@ import type { RetryPolicy, RetryWait, Timing } from "./retry.ts";
 export type OperationId = keyof Operations;
 
 /**
- * Type of a caller's input for a request schema of the contract, in camelCase. Undefined for an object without fields.
+ * Type of a caller's input for a request schema of the contract, in camelCase. The type is undefined for a schema
+ * without fields.
  */
 type InputOf<S> =
   S extends z.ZodObject<infer Shape>
@@ -41,7 +42,7 @@ type Part<Name extends string, Value> = [Value] extends [undefined]
 
 type Flat<T> = { [K in keyof T]: T[K] };
 
-/** A successful response to a write, as data about its sender. */
+/** Data about a successful response to a write and about the sender of the response. */
 export interface WitnessedAnswer {
   /** Id of the operation, as in the contract. */
   readonly operation: string;
@@ -69,7 +70,7 @@ export type ResponseOf<Id extends OperationId> =
       : undefined)
   | (Id extends EmptyableId ? undefined : never);
 
-/** Ids of operations that return a list in pages. */
+/** Ids of operations that return a paginated list. */
 export type ListId = {
   [Id in OperationId]: Operations[Id]["query"]["shape"] extends { page: z.ZodType } ? Id : never;
 }[OperationId];
@@ -127,13 +128,14 @@ export interface ClientOptions {
   /** Limits for retries of requests; omitted fields keep their defaults. @default DEFAULT_RETRY */
   readonly retry?: Partial<RetryPolicy>;
   /**
-   * Function that the client calls before every pause between attempts. The function must not throw: its error would
-   * replace the result of the call.
+   * Function that the client calls before every pause between attempts. The function must not throw, because its error
+   * would replace the result of the call.
    */
   readonly onWait?: (wait: RetryWait) => void;
   /**
-   * Signal that ends the pauses between attempts. After it aborts, a waiting call fails immediately with the error of
-   * its last attempt, and the client repeats no request. Requests in flight continue.
+   * Signal that stops retries. When the signal aborts, a call that is waiting for its next attempt fails immediately
+   * with the error of its last attempt. After the signal has aborted, the client starts no further attempts. Requests
+   * in flight continue.
    */
   readonly stopWaiting?: AbortSignal;
   /** Certificates (PEM) of authorities to trust in addition to those that Node trusts. */
@@ -143,15 +145,16 @@ export interface ClientOptions {
   /** Value of the header `User-Agent`. @default "gatehouse-sdk" */
   readonly userAgent?: string;
   /**
-   * Function that the client calls after every attempt. The function must not throw: its error would replace the result
-   * of the call.
+   * Function that the client calls after every attempt. The function must not throw, because its error would replace
+   * the result of the call.
    */
   readonly onRequest?: (report: RequestReport) => void;
   /** Clock, random numbers and sleep function, which tests replace. @default those of the system */
   readonly timing?: Partial<Timing>;
   /**
-   * Function that returns the HTTP proxy for requests to an address; `proxiesFromEnvironment()` returns such a function.
-   * The client calls it for the service and for GitHub's tokens.
+   * Function that returns the HTTP proxy for requests to an address, such as the function that
+   * `proxiesFromEnvironment()` returns. The client calls the function for requests to the service, and for token
+   * requests to GitHub.
    * @default no proxy: the client does not read the environment
    */
   readonly proxyFor?: ProxyFor;
@@ -184,11 +187,11 @@ export interface WorkloadIdentity {
   readonly role: Role;
   /** Name of the running job in the audit trail. */
   readonly actor: string;
-  /** Time until which the session can be renewed. After that, the client needs a new token of the provider. */
+  /** Time until which the session can be renewed. After this time, the client needs a new token from the provider. */
   readonly renewableUntil: Date;
 }
 
-/** The parts of a request in camelCase, before conversion to the wire's form. */
+/** The parts of a request in camelCase, before conversion to the wire format. */
 export interface RequestParts {
   readonly params?: unknown;
   readonly query?: unknown;
@@ -199,12 +202,13 @@ export interface RequestParts {
 export interface CallOptions {
   /** Signal that aborts the call. */
   readonly signal?: AbortSignal;
-  /** Additional request headers. They cannot replace the headers of the credential. */
+  /** Additional request headers, which cannot replace the headers of the credential. */
   readonly headers?: Readonly<Record<string, string>>;
   /**
    * Value of the header `Idempotency-Key`. A server that supports the header creates only one object for all create
    * requests with the same key. Other servers ignore the header, and the client cannot detect whether a server supports
-   * it. The client does not repeat a create request because of the key: that is the caller's decision.
+   * it. The client therefore does not retry a create request just because the request has a key. The caller decides
+   * whether to repeat the request.
    */
   readonly idempotencyKey?: string;
   /**
@@ -218,12 +222,12 @@ export interface CallOptions {
 }
 
 /**
- * The revision that an object must still have when a write changes it. A service with revisions answers 412 otherwise,
- * and the call fails with a {@link PreconditionFailedError}.
+ * The revision that an object must have for a write to succeed. If the object has a different revision, a service that
+ * supports revisions responds with 412, and the call fails with a {@link PreconditionFailedError}.
  */
 export interface WriteCondition {
   readonly kind: ObjectKind;
-  /** The id of the object: one segment of the path of its writes. */
+  /** The id of the object, which is one segment of the path of write requests. */
   readonly id: string;
   readonly revision: string;
 }
@@ -255,13 +259,13 @@ export interface ClientCore {
   readonly url: string;
   /**
    * Calls an operation by its id. Returns the status, the headers and the body of the response.
-   * @throws RequestError (one of its classes) when the operation fails
+   * @throws RequestError (or a subclass) when the operation fails
    * @throws ConfigurationError when the request cannot be sent in this form
    */
   call<Id extends OperationId>(id: Id, ...args: RequestArguments<Id, CallOptions>): Promise<CallResult<Id>>;
   /**
-   * Calls an operation that the contract does not have, such as an operation of a later release of the service.
-   * @throws RequestError (one of its classes) when the operation fails
+   * Calls an operation that the contract does not contain, such as an operation of a later release of the service.
+   * @throws RequestError (or a subclass) when the operation fails
    * @throws ConfigurationError when the request cannot be sent in this form
    */
   request<R extends z.ZodType | undefined>(
@@ -284,36 +288,37 @@ export interface ClientCore {
     ...args: RequestArguments<Id, CallOptions>
   ): AsyncGenerator<Page<ItemOf<Id>>, void, undefined>;
   /**
-   * Returns a view of this client for calls in the namespace `tenant`. Returns this client if it already knows that
-   * `tenant` is its own namespace. The view sends no request before the first call. With a user's credential, the first
-   * call exchanges the user's token for a token of the other namespace. The exchange changes the user's preferred
-   * namespace, and the client then restores it. With an API key of another namespace, every call fails with a
-   * {@link PermissionError} before the client sends it. With a workload's credential, the first call exchanges a token of
-   * the workload for a session in the other namespace.
+   * Returns a view of this client for calls in the namespace `tenant`. Returns this client itself if `tenant` is
+   * already known to be the client's own namespace. The view sends no request before the first call. With a user's
+   * credential, the first call exchanges the user's token for a token of the other namespace. The exchange changes the
+   * user's preferred namespace, which the client then restores. With an API key of another namespace, every call fails
+   * with a {@link PermissionError} before the client sends the call. With a workload's credential, the first call
+   * exchanges a token of the workload for a session in the other namespace.
    */
   forTenant(tenant: string): Client;
   /**
    * Returns a view of this client that adds the header `Gatehouse-Declared-By` to writes. The header contains the
    * project, stack and resource name of the program that declares the object. The service shows this value with the
-   * object and in its audit trail, as a hint for users. Other services ignore the header. If the header cannot contain
-   * the value (more than 1 KiB, an empty name, control characters), the client omits the header.
+   * object and in its audit trail, as a hint for users. Other servers ignore the header. If the value is not valid in
+   * the header (more than 1 KiB, an empty name, control characters), the client omits the header.
    */
   declaring(declaration: Declaration): Client;
   /**
-   * Returns a view of this client that adds the header `Gatehouse-Lockout-Guard` to updates and deletions of members, API
-   * keys and trusted workloads. The service then refuses a write that locks out the caller or the administrators, and the
-   * call fails with a {@link LockoutGuardError}. Other services ignore the header.
+   * Returns a view of this client that adds the header `Gatehouse-Lockout-Guard` to updates and deletions of members,
+   * API keys and trusted workloads. The service then refuses a write that locks out the caller or the administrators,
+   * and the call fails with a {@link LockoutGuardError}. Other servers ignore the header.
    */
   guarding(): Client;
   /**
    * Returns a view of this client that calls `check` before it sends the first write, so that the caller can read the
-   * object first. An error of `check` ends the call, and nothing is sent. Writes of other objects than the checked one
-   * also call `check`, if they are sent first.
+   * object first. If `check` fails, the call fails and the client sends nothing. The client also calls `check` if the
+   * first write changes a different object.
    */
   checkingFirstWrite(check: () => Promise<WriteCondition | undefined>): Client;
   /**
-   * Returns a client whose successful writes are reported to `witness`, with the sender of each response. A page of a
-   * proxy can have the status of a success, and a write without a response body looks the same.
+   * Returns a client that calls `witness` after each successful write, with data about the sender of the response. The
+   * caller can use the data to detect a proxy's page with a success status. If a write returns no body, the client
+   * itself cannot detect such a page.
    */
   witnessing(witness: (answer: WitnessedAnswer) => void): Client;
   /**
@@ -350,17 +355,20 @@ export type OperationMethods = {
 /** A client of one service; `createClient` returns it. */
 export type Client = ClientCore & OperationMethods;
 
-/** Performs a call of an operation of the contract with requests of another version. */
+/** Performs an operation of the contract with the requests that a different server version requires. */
 type Perform<Id extends OperationId> = (
   client: Client,
   parts: RequestOf<Id>,
   options: CallOptions,
 ) => Promise<CallResult<Id>>;
 
-/** The operations that a version performs with other requests than the contract. */
+/** The operations for which a server version requires other requests than the contract. */
 export type Performed = { readonly [Id in OperationId]?: Perform<Id> };
 
-/** The operations that a version sends with a changed request: a query with other names, or an additional header. */
+/**
+ * The operations for which the client changes the request of the contract: renamed query fields, or an additional
+ * header.
+ */
 type Changed = {
   readonly [Id in OperationId]?: (
     parts: RequestOf<Id>,
@@ -383,7 +391,7 @@ export type DifferenceName =
   | "API keys read less"
   | "errors without a message";
 
-/** A difference between the contract and all versions from {@link since} on. */
+/** A difference between the contract and the server versions from {@link since} to {@link until}. */
 export interface Difference {
   readonly name: DifferenceName;
   /** The first version with the difference, such as `0.21`. */

@@ -13,7 +13,7 @@ interface ReportingCommand {
   readonly path: string;
   /** The names of the command's subcommands and flags. */
   readonly names: readonly string[];
-  /** The names of the variables that replace flags, by the name of the flag. */
+  /** Maps flags to the environment variables that users can set instead. */
   readonly variables: ReadonlyMap<string | undefined, string>;
   /**
    * Maps command names of other programs to the equivalent command names of this program, such as `plan` to `preview`.
@@ -25,7 +25,7 @@ interface ReportingCommand {
 const flagIn = (term: string): string => /--[\w-]+/.exec(term)?.[0] ?? term;
 
 /**
- * The message for a wrong command line: one line with the cause and a remedy.
+ * Returns the message for an invalid command line: one line with the cause and a remedy.
  * @example usageText({ code: "commander.unknownCommand", message: "error: unknown command 'plan'" }, …)
  * // Unknown command plan. Did you mean preview?
  */
@@ -70,8 +70,9 @@ export interface SuggestingCommand {
 }
 
 /**
- * Returns the names that are equal or similar to a name, as text: `a`, or `a, b or c`. Undefined if there are none.
- * The library `commander` finds similar names as it finds similar flags for an unknown flag.
+ * Returns the names that are equal or similar to a name, as a string such as `a` or `a, b or c`. Returns undefined if
+ * there are none. The library `commander` finds the similar names: the function declares each of `names` as a flag, and
+ * parses the name as an unknown flag.
  * @param command an empty command
  */
 export function similarNames(
@@ -97,7 +98,7 @@ export function similarNames(
 const suggestedIn = (message: string): string | undefined =>
   /Did you mean (?:one of )?(.+)\?/.exec(message)?.[1]?.replace(/, (?=[^,]*$)/, " or ");
 
-/** The suggestion for an unknown name; undefined if there is none. */
+/** Returns the suggestion for an unknown name; undefined if there is none. */
 function remedyFor(
   name: string,
   similar: string | undefined,
@@ -134,8 +135,8 @@ interface UsageCommand {
 }
 
 /**
- * Configures a command and its subcommands to throw an error for a wrong command line. After a help text or the version,
- * the command still throws the error of `commander`.
+ * Configures a command and its subcommands to throw an error with a remedy for an invalid command line. After a help
+ * text or the version, the command still throws the error of `commander`.
  * @param otherNames see {@link ReportingCommand}
  * @param errorOf creates the error from its message
  */
@@ -172,10 +173,10 @@ interface HelpCommand {
 }
 
 /**
- * Returns the address of a page in the published documentation, whose address is `homepage` in package.json. Without a
- * published documentation, returns the path of the page in this package.
+ * Returns the URL of a page in the published documentation. The URL of the documentation is `homepage` in package.json.
+ * If package.json has no `homepage`, returns the path of the page in this package.
  *
- * The sources are next to the folder `docs` and the package.json of the repository, which have the same relative paths.
+ * The paths are the same in the repository, where this source folder is next to the folder `docs` and package.json.
  */
 export function addressOf(page: string, manifest = new URL("../package.json", import.meta.url)): string {
   const { homepage } = JSON.parse(readFileSync(manifest, "utf8")) as { readonly homepage?: string };

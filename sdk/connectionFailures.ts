@@ -1,7 +1,7 @@
 import type { TransportFailure } from "./errors.ts";
 
 const TIMEOUTS = new Set(["UND_ERR_HEADERS_TIMEOUT", "UND_ERR_BODY_TIMEOUT"]);
-/** Matches the error codes of a server that does not use TLS. */
+/** Matches the error codes of a TLS connection to a server that does not use TLS. */
 export const NO_TLS =
   /^(EPROTO|ERR_SSL_(WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG|HTTP_REQUEST|RECORD_LAYER_FAILURE))$/;
 const UNTRUSTED =
@@ -14,13 +14,16 @@ function property(error: unknown, name: "code" | "syscall"): string {
 }
 
 /**
- * The first error of a connection attempt to several addresses of one host name. The errors of the other addresses are
- * similar.
+ * Returns the first error of a connection attempt to several addresses of one host name. The errors of the other
+ * addresses are similar.
  */
 const firstOf = (error: unknown): unknown =>
   error instanceof AggregateError && error.errors.length > 0 ? error.errors[0] : error;
 
-/** Returns the error code of a failed connection or request, such as `ECONNREFUSED`; empty if there is none. */
+/**
+ * Returns the error code of a failed connection or request, such as `ECONNREFUSED`. Returns an empty string if there is
+ * none.
+ */
 export const codeOf = (error: unknown): string => property(error, "code") || property(firstOf(error), "code");
 
 /** Returns the reason why a connection or request failed. */
@@ -37,8 +40,8 @@ export function connectionFailureOf(error: unknown): Exclude<TransportFailure, "
 const isTimeout = (error: unknown): boolean => error instanceof DOMException && error.name === "TimeoutError";
 
 /**
- * Returns the first bytes of a response that is not HTTP. Undefined for any other error, and for a response that begins
- * as HTTP.
+ * Returns the first bytes of a response that is not HTTP. Returns undefined for any other error, and for a response
+ * that begins like an HTTP response.
  */
 export function foreignGreeting(error: unknown): string | undefined {
   if (!(error instanceof Error) || error.name !== "HTTPParserError") return undefined;
@@ -46,13 +49,13 @@ export function foreignGreeting(error: unknown): string | undefined {
   return typeof data === "string" && !data.startsWith("HTTP/") ? data : undefined;
 }
 
-/** Cause and remedy of a failure, as parts of an error. */
+/** Cause and remedy of a failure, as parts of an error message. */
 export interface Failure {
   readonly detail: string;
   readonly remedy?: string;
 }
 
-/** Returns the failure of a host to which there is no connection. */
+/** Returns the cause and the remedy of a failed connection to a host. */
 export function unreachable(code: string, address: string): Failure {
   const ofCode = code === "" ? "" : ` (${code})`;
   switch (code) {
@@ -78,7 +81,7 @@ export function unreachable(code: string, address: string): Failure {
   }
 }
 
-/** Returns the failure of a certificate. */
+/** Returns the cause and the remedy of a refused certificate. */
 export function untrusted(code: string): Failure {
   if (code === "ERR_TLS_CERT_ALTNAME_INVALID" || code === "HOSTNAME_MISMATCH")
     return {

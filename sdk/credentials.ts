@@ -36,11 +36,11 @@ export interface PasswordCredential extends WithSettings {
 }
 
 /**
- * The source of the tokens of an OpenID Connect provider:
+ * The source of tokens from an OpenID Connect provider:
  * - `github`: a job of GitHub Actions, which requests a new token for each exchange
  * - `token`: a fixed token, such as the token that GitLab gives to a job
- * - `file`: a file whose token another program renews, such as a projected token of Kubernetes. The client reads the
- *   file for each exchange
+ * - `file`: a file in which another program renews the token, such as a projected token of Kubernetes. The client reads
+ *   the file for each exchange
  */
 export type OidcSource<Text = Secret> =
   | {
@@ -61,7 +61,7 @@ export type OidcSource<Text = Secret> =
  */
 export interface WorkloadCredential extends WithSettings {
   readonly kind: "workload";
-  /** Id of the namespace of calls that do not set a namespace. */
+  /** Id of the namespace for calls that do not set a namespace. */
   readonly tenant: string;
   readonly source: OidcSource;
 }
@@ -69,7 +69,7 @@ export interface WorkloadCredential extends WithSettings {
 /** A credential of a caller (rules section 1). */
 export type Credential = ApiKeyCredential | TokenCredential | PasswordCredential | WorkloadCredential;
 
-/** The caller of a client, for errors. */
+/** Data about the caller of a client, for error messages. */
 export interface Caller {
   /** The user name of a login; undefined for another credential. */
   readonly username?: string;
@@ -157,7 +157,7 @@ function totpSecret(text: string, setting = "totpSecret"): Secret {
   return new Secret(compact);
 }
 
-/** The settings of a client from environment variables. A setting without a variable is absent. */
+/** The settings of a client from environment variables. A setting is absent if its variable is not set. */
 export interface EnvironmentSettings {
   readonly url?: string;
   /** Certificates (PEM) of authorities to trust in addition to those that Node trusts. */
@@ -183,10 +183,10 @@ export interface EnvironmentSettings {
  *   Actions, for the audience in GATEHOUSE_OIDC_AUDIENCE. `gitlab` uses the token in GATEHOUSE_OIDC_TOKEN. `file` reads
  *   the token from the file GATEHOUSE_OIDC_TOKEN_FILE for each exchange.
  * Every variable except GATEHOUSE_CA_FILE also has a `_FILE` form, which contains the path of a file with the value.
- * The settings also contain the proxies of the environment: {@link proxiesFromEnvironment}.
+ * The settings also contain the proxies from the environment: see {@link proxiesFromEnvironment}.
  * @param env the environment variables; default: those of this process
- * @throws ConfigurationError when the URL is not the URL of a service, there is more than one credential, a credential is incomplete, a file cannot be read,
- * or GATEHOUSE_RETRY_TIMEOUT is not a number of seconds
+ * @throws ConfigurationError when the URL is invalid, more than one credential is set, a credential is incomplete, a
+ *   file cannot be read, or GATEHOUSE_RETRY_TIMEOUT is not a number of seconds
  */
 export function credentialsFromEnvironment(env: Environment = process.env): EnvironmentSettings {
   const url = environmentValue(env, "GATEHOUSE_URL");
@@ -270,7 +270,7 @@ function credentialFrom(env: Environment, tenant: string | undefined): Credentia
   return { ...tokenCredential(token, "GATEHOUSE_TOKEN"), settings: setIn(env, "GATEHOUSE_TOKEN") };
 }
 
-/** Returns the variables that contain these values: the variable itself, or its form for files. */
+/** Returns the names of the variables that contain the values: each variable itself, or its `_FILE` form. */
 const setIn = (env: Environment, ...names: readonly string[]): string[] =>
   names.map((name) => (env[name] ? name : `${name}_FILE`));
 
@@ -347,7 +347,7 @@ function text(value: unknown): string | undefined {
   return typeof value === "string" && value !== "" ? value : undefined;
 }
 
-/** Reads the payload of a JWT without checking its signature. Returns undefined if the text is not a JWT. */
+/** Reads the payload of a JWT without checking its signature. Returns undefined if the token is not a JWT. */
 export function readPayload(token: string): Readonly<Record<string, unknown>> | undefined {
   const [, payload, signature] = token.split(".");
   if (!payload || signature === undefined) return undefined;
@@ -355,8 +355,8 @@ export function readPayload(token: string): Readonly<Record<string, unknown>> | 
   try {
     claims = parseJson(Buffer.from(payload, "base64url").toString("utf8"));
   } catch {
-    // A text whose payload is not JSON is not a JWT. The client does not reject the token: the server decides whether
-    // the token is valid.
+    // A token whose payload is not JSON is not a JWT. The client does not reject such a token, because only the server
+    // can decide whether a token is valid.
     return undefined;
   }
   return typeof claims === "object" && claims !== null ? (claims as Record<string, unknown>) : undefined;
@@ -367,7 +367,7 @@ function timeOf(seconds: unknown): Date | undefined {
   return time && !Number.isNaN(time.getTime()) ? time : undefined;
 }
 
-/** Reads the claims of a JWT without checking its signature. Returns undefined if the text is not a JWT. */
+/** Reads the claims of a JWT without checking its signature. Returns undefined if the token is not a JWT. */
 export function readClaims(token: string): TokenClaims | undefined {
   const payload = readPayload(token);
   if (!payload) return undefined;

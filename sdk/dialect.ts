@@ -34,8 +34,8 @@ const ofTag = { ...request, path: "/api/tags/{tag}", params: { tag } } as const;
 const onDevice = { ...request, path: "/api/devices/{uid}/tags/{tag}", params: { uid, tag } } as const;
 
 /**
- * The requests for tags of versions with the difference "tags as objects". The ids are those of the operations in the
- * contract, which errors and reports contain.
+ * The tag requests of server versions with the difference "tags as objects". The ids are the ids of the contract's
+ * operations, because errors and reports contain these ids.
  */
 const tags = {
   list: defineOperation({
@@ -67,7 +67,7 @@ const tags = {
     id: "createDeviceTag",
     summary: "Add an existing tag to a device",
     method: "POST",
-    // The request has no effect if the device has the tag.
+    // The request has no effect if the device already has the tag.
     repeatable: true,
   }),
   pull: defineOperation({
@@ -81,7 +81,7 @@ const tags = {
 const EMPTY = { status: 200, headers: {}, body: undefined } as const;
 
 /**
- * Creates a tag that no object uses. Only versions with the difference "tags as objects" have such tags.
+ * Creates a tag that no object uses. Only server versions with the difference "tags as objects" support unused tags.
  * @throws ConflictError if the tag exists
  */
 export async function createTag(client: Client, name: string, options?: CallOptions): Promise<void> {
@@ -96,7 +96,7 @@ async function push(client: Client, device: string, name: string, options: CallO
   } catch (error) {
     if (!isNotFound(error)) throw error;
     await createTag(client, name, options).catch((failure: unknown) => {
-      // Another request has created the tag in the meantime.
+      // Another request created the tag in the meantime.
       if (!(failure instanceof ConflictError)) throw failure;
     });
     await client.request(tags.push, { params }, options);
@@ -114,7 +114,7 @@ async function pull(client: Client, device: string, name: string, options: CallO
   }
 }
 
-/** The calls of versions with the difference "tags as objects". */
+/** Performs the tag operations on server versions with the difference "tags as objects". */
 const tagCalls: Performed = {
   async getTags(client, _parts, options) {
     const names: string[] = [];
@@ -130,7 +130,7 @@ const tagCalls: Performed = {
 
   async renameTag(client, { params, body }, options) {
     await client.request(tags.rename, { params, body: { name: body.tag } }, options);
-    // The server confirms a change of letter case, but does not perform it.
+    // The server confirms a change that affects only letter case, but does not change the tag.
     const sameLetters = params.tag !== body.tag && params.tag.toLowerCase() === body.tag.toLowerCase();
     if (!sameLetters || (await client.getTags()).includes(body.tag)) return EMPTY;
     throw new ValidationError("the server does not change the letter case of a tag", {
@@ -148,7 +148,8 @@ const tagCalls: Performed = {
     return EMPTY;
   },
 
-  // These versions have no request that replaces all tags. If a request fails, a repeated call completes the change.
+  // These versions have no request that replaces all tags. If one of the requests fails, the caller can repeat the call
+  // to complete the change.
   async updateDeviceTags(client, { params, body }, options) {
     const { tags: before } = await client.getDevice({ params }, options);
     for (const name of body.tags) if (!before.includes(name)) await push(client, params.uid, name, options);
@@ -156,7 +157,7 @@ const tagCalls: Performed = {
     return EMPTY;
   },
 
-  // The call reads the device first, because the server answers 500 if the device does not have the tag.
+  // Read the device first, because the server answers 500 if the device does not have the tag.
   async deleteDeviceTag(client, { params }, options) {
     const { tags: before } = await client.getDevice({ params: { uid: params.uid } }, options);
     if (before.includes(params.tag)) await pull(client, params.uid, params.tag, options);
@@ -212,7 +213,7 @@ async function recreateKey(
       attempts: 0,
       serverMessage,
     });
-  // The request of the contract could remove the filter of a key that the list omits.
+  // Fail if the list omits the key, because the contract's request could remove the key's filter.
   if (!found) throw notFound("the list of public keys does not contain the key");
   if (tagsOf(found.filter) === tagsOf(body.filter)) {
     return client.request(publicKeys.updatePublicKey, { params, body }, options);
@@ -221,13 +222,13 @@ async function recreateKey(
   const missing = (body.filter.tags ?? []).filter((name) => !known.includes(name));
   if (missing.length > 0) throw notFound(`the namespace has no tag ${missing.join(", ")}`);
   await client.deletePublicKey({ params }, options).catch((error: unknown) => {
-    // The answer to the first attempt was lost.
+    // The key is already deleted: the response to the first attempt was lost.
     if (!isNotFound(error)) throw error;
   });
   return client.call("createPublicKey", { body: { ...body, data: found.data } }, options);
 }
 
-/** Returns a filter with another name of a field. */
+/** Returns a copy of a filter with one field renamed. */
 const renamed = (filter: Filter, from: string, to: string): Filter =>
   new Filter(
     filter.clauses.map((clause) =>
@@ -325,8 +326,8 @@ const DIFFERENCES: readonly Difference[] = [
 ];
 
 /**
- * Returns true if a call may need another request on some version. The default order of devices and a filter in text
- * form are sent to all versions unchanged.
+ * Returns true if a call may need a different request on some server versions. The client sends a list of devices in
+ * the default order, or with a filter in string form, unchanged to all versions.
  */
 export function differs<Id extends OperationId>(id: Id, parts: RequestOf<Id>): boolean {
   if (id === "getDevices") {
@@ -363,8 +364,9 @@ function dialectOf(version: string): Dialect {
 export type SshAccessMode = "legacy" | "identity" | "unknown";
 
 /**
- * Returns the access mode of a namespace. In `legacy`, public keys and firewall rules authorize logins; in `identity`,
- * access policies. Undefined for servers older than 0.27, which support only public keys and firewall rules.
+ * Returns the access mode of a namespace. In the mode `legacy`, public keys and firewall rules authorize logins. In the
+ * mode `identity`, access policies authorize logins. Returns undefined for servers older than 0.27, which support only
+ * public keys and firewall rules.
  */
 export function sshAccessModeOf({ settings }: { readonly settings?: object }): SshAccessMode | undefined {
   const mode: unknown = (settings as { ssh_access_mode?: unknown } | undefined)?.ssh_access_mode;
@@ -376,8 +378,8 @@ export const isLegacyModeAllowed = ({ settings }: { readonly settings?: object }
   (settings as { ssh_legacy_allowed?: unknown } | undefined)?.ssh_legacy_allowed !== false;
 
 /**
- * Returns the number of accepted devices of a namespace. Versions before 0.20 send the number under another name.
- * Undefined if the server sends no number.
+ * Returns the number of accepted devices of a namespace. Versions before 0.20 send the number in a different field.
+ * Returns undefined if the server sends no number.
  */
 export function acceptedDevicesOf(namespace: {
   readonly deviceCount?: number;
@@ -391,12 +393,12 @@ const VERSION = /^v?(\d{1,4}\.\d{1,4}(?:\.\d{1,4})?(?:-[0-9A-Za-z.-]{1,40})?)/;
 
 /**
  * Returns the version of a server and its dialect. If the server reports no version number, as servers built from
- * source do, the dialect is chosen by the answers of the server.
+ * source do, the client determines the dialect from the server's responses to other requests.
  * @throws RequestError if the server cannot be reached
  */
 export async function serverVersionOf(client: Client): Promise<ServerVersion> {
   const reported = await client.getInfo().catch((error: unknown) => {
-    // A proxy may not forward the request. The dialect is then chosen by other answers.
+    // If a proxy does not forward this request, the client determines the dialect from the responses to other requests.
     if (isMissing(error)) return undefined;
     throw error;
   });
@@ -407,7 +409,7 @@ export async function serverVersionOf(client: Client): Promise<ServerVersion> {
 
 /**
  * Returns a version such as `0.27.0-rc.6` with its dialect.
- * @throws ConfigurationError if the text is not a version
+ * @throws ConfigurationError if the string is not a version
  */
 export function versionOf(text: string): ServerVersion {
   const [, version] = VERSION.exec(text) ?? [];
@@ -441,7 +443,7 @@ async function dialectByAnswers(client: Client): Promise<Dialect> {
   }
 }
 
-/** The list of tags at a path that exactly the versions with tags as objects have. */
+/** The list of tags, at a path that only versions with the difference "tags as objects" support. */
 const oldTags = defineOperation({
   ...request,
   id: "getTags",

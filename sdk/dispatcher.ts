@@ -36,14 +36,17 @@ export function trusted(ca: string): string[] {
   return [...getCACertificates("default"), ca];
 }
 
-/** Returns true if a proxy gets the requests to a URL themselves, instead of a tunnel to the target. */
+/**
+ * Returns true if the client sends the requests for a URL to the proxy itself, instead of through a tunnel to the
+ * target.
+ */
 export const isForwarded = ({ protocol }: URL, proxy: HttpProxy): boolean =>
   protocol === "http:" && proxy.address.startsWith("http:");
 
 /**
- * Creates the connections for requests to one address. TLS connections through a proxy end at the address: the proxy
- * cannot read the requests, and the client verifies the certificate of the address.
- * @returns a dispatcher. Its requests fail with a {@link ProxyError} if the proxy opens no connection
+ * Creates the dispatcher for requests to one address. With a proxy, TLS remains end to end: the proxy cannot read the
+ * requests, and the client verifies the certificate of the target.
+ * @returns a dispatcher whose requests fail with a {@link ProxyError} if the proxy does not open a connection
  * @throws ConfigurationError when `ca` does not contain a certificate
  */
 export function createDispatcher(
@@ -65,7 +68,7 @@ export function createDispatcher(
   });
 }
 
-/** Creates the connections to a proxy. Each of them becomes a tunnel to the target. */
+/** Creates the connections to a proxy. Each connection becomes a tunnel to the target. */
 function tunnelPool(proxy: HttpProxy, { href }: URL, timeout: number, pool: Pool): Dispatcher {
   const open = pool.connect.bind(pool) as (
     options: Dispatcher.ConnectOptions,

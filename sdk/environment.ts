@@ -33,7 +33,7 @@ export function contentOf(path: string, variable: string): string {
   try {
     content = readFileSync(path, "utf8");
   } catch (cause) {
-    // If the value is a URL instead of a path, the error omits it, because the URL may contain a secret.
+    // If the value is a URL instead of a path, the error omits the value, because a URL may contain a secret.
     const isAddress = /^\w+:\/\//.test(path);
     const { detail, remedy } = fileFailure(
       "read",

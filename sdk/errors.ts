@@ -45,8 +45,9 @@ export interface ErrorFacts {
 }
 
 /**
- * Returns the text of an error: the cause as a sentence, then the remedy as a sentence. The cause begins with the place:
- * `GATEHOUSE_URL is not set. Set it to …`, `DeviceTags.device: The namespace has no device "web". Use …`.
+ * Returns the text of an error: the cause as a sentence, then the remedy as a sentence. The cause begins with the
+ * resource and the field, if they are set: `GATEHOUSE_URL is not set. Set it to …`, `DeviceTags.device: The namespace
+ * has no device "web". Use …`.
  */
 export function errorText({ resource, field = [], detail, remedy }: ErrorFacts): string {
   const place = [...(resource === undefined ? [] : [resource]), ...field].join(".");
@@ -95,7 +96,7 @@ export class GatehouseError extends Error implements ErrorFacts {
 /** Returns the text of an error followed by its code, as the commands print errors. */
 export const withCode = (text: string, { code }: Pick<ErrorFacts, "code">): string => `${text} [${code}]`;
 
-/** Returns the text of any error; for a {@link GatehouseError}, the result of {@link withCode}. */
+/** Returns the text of any error. The text of a {@link GatehouseError} includes its code, as in {@link withCode}. */
 export function printedError(error: unknown): string {
   if (error instanceof GatehouseError) return withCode(error.message, error);
   return error instanceof Error ? error.message : String(error);
@@ -122,13 +123,17 @@ export class ConfigurationError extends GatehouseError {
 
 /**
  * The effect of a failed request on the server:
- * - `none`: no effect on objects, because the request did not reach the service, was refused, only reads, or logs in
+ * - `none`: no object changed, because the request did not reach the service, was refused, or only reads data or logs
+ *   in
  * - `unknown`: the request may have taken effect; read the object before you repeat the request
  * - `done`: the request took effect, but its response cannot be read
  */
 export type RequestOutcome = "none" | "unknown" | "done";
 
-/** The facts about the sender of a response that users need to find a proxy. They prove nothing. */
+/**
+ * Data about the sender of a response, which helps users to find a proxy. The data does not prove who sent the
+ * response.
+ */
 export interface AnswerSource {
   readonly status: number;
   /** The response headers `server`, `via` and `content-type`, if the response has them. */
@@ -164,11 +169,11 @@ export interface RequestErrorDetails {
 }
 
 /**
- * The base class of request errors, which is thrown for a 4xx status that has no subclass. If the client cannot reach
- * the server or the connection breaks, a {@link TransportError} is thrown.
+ * The base class of request errors. The class itself is thrown for a 4xx status that has no subclass. If the client
+ * cannot reach the server or the connection breaks, a {@link TransportError} is thrown.
  */
 export class RequestError extends GatehouseError implements RequestErrorDetails {
-  /** The code of the errors of a class, unless the constructor gets another one. */
+  /** The default code of the errors of a class. The constructor can set a different code. */
   protected static readonly code: SdkErrorCode = "request_refused";
   override readonly name: string = "RequestError";
   readonly operation: string;
@@ -218,7 +223,10 @@ export class RequestError extends GatehouseError implements RequestErrorDetails 
   }
 }
 
-/** The text with which servers answer 401 for any credential. It misleads users of an API key, which is no JWT. */
+/**
+ * The message of a 401 response, which servers send for every kind of credential. The message misleads users of an API
+ * key, because an API key is not a JWT.
+ */
 const ANY_CREDENTIAL = "missing or malformed jwt";
 
 /** True if the server's message only repeats the beginning of the cause, or does not describe the cause. */
@@ -234,7 +242,7 @@ function requestText(facts: ErrorFacts, outcome: RequestOutcome): string {
   return `${text} The request may have taken effect. Read the object before you repeat it.`;
 }
 
-/** The fields that the JSON form of a request error contains in addition to those of every error. */
+/** The fields that the JSON form of a request error contains in addition to the fields of every error. */
 const REQUEST_FACTS = [
   "operation",
   "status",
@@ -316,8 +324,8 @@ export class PermissionError extends RequestError {
 }
 
 /**
- * Thrown when the object does not exist in the credential's namespace. The response has the status 404 and the
- * service's body: `{message}`, or none (rules section 8). For a 404 with another body, such as a proxy's page, a
+ * Thrown when the object does not exist in the credential's namespace. The response has the status 404 and either the
+ * service's body `{message}` or no body (rules section 8). For a 404 with a different body, such as a proxy's page, a
  * {@link ProtocolError} is thrown.
  */
 export class NotFoundError extends RequestError {
@@ -399,9 +407,9 @@ export class PaymentError extends RequestError {
   }
 }
 
-/** The base class of the errors of responses that may have a `Retry-After` header. */
+/** The base class of errors for responses that may have a `Retry-After` header. */
 export class RetryAfterError extends RequestError {
-  /** Time to wait before the next request, in milliseconds; undefined if the server did not send it. */
+  /** Time to wait before the next request, in milliseconds; undefined if the server sent no time. */
   readonly retryAfter?: number;
 
   constructor(detail: string, details: RequestErrorDetails, retryAfter?: number) {
@@ -464,10 +472,10 @@ export class TransportError extends RequestError {
 }
 
 /**
- * Thrown when the response does not come from the service, or is too large: a redirect, a body that is not JSON,
- * another type of JSON than expected, a 404 with another body, or more bytes or nested levels than allowed. The URL is
- * often that of another service. If the service reports that an object does not exist, a {@link NotFoundError} is
- * thrown.
+ * Thrown when the response does not come from the service, or is too large: a redirect, a body that is not JSON, an
+ * unexpected type of JSON, a 404 with an unexpected body, or more bytes or nested levels than allowed. In many cases,
+ * the configured URL belongs to a different service. If the service reports that an object does not exist, a {@link
+ * NotFoundError} is thrown.
  */
 export class ProtocolError extends RequestError {
   protected static override readonly code = "protocol";
