@@ -146,7 +146,8 @@ export const updateUserPassword = defineOperation({
   method: "PATCH",
   path: "/api/users/{id}/password",
   params: { id: userId },
-  // The length limits of `new_password` do not apply: passwords that were set at registration have other limits.
+  // The length limits of `new_password` do not apply, because passwords that were set at registration have different
+  // limits.
   body: z.object({ current_password: z.string().min(1).max(1024), new_password: password }),
   errors: {
     400: "a field is missing or has an invalid length, both passwords are equal, or current_password is wrong",

@@ -19,7 +19,9 @@ const ofConnector = {
   params: { uid: connectorUid },
 } as const;
 
-/** Maximum length of a certificate or key, in characters of PEM. A certificate chain is shorter. */
+/**
+ * Maximum length of a certificate or key in PEM format, in characters. Certificate chains are shorter than this limit.
+ */
 const PEM_MAX = 16_384;
 
 export const connector = model(
@@ -33,7 +35,7 @@ export const connector = model(
     address: z.string(),
     port: z.int(),
     // In the specification, the model also has an optional field `tls`. This service never returns that field, because
-    // it contains a private key, which no client needs to read.
+    // the field contains a private key, which no client needs to read.
     status: z.object({ state: z.enum(["connected", "disconnected"]), message: z.string() }),
     revision,
   }),

@@ -2,7 +2,10 @@ import { z } from "zod";
 import { declaration, declaredBy, declaredByText, defineOperation, type ObjectKind } from "./operation.ts";
 import { tenantId } from "./schemas.ts";
 
-/** The kinds of objects that have a declaration. A tag has none, because it has no row of its own. */
+/**
+ * The kinds of objects that can have a declaration. A tag cannot have a declaration, because the database has no row
+ * for a tag.
+ */
 export const CLAIMED_KINDS = [
   "namespace",
   "member",
@@ -14,7 +17,7 @@ export const CLAIMED_KINDS = [
   "trustedWorkload",
 ] as const satisfies readonly ObjectKind[];
 
-/** A kind of object that has a declaration. */
+/** A kind of object that can have a declaration. */
 export type ClaimedKind = (typeof CLAIMED_KINDS)[number];
 
 const claim = declaration

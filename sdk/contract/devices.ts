@@ -108,8 +108,8 @@ export const deviceName = z
   .max(64)
   .regex(/^[a-zA-Z0-9_-]+$/, "may contain letters, digits, _ and -");
 
-// JSON Schemas for the OpenAPI document that express the `refine` rule of authDevice's body. JSON Schema cannot contain
-// the rule's function.
+// JSON Schemas that express the `refine` rule of authDevice's body in the OpenAPI document, because JSON Schema cannot
+// contain the rule's function.
 const HAS_HOSTNAME = { required: ["hostname"], properties: { hostname: { minLength: 1 } } };
 const HAS_MAC = {
   required: ["identity"],
@@ -117,8 +117,8 @@ const HAS_MAC = {
 };
 
 /**
- * Returns the text that a device signs to prove that it has the private key. The first line of the text prevents a use
- * of the signature for any other purpose.
+ * Returns the string that a device signs to prove that it has the private key. The first line of the string prevents
+ * the signature from being used for any other purpose.
  */
 export const proofText = (tenant: string, challenge: string): string =>
   `gatehouse device proof 1\n${tenant}\n${challenge}`;
@@ -215,8 +215,8 @@ export const authSshPublicKey = defineOperation({
   minRole: "observer",
   body: z.object({
     fingerprint,
-    // The text that an SSH client signs to log in contains control characters (RFC 4252, section 7). This service
-    // must never sign such a text: a device could use the signature to log in to another device.
+    // The data that an SSH client signs to log in contains control characters (RFC 4252, section 7). The service must
+    // never sign such data, because a device could use the signature to log in to another device.
     data: z
       .string()
       .min(1)

@@ -26,7 +26,7 @@ export const getInstallScript = defineOperation({
     preferred_identity: z
       .string()
       .max(IDENTITY_MAX)
-      // The displayed text of the script must be the executed text. Terminals interpret control characters, and other
+      // The script that users see must be the script that runs. Terminals interpret control characters, and some other
       // characters hide or reverse text. The expression lists the characters, because not all JSON Schema validators
       // support Unicode classes.
       .regex(

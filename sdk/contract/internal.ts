@@ -16,8 +16,8 @@ import {
 import { userSession } from "./users.ts";
 
 /**
- * Header with the token of a trusted service. It is not `Authorization`, because `GET /internal/auth` receives the
- * end user's `Authorization` header.
+ * Header with the token of a trusted service. The token is not in the header `Authorization`, because `GET
+ * /internal/auth` receives the end user's `Authorization` header.
  */
 export const INTERNAL_TOKEN = "X-Internal-Token";
 
@@ -125,7 +125,8 @@ export const evaluatePublicKey = defineOperation({
   method: "POST",
   path: "/internal/sshkeys/public-keys/evaluate/{fingerprint}/{username}",
   params: { fingerprint, username: z.string().min(1).max(255) },
-  // Callers send all fields of the device. The schema contains only those that affect whether the login is allowed.
+  // Callers send all fields of the device. The schema contains only the fields that affect whether the login is
+  // allowed.
   body: z.object({
     name: z.string().max(255),
     tenant_id: tenantId,
@@ -223,7 +224,7 @@ export const updateSession = defineOperation({
   method: "PATCH",
   path: "/internal/sessions/{uid}",
   params: { uid },
-  // The SSH service of 0.19 sends null for each field that it does not change.
+  // The SSH service of version 0.19 sends null for each field that it does not change.
   body: z.object({ authenticated: z.boolean().nullish(), type: sessionType.nullish() }),
   errors: { 404: UNKNOWN_SESSION },
   repeatable: true,
@@ -269,7 +270,7 @@ export const addSessionEvent = defineOperation({
 const isEmpty = (body: unknown): boolean =>
   typeof body === "object" && body !== null && Object.keys(body).length === 0;
 
-/** A message of the WebSocket of `streamSessionEvents`, in the form of the SSH service of 0.19. */
+/** A message of the WebSocket of `streamSessionEvents`, in the format of the SSH service of version 0.19. */
 export const streamedEvent = sessionEvent.extend({
   timestamp: z.iso.datetime({ offset: true }),
   data: z.union([eventData, z.string()]).nullish(),

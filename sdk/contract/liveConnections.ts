@@ -2,13 +2,15 @@ import { z } from "zod";
 import { defineOperation } from "./operation.ts";
 import { model, uid } from "./schemas.ts";
 
-/** Maximum length of a line in an agent's tunnel, in bytes. Agents close the connection after a longer line. */
+/**
+ * Maximum length of a line in an agent's tunnel, in bytes. Agents close the connection if they receive a longer line.
+ */
 export const TUNNEL_LINE_MAX = 4096;
 /** Maximum size of a WebSocket message of an agent, in bytes. Known agents send at most 28,708 bytes. */
 export const STREAM_MESSAGE_MAX = 256 * 1024;
-/** Maximum size of a text that is pasted into a terminal, in bytes. */
+/** Maximum size of text that a user pastes into a terminal, in bytes. */
 const TERMINAL_MESSAGE_MAX = 256 * 1024;
-/** Cause of the status 400 for an operation that opens a WebSocket: the request is not a WebSocket upgrade. */
+/** Description of the status 400 for an operation that opens a WebSocket: the request is not a WebSocket upgrade. */
 export const NO_WEB_SOCKET = "the request is not for a WebSocket";
 
 export const terminalToken = model(

@@ -5,8 +5,8 @@ import { totpCode, userSession } from "./users.ts";
 
 const part = "Authentication and users";
 
-// Any text is valid: a client may create its own recovery codes for enableMfa, in another format than those of
-// generateMfa.
+// Any string is valid, because a client may create its own recovery codes for enableMfa, in a different format than the
+// codes of generateMfa.
 const recoveryCode = z.string().min(1).max(64);
 const identifier = z.string().min(1).max(254).describe("Username or e-mail");
 const mailedCode = z.string().min(1).max(64);
@@ -79,8 +79,8 @@ export const requestResetMfa = defineOperation({
   body: z.object({ identifier }),
   errors: {
     400: "identifier missing",
-    // Rules section 10 lists the status 404 for an unknown user. This service does not return it, because it would
-    // reveal which users have an account (rules section 11, password recovery).
+    // Rules section 10 lists the status 404 for an unknown user. This service does not return 404, because the status
+    // would reveal which users have an account (rules section 11, password recovery).
     401: "on other servers: the user is unknown or has no MFA. This service returns 200 for every identifier",
     429: "too many requests for the user from the caller's network; X-Account-Lockout contains the end of the lockout as a Unix second",
   },

@@ -60,7 +60,7 @@ export const member = model(
   }),
 );
 
-/** The time when a membership ends, in a request. */
+/** The expiry time of a membership, in a request. */
 export const membershipEnd = addition(
   requestedEnd.describe(
     "Time when the membership ends, with an offset. Must be in the future when the member is added",

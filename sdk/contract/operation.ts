@@ -1,8 +1,8 @@
 import { z } from "zod";
 
 /**
- * A kind of credential of an operation (rules section 1). `workload` is the session of a trusted workload. `internal` is
- * the credential of a trusted service on the internal listener.
+ * A kind of credential that an operation accepts (rules section 1). `workload` is the session of a trusted workload.
+ * `internal` is the credential of a trusted service on the internal listener.
  */
 export type AuthKind = "none" | "jwt" | "apikey" | "device" | "workload" | "internal";
 
@@ -37,13 +37,14 @@ export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
  * - `public`: no identity is required
  * - `user`: a user's own account, with or without a namespace
  * - `namespace`: the role in the credential's namespace
- * - `path`: the role in the credential's namespace; 403 if the `{tenant}` of the path is another namespace
+ * - `path`: the role in the credential's namespace; 403 if the `{tenant}` of the path is a different namespace
  * - `member`: the role in the `{tenant}` of the path, regardless of the credential's namespace
- * - `device`: as `namespace`, or the caller is a device. A device may only use its own uid as the `{uid}` of the path
- * - `session`: as `namespace`, or the caller is a device, which has access only to its own sessions
+ * - `device`: like `namespace`, but the caller may also be a device, which may use only its own uid as the `{uid}` of
+ *   the path
+ * - `session`: like `namespace`, but the caller may also be a device, which has access only to its own sessions
  * - `internal`: the caller is a trusted service on the internal listener, with access to all namespaces
- * - `tenant`: as `internal`, for the namespace in the header `X-Tenant-ID`
- * - `forwarded`: as `internal`, for the user whose credential the request contains
+ * - `tenant`: like `internal`, for the namespace in the header `X-Tenant-ID`
+ * - `forwarded`: like `internal`, for the user whose credential the request contains
  */
 export type Scope =
   | "public"
@@ -57,7 +58,7 @@ export type Scope =
   | "tenant"
   | "forwarded";
 
-/** Scopes in which an operation for users also accepts workloads, because it acts on a namespace. */
+/** Scopes in which an operation for users also accepts workloads, because the operation acts on a namespace. */
 const WORKLOAD_SCOPES: readonly Scope[] = ["namespace", "path", "member"];
 
 /** Scopes of the internal listener. */
@@ -117,8 +118,8 @@ export interface Operation<
   readonly auth: readonly A[];
   readonly scope: S;
   /**
-   * The weakest role that may call the operation. Null for an operation whose scope does not use roles. In a scope that
-   * uses the role in a namespace, the service rejects all callers of an operation with the role null.
+   * The weakest role that may call the operation. Null if the scope of the operation does not use roles. If the scope
+   * uses roles and the value is null, the service rejects all callers.
    * @default null
    */
   readonly minRole: Role | null;
@@ -136,7 +137,7 @@ export interface Operation<
     /** True if some responses have no body; `summary` describes these cases. @default false */
     readonly mayBeEmpty: boolean;
     /**
-     * Other media types that a client can request with `Accept`; the response is then a text instead of the body.
+     * Other media types that a client can request with `Accept`. The response body is then text in that format.
      * @default []
      */
     readonly alternatives: readonly string[];
@@ -150,15 +151,15 @@ export interface Operation<
   readonly repeatable: boolean;
   /**
    * True if the operation accepts the header `Idempotency-Key`. While the object that was created with a key exists, a
-   * request with the same key returns this object and creates none. The response is 409 if the request describes
-   * another object. The header is an addition of this service; other services ignore it.
+   * request with the same key returns this object and does not create another object. If the request describes a
+   * different object, the response is 409. Only this service supports the header. Other servers ignore it.
    * @default false
    */
   readonly idempotencyKey: boolean;
   /**
    * The kind of object that the operation reads or writes. The response contains the object's revision as `ETag`. A
-   * write operation accepts `If-Match`, and the service records each write in the audit trail. Revisions and the audit
-   * trail are additions of this service.
+   * write operation accepts `If-Match`, and the service records each write in the audit trail. Only this service has
+   * revisions and an audit trail.
    * @default null
    */
   readonly object: O;
@@ -167,8 +168,7 @@ export interface Operation<
   /** Maximum size of the request body in bytes: 64 KiB. @default 65536 */
   readonly bodyLimit: number;
   /**
-   * The rate limit. The service rejects further requests with 429 and `Retry-After`. Rate limits are an addition of
-   * this service.
+   * The rate limit. The service rejects further requests with 429 and `Retry-After`. Only this service has rate limits.
    * @default null
    */
   readonly limit: RequestLimit | null;
@@ -194,8 +194,8 @@ export const JSON_TYPE = "application/json";
 export const MALFORMED = "the request is malformed";
 
 /**
- * Default limit of a request body. It has space for a public key of 32 KiB, the largest value in most requests, and the
- * other fields.
+ * Default size limit of a request body. A public key of 32 KiB, which is the largest value in most requests, fits in
+ * the body together with the other fields.
  */
 const BODY_LIMIT = 64 * 1024;
 
@@ -207,8 +207,8 @@ export function writesObject<O extends Pick<Operation, "object" | "method">>(
 }
 
 /**
- * True for an operation that changes a declared object and returns no object. This service then returns an
- * acknowledgement, and other services return an empty body.
+ * True for an operation that changes a declared object and returns no object. For such an operation, this service
+ * returns an acknowledgement, and other servers return an empty body.
  */
 export const isAcknowledged = (operation: Pick<Operation, "object" | "method" | "success">): boolean =>
   writesObject(operation) && operation.success.body === undefined;
@@ -217,7 +217,7 @@ export const isAcknowledged = (operation: Pick<Operation, "object" | "method" | 
 export const takesIfMatch = (operation: Pick<Operation, "object" | "method" | "creates">): boolean =>
   writesObject(operation) && !operation.creates;
 
-/** True for an operation that accepts the session of a trusted workload, besides its declared credentials. */
+/** True for an operation that accepts the session of a trusted workload in addition to its declared credentials. */
 export const takesWorkload = ({ auth, scope }: Pick<Operation, "auth" | "scope">): boolean =>
   auth.includes("workload") || (auth.includes("jwt") && WORKLOAD_SCOPES.includes(scope));
 
@@ -322,9 +322,9 @@ export function defineOperation<
 const IDENTITIES: readonly ObjectKind[] = ["member", "apiKey", "trustedWorkload"];
 
 /**
- * Header of a write request, with the value `on`. The service then refuses a write after which the caller cannot repair
- * the namespace, or after which no administrator except the owner remains. The header is an addition of this service;
- * other services ignore it.
+ * Header of a write request, with the value `on`. The service then refuses the write if, afterwards, the caller could
+ * not repair the namespace, or no administrator except the owner would remain. Only this service supports the header.
+ * Other servers ignore it.
  */
 export const LOCKOUT_GUARD = "Gatehouse-Lockout-Guard";
 
@@ -362,9 +362,10 @@ export const LOCKOUTS = {
 export type LockoutName = keyof typeof LOCKOUTS;
 
 /**
- * True for an operation that accepts {@link LOCKOUT_GUARD}: the write of another identity. A member who leaves the
- * namespace gives up the own access on purpose. The deletion of the namespace leaves nothing to repair. A user's deletion
- * of the own account is no write of a namespace.
+ * True for an operation that accepts {@link LOCKOUT_GUARD}: an operation for administrators that changes or deletes a
+ * member, an API key or a trusted workload. Three similar operations do not accept the header. A member who leaves the
+ * namespace gives up access on purpose. A deleted namespace does not need to be repaired. A user who deletes the user's
+ * own account does not write to a namespace.
  */
 export const takesLockoutGuard = (
   operation: Pick<Operation, "object" | "method" | "creates" | "minRole">,
@@ -375,8 +376,8 @@ export const takesLockoutGuard = (
 
 /**
  * Header of a write request that contains the program resource that declares the object. The value is a hint for users:
- * any client with write access can send any value, and no decision depends on it. The header is an addition of this
- * service; other services ignore it.
+ * any client with write access can send any value, and no decision depends on it. Only this service supports the
+ * header. Other servers ignore it.
  */
 export const DECLARED_BY = "Gatehouse-Declared-By";
 

@@ -5,10 +5,10 @@
 export const PATTERN_SIZE_MAX = 2000;
 
 /**
- * Maximum cost of the different patterns of a namespace's firewall rules, in instructions: the sum of `patternCost` of
- * the module `policy`. Patterns of literals cost nothing. The evaluation of the most expensive patterns for one login
- * takes less than a second of a core. A namespace whose rules exceed the maximum, because an older server stored them,
- * can change them only if their cost does not grow.
+ * Maximum total cost of the distinct patterns in a namespace's firewall rules, in instructions. The total cost is the
+ * sum of `patternCost` from the module `policy`. Literal patterns cost nothing. Evaluating the most expensive patterns
+ * for one login takes less than a second of CPU time. If the rules of a namespace exceed the maximum because an older
+ * server stored them, a change of the rules must not increase their total cost.
  */
 export const FIREWALL_PATTERNS_MAX = 150_000;
 
@@ -29,7 +29,7 @@ const FOLDED_RANGE = 100;
 /** Matches a repetition. RE2 reads a repetition with leading zeros, such as `{01}`, as literal characters. */
 const REPETITION = /\{(?:0|[1-9]\d*)(?:,(?:0|[1-9]\d*)?)?\}/y;
 
-/** Yields the parts of a pattern that have a size: characters, escapes, classes, beginnings of groups and operators. */
+/** Yields the parts of a pattern that have a size: characters, escapes, classes, group openings and operators. */
 function* tokensOf(text: string): Generator<string> {
   for (let start = 0; start < text.length; ) {
     const end = tokenEnd(text, start);
@@ -54,11 +54,14 @@ function tokenEnd(text: string, start: number): number {
   }
 }
 
-/** Returns the end of the character at a place. A character beyond U+FFFF has two places. */
+/** Returns the position after the character at `start`. A character beyond U+FFFF has two positions. */
 const characterEnd = (text: string, start: number): number =>
   start + ((text.codePointAt(start) ?? 0) > 0xffff ? 2 : 1);
 
-/** Returns the place after a text that follows `start`; the end of the pattern if the text does not follow. */
+/**
+ * Returns the position after the next occurrence of `text`, searched from `start`. Returns the length of the pattern if
+ * there is none.
+ */
 function positionAfter(pattern: string, text: string, start: number): number {
   const found = pattern.indexOf(text, start);
   return found === -1 ? pattern.length : found + text.length;
@@ -72,7 +75,9 @@ function escapeEnd(text: string, start: number): number {
   return hasBraces ? positionAfter(text, "}", start + 3) : characterEnd(text, start + 1);
 }
 
-/** Returns the end of a class. A class without a closing bracket extends to the end of the pattern. */
+/**
+ * Returns the position after a character class. A class without a closing bracket extends to the end of the pattern.
+ */
 function classEnd(text: string, start: number): number {
   let place = start + 1;
   if (text[place] === "^") place += 1;
@@ -89,7 +94,10 @@ function classEnd(text: string, start: number): number {
   return Math.min(place + 1, text.length);
 }
 
-/** Returns the end of a named class such as `[:alpha:]`, whose closing bracket does not end the outer class. */
+/**
+ * Returns the position after a named class such as `[:alpha:]`, whose closing bracket does not end the outer class.
+ * Returns undefined if no named class begins at `start`.
+ */
 function namedClassEnd(text: string, start: number): number | undefined {
   if (!text.startsWith("[:", start)) return undefined;
   const first = text[start + 2] === "^" ? start + 3 : start + 2;
@@ -101,7 +109,7 @@ function namedClassEnd(text: string, start: number): number | undefined {
 const isLowerLetter = (character: string | undefined): boolean =>
   character !== undefined && character >= "a" && character <= "z";
 
-/** Returns the end of the beginning of a group with a name or with flags: `(?P<name>`, `(?i:`, `(?i)`. */
+/** Returns the position after the opening of a group with a name or with flags: `(?P<name>`, `(?i:`, `(?i)`. */
 function groupEnd(text: string, start: number): number {
   if (text.startsWith("<", start + 2)) return positionAfter(text, ">", start + 3);
   if (text.startsWith("P<", start + 2)) return positionAfter(text, ">", start + 4);
@@ -128,7 +136,7 @@ function repeatedSize(item: number, repetition: string): number {
 
 /**
  * Returns the size of a pattern in RE2 syntax: an upper bound of the number of instructions in the compiled pattern.
- * The function does not compile the pattern. For a text that is not a pattern, the result is meaningless.
+ * The function does not compile the pattern. For a string that is not a valid pattern, the result is meaningless.
  */
 export function patternSize(text: string): number {
   const open: Group[] = [];

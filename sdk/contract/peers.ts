@@ -5,8 +5,8 @@ import { uid } from "./schemas.ts";
 
 /**
  * Operations that one instance of the service calls on another instance. `openDeviceStream` opens a connection to a
- * device whose tunnel is on the other instance. `passPickUp` passes on an agent that connected to this instance to pick
- * up a connection that waits on the other instance.
+ * device whose tunnel is on the other instance. `passPickUp` forwards an agent's connection: the agent connected to
+ * this instance, but the connection that it accepts is waiting on the other instance.
  */
 const ofPeer = { part: "Private network", auth: ["internal"], scope: "internal", method: "GET" } as const;
 const peerStream = { success: { status: 101 }, bodyLimit: STREAM_MESSAGE_MAX } as const;

@@ -12,10 +12,10 @@ export function model<T extends z.ZodType>(id: string, description: string, sche
   return schema;
 }
 
-/** Metadata of a field that other services of the API do not have; also in the OpenAPI document. */
+/** Metadata key of fields that other servers with this API do not have. The OpenAPI document also contains the key. */
 export const ADDITION = "x-addition";
 
-/** Marks a field of a request body that other services of the API do not have. */
+/** Marks a field of a request body that other servers with this API do not have. */
 export const addition = <T extends z.ZodType>(schema: T): T =>
   schema.meta({ ...schema.meta(), [ADDITION]: true });
 
@@ -23,16 +23,16 @@ export const addition = <T extends z.ZodType>(schema: T): T =>
 export const dateTime = z.iso.datetime({ offset: false });
 
 /**
- * The time from which an object gives no access. Servers of 0.19 do not have this field. In responses, the field is
- * missing if the access does not end.
+ * The time at which the access that an object gives expires. Servers of version 0.19 do not have this field. In
+ * responses, the field is omitted if the access does not expire.
  */
 export const accessEnd = dateTime
   .optional()
   .describe("The time when the access ends; missing: the access does not end");
 
 /**
- * The time from which an object gives no access, in a request. An update without the field keeps the time, because a
- * client that does not know the field must not prolong the access; null removes the time.
+ * The time at which the access that an object gives expires, in a request. If an update omits the field, the time does
+ * not change, so that a client that does not support the field cannot prolong the access. Null removes the time.
  */
 export const requestedEnd = z.iso
   .datetime({ offset: true })
@@ -44,7 +44,7 @@ export const requestedEnd = z.iso
 /** The time that represents "no date" in requests and responses (models section 0). */
 export const ZERO_DATE = "0001-01-01T00:00:00Z";
 
-/** Id of a namespace: a UUID of any version. Ids from users or older servers may have other versions than 4. */
+/** Id of a namespace: a UUID of any version. Ids from users or older servers may have a version other than 4. */
 export const tenantId = z
   .string()
   .regex(
@@ -95,7 +95,7 @@ export const tag = z
   .max(255)
   .regex(/^[a-zA-Z0-9]+$/, "may contain only ASCII letters and digits");
 
-/** Returns the schema of a list of different tags, from one tag to `max` tags. */
+/** Returns the schema of a list of one to `max` distinct tags. */
 export const tagsUpTo = (max: number) =>
   z
     .array(tag)
@@ -104,17 +104,20 @@ export const tagsUpTo = (max: number) =>
     .meta({ uniqueItems: true })
     .refine((list) => new Set(list).size === list.length, "must not repeat a tag");
 
-/** One to three different tags (rules section 16). */
+/** One to three distinct tags (rules section 16). */
 export const tags = tagsUpTo(3);
 
 /** Maximum length of a pattern, in characters. */
 export const PATTERN_MAX = 1024;
 
 const VALID_KEPT = 100;
-/** The patterns that most recently passed the check, as a cache: many objects share a few patterns. */
+/**
+ * A cache of the patterns that most recently passed the check. A small cache is enough, because many objects share a
+ * few patterns.
+ */
 const valid = new Set<string>();
 
-/** Returns what is wrong with a pattern; undefined if the service accepts it. */
+/** Returns the reason why the service rejects a pattern. Returns undefined if the service accepts the pattern. */
 function patternFault(text: string): string | undefined {
   if (valid.has(text)) return undefined;
   const size = patternSize(text);
@@ -133,20 +136,20 @@ function patternFault(text: string): string | undefined {
   return undefined;
 }
 
-/** The text of a pattern, of which only the length is checked. {@link checkPatterns} checks the syntax. */
+/** The text of a pattern. This schema checks only the length. {@link checkPatterns} checks the syntax. */
 export const patternText = z.string().min(1).max(PATTERN_MAX);
 
 /** A regular expression in RE2 syntax, unanchored (rules section 13). */
 export const pattern = patternText.superRefine((text, context) => {
   // `max` already reports a pattern that is too long. Skip the syntax check for such a pattern, because compiling a
-  // megabyte would take seconds.
+  // pattern of one megabyte would take seconds.
   const message = text.length > PATTERN_MAX ? undefined : patternFault(text);
   if (message !== undefined) context.addIssue({ code: "custom", message });
 });
 
 /**
- * Checks patterns of {@link patternText} in a list: first their total size, then the syntax of each pattern, because the
- * check of the syntax takes milliseconds for a large pattern.
+ * Checks patterns of {@link patternText} in a list: first their total size, then the syntax of each pattern. The size
+ * is checked first, because the syntax check of a large pattern takes milliseconds.
  * @param max maximum sum of the sizes of the patterns
  */
 export function checkPatterns<Field extends string>(
@@ -170,7 +173,7 @@ export function checkPatterns<Field extends string>(
   }
 }
 
-/** The devices of a key or rule: exactly one of a name pattern and tags (models section 5). */
+/** Selects the devices of a key or rule, either by a name pattern or by tags (models section 5). */
 export const filter = model(
   "Filter",
   "Selects devices by a pattern on the device name, or by tags. A device matches if it has at least one " +
@@ -197,8 +200,8 @@ export const wireFilter = z.object({
 export const message = model("Error", "The body of an error response", z.object({ message: z.string() }));
 
 /**
- * Codes in bodies of this service. A body with such a code proves that the service itself sent the response. A proxy or
- * another service with this API sends none of them, so the codes contain the name of this project.
+ * Codes in response bodies of this service. A body with one of these codes proves that the service itself sent the
+ * response. The codes contain the name of this project, so that no proxy or other server with this API sends them.
  */
 export const SERVICE_CODES = {
   /** An object that the request refers to does not exist. */
@@ -209,7 +212,10 @@ export const SERVICE_CODES = {
   done: "gatehouse_done",
 } as const;
 
-/** Body of the status 404 of an operation. A 404 for an unknown path has no code, because it proves nothing. */
+/**
+ * Body of a 404 response of an operation. A 404 for an unknown path has no code, because such a response does not prove
+ * that an object does not exist.
+ */
 export const notFound = model(
   "NotFound",
   "The body of a 404 response. The code proves that the service itself sent the response",
@@ -217,7 +223,7 @@ export const notFound = model(
 );
 
 /**
- * Body of a successful write of an object whose operation returns no object. Clients of other services must accept an
+ * Body of the response to a successful write whose operation returns no object. Clients of other servers must accept an
  * empty body.
  */
 export const acknowledgement = model(
@@ -255,7 +261,7 @@ export const sorting = {
 export const TOTAL_COUNT = "X-Total-Count";
 
 /**
- * Request header with which a repeated create request does not create a second object, on the operations that accept
+ * Request header that prevents a repeated create request from creating a second object. Some operations do not accept
  * the header.
  */
 export const IDEMPOTENCY_KEY = "Idempotency-Key";
@@ -283,7 +289,7 @@ export const ifMatch = z
     '`*`, or revisions (ETag) in quotes: "…", "…". The write succeeds only if the object has one of these revisions; otherwise the status is 412',
   );
 
-/** Revision of an object: a digest of its declared fields. Other services with this API send no revision. */
+/** Revision of an object: a digest of its declared fields. Other servers with this API send no revision. */
 export const revision = z
   .string()
   .optional()
@@ -318,8 +324,8 @@ function bound(how: string, limit: number | bigint, origin: string): string {
 
 /**
  * Returns the requirement on a value, as the end of a sentence that begins with the field's name: "must have at least 3
- * characters". As in `schema.safeParse(value, { error: issueText })`, the text replaces zod's default messages, but not
- * the messages that a schema defines.
+ * characters". Pass this function to zod, as in `schema.safeParse(value, { error: issueText })`. The result then
+ * replaces zod's default messages, but not the messages that a schema defines.
  */
 export function issueText(issue: z.core.$ZodRawIssue): string {
   switch (issue.code) {

@@ -41,7 +41,10 @@ export const EVENTS_PAGE = 1000;
 /** Maximum size of the data of the events in one response, in bytes. The first event may be larger. */
 export const EVENTS_PAGE_BYTES = 256 * 1024;
 
-/** An event in a session, as an SSH gateway reports it. Later versions may add types of events (models section 7). */
+/**
+ * An event in a session, as an SSH gateway reports the event. Later versions may add types of events (models section
+ * 7).
+ */
 export const sessionEvent = model(
   "SessionEvent",
   "An event in a session: shell, exec, pty-req, …",
@@ -113,8 +116,8 @@ const chunk = {
 export const recordChunk = z.object({ ...chunk, stream: addition(stream) });
 
 /**
- * Maximum body size of a request that adds a chunk of output, in bytes. The limit allows the longest chunk, even if
- * JSON escapes each of its characters, and the other fields.
+ * Maximum body size of a request that adds a chunk of output, in bytes. The limit leaves space for the other fields and
+ * the longest chunk, even if JSON escapes each character of the chunk.
  */
 export const RECORD_BODY_LIMIT = 6 * MESSAGE_MAX + 4096;
 
@@ -239,7 +242,7 @@ export const getSessionRecord = defineOperation({
     "Get the recording of a seat, ordered by time. The format is asciicast v2 if `Accept` contains " +
     `\`${ASCIICAST}\` or \`text/plain\` and does not prefer JSON`,
   method: "GET",
-  // The array is the format of the specification. The texts are formats for terminal players (rules D29).
+  // The JSON array is the format of the specification. The text formats are for terminal players (rules D29).
   success: { body: z.array(sessionRecord), alternatives: [ASCIICAST, "text/plain"] },
   errors: { 403: BELOW_ADMINISTRATOR, 404: NOTHING_RECORDED },
 });

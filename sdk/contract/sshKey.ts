@@ -8,7 +8,7 @@ interface SshKeyForm {
   readonly fields: readonly FieldCheck[];
   /** Description of the required fields, as the end of a sentence. */
   readonly allowed: string;
-  /** True for a type that the service stores for compatibility, but that it refuses in logins and for new keys. */
+  /** True for a key type that the service stores for compatibility, but refuses for logins and for new keys. */
   readonly isRefused?: boolean;
 }
 
@@ -106,14 +106,14 @@ const SSH_KEY_FORMS: ReadonlyMap<string, SshKeyForm> = new Map([
   ],
 ]);
 
-/** The types of keys with which this project's service admits logins. */
+/** The key types that this project's service accepts for logins. */
 export const LOGIN_KEY_TYPES: readonly string[] = [...SSH_KEY_FORMS].flatMap(([type, { isRefused }]) =>
   isRefused ? [] : [type],
 );
 
 /**
- * Returns the type of a public key with which this project's service admits no login; undefined for a key of another
- * type. Other services may admit such keys: version 0.19 and 0.27 do.
+ * Returns the type of a public key if this project's service does not accept the type for logins. Returns undefined for
+ * all other keys. Other servers may accept such keys: the versions 0.19 and 0.27 do.
  * @param line the key as a line of an authorized_keys file
  */
 export function refusedKeyType(line: string): string | undefined {
@@ -131,16 +131,19 @@ export interface SshPublicKey {
   readonly fingerprint: string;
 }
 
-/** The first base64 characters of each OpenSSH private key: the key begins with this text and a zero byte. */
+/** The first base64 characters of every OpenSSH private key. The key begins with this string and a zero byte. */
 const PRIVATE_KEY_START = Buffer.from("openssh-key-v1").toString("base64").replace("=", "");
 
-/** Returns true for a private key: of OpenSSH, even without its first and last line, in PEM form, or of PuTTY. */
+/**
+ * Returns true for a private key in OpenSSH format (even without its first and last line), in PEM format or in PuTTY
+ * format.
+ */
 export const isPrivateKey = (text: string): boolean =>
   ["PRIVATE KEY", "PuTTY-User-Key-File", PRIVATE_KEY_START].some((part) => text.includes(part));
 
 /**
- * Reads one OpenSSH public key line: `type base64 [comment]`. Two lines with the same key return equal results,
- * regardless of their comments and white space. The function rejects every key that OpenSSH rejects.
+ * Reads one OpenSSH public key line: `type base64 [comment]`. For two lines with the same key, the results are equal,
+ * regardless of comments and white space. The function rejects every key that OpenSSH rejects.
  * @throws Error with the reason, without the content of the line
  */
 export function parseSshPublicKey(line: string): SshPublicKey {
@@ -178,7 +181,10 @@ export function sshPublicKeyLine(key: SshPublicKey): string {
   return `${key.type} ${key.blob}`;
 }
 
-/** Returns the length-prefixed fields of a key blob (RFC 4253, section 6.6); empty if the blob is truncated. */
+/**
+ * Returns the length-prefixed fields of a key blob (RFC 4253, section 6.6). Returns an empty list if the blob is
+ * truncated.
+ */
 function readFields(blob: Buffer): Buffer[] {
   const fields: Buffer[] = [];
   let offset = 0;

@@ -10,13 +10,13 @@ const INVALID =
 const UNKNOWN = "no such workload in the namespace";
 const TAKEN = "another workload of the namespace has the name";
 
-/** Maximum number of trusted workloads in a namespace. Each exchange of a token compares it with all of them. */
+/** Maximum number of trusted workloads in a namespace. Each token exchange compares the token with all of them. */
 export const TRUSTED_WORKLOADS_MAX = 100;
 /** Maximum number of claims that a trusted workload requires. */
 const CLAIMS_MAX = 16;
-/** Longest possible session of a workload in minutes: a day. */
+/** Maximum length of a workload's session, in minutes: one day. */
 export const SESSION_MINUTES_MAX = 24 * 60;
-/** Maximum number of wildcards in a required value. The time of a comparison grows with their number. */
+/** Maximum number of wildcards in a required value. The time of a comparison grows with the number of wildcards. */
 const WILDCARDS_MAX = 8;
 
 const requiredValue = z
@@ -33,7 +33,7 @@ const ISSUER = "URL of the OpenID Connect provider, exactly as in the claim iss 
 /** The issuer of a new or changed workload. */
 const issuer = z
   .string()
-  // A longer text is not parsed: the caller controls the text, and the time grows with the length.
+  // Do not parse a longer string: the caller controls the string, and the parsing time grows with its length.
   .max(ISSUER_LENGTH, { abort: true })
   .superRefine((text, context) => {
     const normalized = normalizedIssuer(text);
@@ -58,7 +58,7 @@ type ClaimValues = Record<string, string>;
 const claims: z.ZodType<ClaimValues, ClaimValues> = z
   .preprocess(
     (value: ClaimValues, context) => {
-      // A record ignores this name, so the workload would require fewer claims than its declaration.
+      // A record ignores the key `__proto__`, so the workload would require fewer claims than its declaration lists.
       if (Object.hasOwn(Object(value), "__proto__")) context.addIssue("must not have the claim __proto__");
       return value;
     },
@@ -86,7 +86,8 @@ const settings = z.object({
     .regex(/^[\x21-\x7e]{1,255}$/, "must have 1 to 255 visible ASCII characters")
     .describe("Required value in the claim aud of the token, for example the URL of this service"),
   claims,
-  // Every operation that writes a workload needs the role administrator, so no caller grants a role above the caller's.
+  // Every operation that writes a workload needs the role administrator, so no caller can grant a role above the
+  // caller's own role.
   role: role.exclude(["owner"]).describe("Role of the workload in the namespace"),
   max_session_minutes: z
     .int()

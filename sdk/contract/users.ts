@@ -46,8 +46,8 @@ export const mfaCredentials = model(
   z.object({ link: z.string(), secret: z.string(), recovery_codes: z.array(z.string()) }),
 );
 
-// Login does not apply the format rules for new names and passwords, only generous length limits: a wrong value fails
-// at the comparison with the stored account (rules D10, Q1).
+// Login does not apply the format rules for new names and passwords. It applies only generous length limits, because a
+// wrong value fails when the service compares it with the stored account (rules D10, Q1).
 const credentials = z.object({
   username: z.string().min(1).max(254).describe("Username or e-mail"),
   password: z.string().min(1).max(1024),
