@@ -12,7 +12,7 @@ interface Property {
   };
 }
 
-/** Comparisons that are joined with "or": an item satisfies the group if it satisfies at least one of them. */
+/** Comparisons that are joined with "or": an item satisfies the clause if it satisfies at least one of them. */
 type Clause = readonly Property[];
 
 /** Maximum length of a filter that servers accept, in characters of base64. */
@@ -38,8 +38,8 @@ export type FilterField =
  */
 export class Filter {
   /**
-   * The clauses, all of which an item must satisfy. An item satisfies a clause if it satisfies one of the clause's
-   * comparisons: the API supports only the nesting "all of (any of …)".
+   * The clauses of the filter. An item must satisfy all clauses, and satisfies a clause if it satisfies at least one of
+   * the clause's comparisons. The API supports only this nesting: "all of (any of …)".
    */
   readonly clauses: readonly Clause[];
 
@@ -54,10 +54,10 @@ export class Filter {
   toString(): string {
     const items = this.clauses.flatMap((clause) => [
       ...clause,
-      // Every group ends with an explicit operator, because a server's lists use different default operators.
+      // Every group ends with an explicit operator, because the lists of a server have different default operators.
       { type: "operator", params: { name: clause.length > 1 ? "or" : "and" } },
     ]);
-    // The JSON contains only ASCII characters, so that a server that decodes bytes as Latin-1 reads the same text.
+    // The JSON contains only ASCII characters, so that a server that decodes bytes as Latin-1 reads the same string.
     const json = JSON.stringify(items).replace(
       /[\u0080-\uffff]/g,
       (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`,
@@ -109,8 +109,8 @@ function property(name: string, operator: string, value: Scalar | readonly strin
 /** Creates filters that compare the value of one field. */
 export interface Comparisons {
   /**
-   * With a text: matches fields that contain the text, ignoring letter case. With a list: matches fields that contain
-   * all items of the list.
+   * With a string: matches fields that contain the string, regardless of letter case. With a list: matches fields that
+   * contain all items of the list.
    */
   contains(value: string | readonly string[]): Filter;
   eq(value: Scalar): Filter;
@@ -144,7 +144,7 @@ export function and(first: Filter, ...others: readonly Filter[]): Filter {
 /**
  * Returns a filter for items that satisfy at least one of the filters. The function expands an inner `and`, because the
  * API supports only the nesting "all of (any of …)".
- * @throws ConfigurationError when the result has more groups than a server accepts
+ * @throws ConfigurationError when the result has more clauses than a server accepts
  */
 export function or(first: Filter, ...others: readonly Filter[]): Filter {
   const clauses = others.reduce<readonly Clause[]>((sofar, filter) => {

@@ -3,8 +3,9 @@ export const ISSUER_LENGTH = 255;
 
 /**
  * Returns the normalized form of the URL of an OpenID Connect provider: scheme and host in lower case, host in ASCII
- * (punycode), no default port, no dot segments. A URL without a path stays without a slash, because issuers are compared
- * as text with the claim `iss`. Undefined if the text is not an `https` URL, or has a user, query or fragment.
+ * (punycode), no default port, no dot segments. A URL without a path gets no trailing slash, because issuers are
+ * compared with the claim `iss` as strings. Returns undefined if the string is not an `https` URL, or if the URL has a
+ * user, query or fragment.
  */
 export function normalizedIssuer(text: string): string | undefined {
   const url = URL.parse(text);
@@ -16,7 +17,10 @@ export function normalizedIssuer(text: string): string | undefined {
   return url.pathname === "/" && !text.endsWith("/") ? url.origin : url.href;
 }
 
-/** Returns a host without the dots at its end. The time of a regular expression grows with the square of the length. */
+/**
+ * Returns a host without trailing dots. A regular expression is not used, because its time would grow with the square
+ * of the length.
+ */
 function withoutDotsAtEnd(host: string): string {
   let end = host.length;
   while (host[end - 1] === ".") end -= 1;
@@ -24,9 +28,10 @@ function withoutDotsAtEnd(host: string): string {
 }
 
 /**
- * Returns an issuer for output. An issuer that is not in its normalized form could look like another issuer, so the
- * result then has the normalized form first, and the text with escapes for all characters that are not ASCII. A text that
- * is longer than an issuer can be has only the escapes.
+ * Returns an issuer for output. An issuer that is not in its normalized form could look like a different issuer. For
+ * such an issuer, the result is the normalized form followed by the original string, in which all non-ASCII characters
+ * are escaped. If the string is too long for an issuer or has no normalized form, the result is only the escaped
+ * string.
  */
 export function printableIssuer(issuer: string): string {
   const normalized = issuer.length > ISSUER_LENGTH ? undefined : normalizedIssuer(issuer);

@@ -5,8 +5,8 @@
 export const DEEPEST_JSON = 500;
 
 /**
- * Thrown when JSON has more nested levels than {@link DEEPEST_JSON}. A subclass of SyntaxError, which is also the error
- * for a text that is not JSON.
+ * Thrown when JSON has more nested levels than {@link DEEPEST_JSON}. The class extends SyntaxError, which is also
+ * thrown for a string that is not JSON.
  */
 export class JsonDepthError extends SyntaxError {
   override readonly name = "JsonDepthError";
@@ -20,10 +20,11 @@ export class JsonDepthError extends SyntaxError {
 }
 
 /**
- * Parses JSON from an untrusted source. The function counts the nested levels before it parses the text, because each
+ * Parses JSON from an untrusted source. The function counts the nested levels before it parses the string, because each
  * pair of brackets becomes an array that takes far more memory than the two characters. Counting takes less than half
  * the time of parsing.
- * @throws SyntaxError when the text is not JSON; JsonDepthError
+ * @throws SyntaxError when the string is not JSON
+ * @throws JsonDepthError when the JSON has too many nested levels
  */
 export function parseJson(text: string): unknown {
   if (isTooDeep(text)) throw new JsonDepthError();
@@ -46,8 +47,8 @@ function isTooDeep(text: string): boolean {
 }
 
 /**
- * Returns the index of the closing quote of the JSON string that begins at `start`, or the length of the text if the
- * string has no closing quote.
+ * Returns the index of the closing quote of the JSON string that begins at `start`, or the length of the text if there
+ * is no closing quote.
  */
 function endOfString(text: string, start: number): number {
   for (let end = text.indexOf('"', start + 1); end !== -1; end = text.indexOf('"', end + 1)) {

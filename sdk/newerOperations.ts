@@ -9,8 +9,8 @@ import {
   wireFilter,
 } from "./contract/index.ts";
 
-// Operations that exist only on servers newer than the contract. Responses have texts instead of fixed sets of words,
-// so that a later server with a further word remains readable.
+// Operations that exist only on servers newer than the contract. Response fields are strings instead of enums, so that
+// the client can also parse values that later servers add.
 
 const members = { part: "Namespaces and members", scope: "path" } as const;
 const ofNamespace = { tenant: z.string() };
@@ -50,7 +50,7 @@ export const cancelInvitation = defineOperation({
   params: { ...ofNamespace, uid: z.string() },
 });
 
-/** Lists the users that are members of a namespace. The list does not contain service accounts. */
+/** Lists the users who are members of a namespace. The list does not contain service accounts. */
 export const listMembers = defineOperation({
   ...members,
   auth: ["jwt", "apikey"],
@@ -282,7 +282,7 @@ export const listInstallKeys = defineOperation({
   },
 });
 
-/** Creates an install key. Only this response contains the key itself. */
+/** Creates an install key. Only the response to this request contains the key itself. */
 export const createInstallKey = defineOperation({
   ...installKeys,
   id: "createInstallKey",
@@ -292,7 +292,7 @@ export const createInstallKey = defineOperation({
   success: { body: z.object({ key: z.string(), name: z.string(), created_at: dateTime }) },
 });
 
-/** Changes the sent fields of an install key. A revoked key cannot be changed. */
+/** Changes only the fields of an install key that the request contains. A revoked key cannot be changed. */
 export const updateInstallKey = defineOperation({
   ...installKeys,
   path: "/api/namespaces/install-key/{name}",
@@ -303,7 +303,7 @@ export const updateInstallKey = defineOperation({
   body: installKeyInput.extend({ revoked: z.boolean(), disabled: z.boolean() }).partial(),
 });
 
-/** Returns the key of an install key that a user created. */
+/** Returns the key itself of an install key that a user created. */
 export const revealInstallKey = defineOperation({
   ...installKeys,
   path: "/api/namespaces/install-key/{name}/reveal",

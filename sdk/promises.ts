@@ -5,7 +5,9 @@
 export class PromiseCache<K, T> {
   readonly #promises = new Map<K, Promise<T>>();
 
-  /** Returns the pending or resolved promise for a key. Calls `start` if there is none. */
+  /**
+   * Returns the pending or resolved promise for a key. If there is no promise, calls `start` and returns its promise.
+   */
   get(key: K, start: () => Promise<T>): Promise<T> {
     const known = this.#promises.get(key);
     if (known) return known;
@@ -18,7 +20,7 @@ export class PromiseCache<K, T> {
   set(key: K, promise: Promise<T>): void {
     this.#promises.set(key, promise);
     promise.catch(() => {
-      // The key can have a newer promise.
+      // A newer promise may have replaced this promise.
       if (this.#promises.get(key) === promise) this.#promises.delete(key);
     });
   }
@@ -40,8 +42,8 @@ export class PromiseCache<K, T> {
 }
 
 /**
- * Wraps an asynchronous function so that concurrent calls share one call, with the arguments of the first call, and its
- * result.
+ * Wraps an asynchronous function so that concurrent calls share one execution and its result. The execution gets the
+ * arguments of the first call.
  */
 export function sharedWhilePending<Args extends unknown[], T>(
   start: (...args: Args) => Promise<T>,

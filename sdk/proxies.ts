@@ -15,9 +15,9 @@ export class HttpProxy {
 
   /**
    * @param text the URL of the proxy: `http://[user:password@]host[:port]`, the same with `https://`, or `host:port`.
-   * Percent-encode special characters of user name and password
-   * @throws ConfigurationError if the text is another URL. The error does not contain the text, which may contain a
-   * password
+   *   Percent-encode special characters in the user name and password
+   * @throws ConfigurationError if the string has a different form. The error does not contain the string, which may
+   *   contain a password
    */
   constructor(text: string, setting = "proxy") {
     const url = URL.parse(/^[^/:@]+:\d+$/.test(text) ? `http://${text}` : text);
@@ -41,7 +41,10 @@ export class HttpProxy {
   }
 }
 
-/** Returns user name and password of a URL, with a colon between them. Undefined if their encoding is invalid. */
+/**
+ * Returns the user name and password of a URL, separated by a colon. Returns undefined if their percent-encoding is
+ * invalid.
+ */
 function accountOf({ username, password }: URL): string | undefined {
   try {
     return `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
@@ -50,7 +53,7 @@ function accountOf({ username, password }: URL): string | undefined {
   }
 }
 
-/** Returns the proxy for requests to an address. Undefined for requests that are sent directly. */
+/** Returns the proxy for requests to an address. Returns undefined if the requests are sent directly. */
 export type ProxyFor = (target: URL) => HttpProxy | undefined;
 
 /** The environment variables of {@link proxiesFromEnvironment}. The lower-case names have the same meaning. */
@@ -60,13 +63,13 @@ const VARIABLES = ["HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY"];
 export const PROXY_VARIABLES: readonly string[] = VARIABLES.flatMap((name) => [name, name.toLowerCase()]);
 
 /**
- * Returns the proxies of an environment, by the rules of curl:
- * - HTTPS_PROXY is the proxy for `https` URLs, HTTP_PROXY is the proxy for `http` URLs.
- * - NO_PROXY lists hosts that need no proxy, separated by commas or white space: a host name, which includes its
- *   subdomains, `*.example.org` for only the subdomains, an IP address, a network such as `10.0.0.0/8`, or `*` for all
- *   hosts. An entry can end in a port, such as `example.org:8443`.
+ * Returns a function that selects the proxy for an address from environment variables, by the rules of curl:
+ * - HTTPS_PROXY is the proxy for `https` URLs, and HTTP_PROXY is the proxy for `http` URLs.
+ * - NO_PROXY lists hosts that need no proxy, separated by commas or white space. An entry is a host name (which also
+ *   matches the subdomains), `*.example.org` (which matches only the subdomains), an IP address, a network such as
+ *   `10.0.0.0/8`, or `*` (which matches all hosts). An entry can end in a port, such as `example.org:8443`.
  * - Lower-case names have precedence. An empty variable is treated as absent. Requests to `localhost`, `127.0.0.0/8`
- * and `[::1]` never use a proxy.
+ *   and `[::1]` never use a proxy.
  * @param env the environment variables; default: those of this process
  * @returns a function that throws a ConfigurationError if the variable of the proxy is invalid
  */
@@ -78,7 +81,7 @@ export function proxiesFromEnvironment(env: Environment = process.env): ProxyFor
     }),
   );
   return (target) => {
-    // A proxy on another machine would connect to its own loopback addresses.
+    // A proxy on another machine would connect to its own loopback addresses, not to those of this machine.
     if (isLoopbackHost(withoutDot(target.hostname))) return undefined;
     const proxy = given.get(/^(https|wss):$/.test(target.protocol) ? "HTTPS_PROXY" : "HTTP_PROXY");
     if (!proxy || isExcepted(target, given.get("NO_PROXY")?.value ?? "")) return undefined;
@@ -86,15 +89,15 @@ export function proxiesFromEnvironment(env: Environment = process.env): ProxyFor
   };
 }
 
-/** Returns a host name without the dot at its end, which changes nothing. */
+/** Returns a host name without its trailing dot. Both forms refer to the same host. */
 const withoutDot = (name: string): string => (name.endsWith(".") ? name.slice(0, -1) : name);
 
-/** Returns true if a list in the form of NO_PROXY contains the host of a URL. */
+/** Returns true if a list in the format of NO_PROXY contains the host of a URL. */
 function isExcepted({ hostname, port, protocol }: URL, list: string): boolean {
   const host = withoutDot(hostname.replaceAll(/[[\]]/g, ""));
   const ownPort = port || (/^(https|wss):$/.test(protocol) ? "443" : "80");
   return list.split(/[\s,]+/).some((entry) => {
-    // An IPv6 address without brackets contains colons, and so has no port.
+    // An IPv6 address without brackets contains colons, so it cannot end in a port.
     const [, name = "", entryPort] = (isIP(entry) === 0 && /^(.*):(\d+)$/.exec(entry)) || [entry, entry];
     if (entryPort !== undefined && entryPort !== ownPort) return false;
     return matches(host, withoutDot(name.toLowerCase().replaceAll(/[[\]]/g, "")));
@@ -111,7 +114,7 @@ function matches(host: string, entry: string): boolean {
   return host === name || host.endsWith(`.${name}`);
 }
 
-/** Returns true if an IP address is the address or in the network of an entry. */
+/** Returns true if an IP address equals the address of an entry, or is in the network of an entry. */
 function isInNetwork(address: string, entry: string): boolean {
   const [network = "", prefix] = entry.split("/");
   const bits = { 0: undefined, 4: 32, 6: 128 }[isIP(network)];

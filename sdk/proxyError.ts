@@ -21,14 +21,14 @@ export class ProxyError extends Error implements Failure {
    */
   readonly code: "ERR_PROXY_REFUSED" | "ERR_PROXY_UNREACHABLE";
   readonly reason: "proxy_refused" | "unreachable" | "untrusted";
-  /** Status of the proxy's response. Undefined without a response; `cause` is then the error. */
+  /** Status of the proxy's response. Undefined if there is no response. In this case, `cause` contains the error. */
   readonly status: number | undefined;
   readonly detail: string;
   readonly remedy: string;
 
   /**
    * @param target the URL of the service
-   * @param failure the status of the proxy's response, or the error without a response
+   * @param failure the status of the proxy's response, or the error if there is no response
    */
   constructor(proxy: HttpProxy, target: string, failure: number | Error) {
     const hasStatus = typeof failure === "number";

@@ -64,7 +64,7 @@ export interface Timing {
 
 /** Clock, random numbers and sleep function of the system. */
 export const SYSTEM_TIMING: Timing = {
-  // A test may replace the clock after this module is loaded, or restore it.
+  // Read the clock at each call, because a test may replace or restore the clock after this module is loaded.
   now: () => Date.now(),
   random: () => Math.random(),
   sleep: (ms, signal) => wait(ms, undefined, signal ? { signal } : {}),
@@ -117,7 +117,7 @@ interface Failed {
   readonly attempt: number;
   /** Remaining time of the budget, in milliseconds. */
   readonly left: number;
-  /** Time to wait that the server requests, in milliseconds; undefined if the server requests none. */
+  /** Time to wait that the server requests, in milliseconds. Undefined if the server requests no wait. */
   readonly retryAfter?: number | undefined;
 }
 

@@ -8,7 +8,7 @@ import { ConfigurationError } from "./errors.ts";
  */
 export function serviceAddress(text: string, field = "url"): string {
   if (!/^https?:\/\//i.test(text) || !URL.canParse(text)) {
-    // A text with other characters may contain a password.
+    // Show the string only if it looks like a host and a path. Any other string may contain a password.
     const isHost = !/^https?[:/]/i.test(text) && /^[\w.-]+(:\d+)?(\/[\w./-]*)?$/.test(text);
     throw isHost
       ? new ConfigurationError("has no scheme", {

@@ -10,7 +10,7 @@ interface Fix {
 
 /**
  * Fixes for bugs of ssh2 1.17.0, by file of the library. The server and the agent depend on exactly this version,
- * because each fix replaces a text in the source of the library.
+ * because each fix replaces a string in the source code of the library.
  */
 const FIXES: Readonly<Record<string, readonly Fix[]>> = {
   // OpenSSH accepts packets of up to 256 KiB. Without this fix, the library closes the connection when it receives a
@@ -29,8 +29,8 @@ const FIXES: Readonly<Record<string, readonly Fix[]>> = {
   "server.js": [
     // The library offers SHA-1 signatures with every RSA host key, regardless of the list of algorithms.
     { library: "sha1Pos = Infinity;", fixed: "sha1Pos = -1;" },
-    // When a server refuses a channel, the library sends no text, so a client cannot show the reason. The fix sends a
-    // text.
+    // When a server refuses a channel, the library sends an empty description, so a client cannot show the reason. The
+    // fix sends a description.
     { library: "const reject = () => {", fixed: "const reject = (code, text = '') => {" },
     {
       library: "proto.channelOpenFail(info.sender, reason, '');",

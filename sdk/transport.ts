@@ -95,7 +95,8 @@ export class Transport {
   }
 
   /**
-   * Sends a request, and repeats it until it succeeds, is not safe to repeat, or reaches a limit of attempts or time.
+   * Sends a request, and repeats the request until it succeeds. Stops earlier if the request is not safe to repeat, or
+   * if a limit of attempts or time is reached.
    * @throws RequestError
    */
   async send(operation: Operation, request: WireRequest, options: SendOptions): Promise<Answer> {
@@ -127,7 +128,7 @@ export class Transport {
 
   /**
    * Waits before the next attempt. Returns false if `stopWaiting` aborts.
-   * @throws TransportError when the caller aborts in the meantime
+   * @throws TransportError when the caller aborts during the pause
    */
   async #pause(ms: number, signal: AbortSignal | undefined, last: RequestError): Promise<boolean> {
     const { stopWaiting } = this.#options;
@@ -267,7 +268,8 @@ function segment(operation: Operation, name: string, value: unknown): string {
       field: [operation.id, name],
     });
   }
-  // Servers before 0.25 do not decode a colon, as in fingerprints. A path may contain a colon (RFC 3986, section 3.3).
+  // Send colons, such as those in fingerprints, unencoded. Servers before 0.25 do not decode them, and a path may
+  // contain colons (RFC 3986, section 3.3).
   return encodeURIComponent(text).replaceAll("%3A", ":");
 }
 
@@ -286,7 +288,8 @@ export function buildRequest(operation: Operation, parts: RequestParts): WireReq
   for (const [name, value] of Object.entries(query)) {
     if (value !== undefined && value !== null) search.append(name, String(value));
   }
-  // Servers of 0.19 read the removed tag from the body (rules D17), other servers only from the path.
+  // Servers of version 0.19 read the tag to remove from the body (rules D17). Other servers read the tag only from the
+  // path.
   const removed = operation.method === "DELETE" && params.tag !== undefined ? { tag: params.tag } : undefined;
   const body = operation.body ? toWire(operation.body, parts.body) : removed;
   return {

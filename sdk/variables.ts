@@ -7,7 +7,7 @@ const withoutPrefix = (variable: string): string => variable.slice(PREFIX.length
 
 /** The variables of the SDK, the providers and `gatehouse`. */
 const ofClients: readonly string[] = [
-  // Each has a form for files.
+  // Each of these variables also has a `_FILE` form.
   ...[
     "URL",
     "TENANT",
@@ -32,7 +32,7 @@ const ofClients: readonly string[] = [
   "SKIP_PREFLIGHT",
 ].map((name) => PREFIX + name);
 
-/** The variables of `gatehouse-agent`. It also reads GATEHOUSE_URL. */
+/** The variables that only `gatehouse-agent` reads. The agent also reads GATEHOUSE_URL. */
 const ofAgents: readonly string[] = [
   "TENANT",
   "HOSTNAME",
@@ -50,15 +50,15 @@ const ofAgents: readonly string[] = [
 /** The names of the variables that the SDK, the providers, `gatehouse` and `gatehouse-agent` read. */
 export const clientVariables: readonly string[] = [...ofClients, ...ofAgents];
 
-/** A variable of the environment that looks like a setting, but that no program of the project reads. */
+/** An environment variable that looks like a setting of this project, but that no program of the project reads. */
 export interface UnknownVariable {
   readonly variable: string;
-  /** Names of similar settings, as text. Undefined without a similar setting. */
+  /** Names of similar settings, as a string. Undefined if no setting is similar. */
   readonly similar: string | undefined;
 }
 
 /**
- * Returns the variables that have the prefix of settings, but that no program of the project reads.
+ * Returns the variables that have the prefix of this project, but that no program of the project reads.
  * @param names names of all variables of the environment
  * @param known names of the variables that the programs of the project read
  * @param suggested names that the result may suggest
@@ -84,7 +84,10 @@ export function unknownVariables(
     });
 }
 
-/** The settings of `gatehouse-server` that are similar to a variable of a client. A test compares all settings. */
+/**
+ * The settings of `gatehouse-server` whose names are similar to a variable of a client. A test compares the names of
+ * all settings.
+ */
 const SIMILAR_SETTINGS = ["GATEHOUSE_AGENT_IMAGE", "GATEHOUSE_TLS_KEY_FILE"];
 
 const known = new Set([...clientVariables, ...SIMILAR_SETTINGS]);

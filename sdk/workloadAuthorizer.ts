@@ -28,28 +28,28 @@ interface Session {
   /** Time from which the client renews the session. */
   readonly renewAt: number;
   readonly endsAt: number;
-  /** False if a renewed session would end at the same time. */
+  /** False if a renewal would not extend the session. */
   readonly isRenewable: boolean;
   readonly workloadId: string;
   readonly workload: WorkloadIdentity;
 }
 
 /**
- * The session of a workload in one namespace. The client renews the session when less than a third of its life remains.
- * When the session cannot be renewed any longer, or the server refuses it, the client exchanges a new token of the
- * OpenID Connect provider. The client never repeats an exchange that the server refused, unless the source has another
- * token.
+ * The session of a workload in one namespace. The client renews the session when less than a third of its lifetime
+ * remains. When the session can no longer be renewed, or the server refuses it, the client exchanges a new token of the
+ * OpenID Connect provider. After the server has refused an exchange, the client sends another exchange only if the
+ * source provides a different token.
  */
 class WorkloadSession {
   readonly #tenant: string;
   readonly #source: OidcSource;
   #session: Session | undefined;
   readonly #renew = sharedWhilePending((host: AuthorizerHost) => this.#renewed(host, this.#session));
-  /** The last exchanged token, and the text with which the server accepts this token again. */
+  /** The last exchanged token, and the nonce with which the server accepts the same token again. */
   #exchanged: { readonly token: string; readonly nonce: string } | undefined;
   #refusal: AuthenticationError | undefined;
   #isAccepted = false;
-  /** True if the session replaced another one that the server refused before its end. */
+  /** True if the session replaced a session that the server refused before its expiry. */
   #isEarly = false;
 
   constructor(tenant: string, source: OidcSource) {
@@ -72,8 +72,8 @@ class WorkloadSession {
   }
 
   /**
-   * Drops the session after the server refused it. Returns false if the server refused two sessions in a row before
-   * their ends, and never accepted the second one: another exchange would change nothing.
+   * Drops the session after the server refused it. If the server refused two sessions in a row before their expiry, and
+   * never accepted the second session, keeps the session and returns false, because another exchange would not help.
    */
   drop(now: number): boolean {
     const isOver = this.#session !== undefined && this.#session.endsAt <= now;
@@ -107,7 +107,7 @@ class WorkloadSession {
     const { token, role, actor, workload } = body;
     const [end, last] = [Date.parse(body.expiresAt), Date.parse(body.renewableUntil)];
     const now = host.timing.now();
-    // The clocks of this machine and of the service can differ, so the times depend only on the life of the token.
+    // The clocks of this machine and of the service can differ, so the times depend only on the lifetime of the token.
     const life = end - (readClaims(token)?.issuedAt?.getTime() ?? now);
     this.#session = {
       token,
@@ -121,7 +121,8 @@ class WorkloadSession {
   }
 
   async #exchange(host: AuthorizerHost, known?: string): Promise<Session> {
-    // GitHub issues another token for each request, so a new token does not show that the refusal no longer applies.
+    // GitHub issues a different token for each request, so a new token does not indicate that the server would accept
+    // it.
     if (this.#refusal && this.#source.kind === "github") throw this.#refusal;
     const token = known ?? (await oidcToken(host, this.#source));
     if (token !== this.#exchanged?.token) {
@@ -145,8 +146,8 @@ class WorkloadSession {
 const isUnsupported = ({ status }: RequestError): boolean => status === 404 || status === 405;
 
 /**
- * Returns the error for a refused exchange. The class is always the same, because other errors of a request, such as a
- * NotFoundError, describe the object of the request instead of the credential.
+ * Returns the error for a refused exchange. The class is always AuthenticationError, because other request errors, such
+ * as a NotFoundError, refer to the requested object instead of the credential.
  */
 function refusalOf(
   cause: RequestError,
@@ -158,7 +159,7 @@ function refusalOf(
     const detail = `the server does not support workload identity (${cause.status})`;
     return new AuthenticationError(detail, { ...details, remedy }, { cause });
   }
-  // Other servers can answer 401 without a message to a path that they do not have.
+  // For a path that they do not support, other servers can answer 401 without a message.
   const other = serverMessage === undefined ? ", or does not support workload identity" : "";
   return new AuthenticationError(
     `the server refused the token of the workload${other} (${cause.status})`,
@@ -170,7 +171,9 @@ function refusalOf(
   );
 }
 
-/** The claims in errors. Other claims can contain personal data, such as the address of a user. */
+/**
+ * The claims that errors may contain. Other claims can contain personal data, such as the e-mail address of a user.
+ */
 const SHOWN_CLAIMS = [
   "iss",
   "aud",
@@ -211,8 +214,8 @@ const githubToken = defineOperation({
 });
 
 /**
- * Returns the present token of the provider.
- * @throws ConfigurationError when the file of the token cannot be read
+ * Returns the current token of the OpenID Connect provider.
+ * @throws ConfigurationError when the token file cannot be read
  * @throws AuthenticationError when GitHub issues no token
  */
 async function oidcToken(host: AuthorizerHost, source: OidcSource): Promise<string> {
@@ -241,7 +244,7 @@ async function oidcToken(host: AuthorizerHost, source: OidcSource): Promise<stri
 
 /**
  * The sessions of all workloads of this process, by a digest of the service, the namespace and the source. All clients
- * share them, so that one exchange serves all clients.
+ * share the sessions, so that one exchange serves all clients.
  */
 const sessions = new Map<string, WorkloadSession>();
 
