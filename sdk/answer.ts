@@ -232,7 +232,7 @@ export function errorOf(context: AnswerContext, answer: RawAnswer): RequestError
       // A NotFoundError makes callers treat the object as deleted. A proxy's error page must not have that effect.
       return answer.text.trim() === "" || body.message !== undefined
         ? notFoundError(context, details)
-        : new ProtocolError("a 404 response that does not come from the service", { ...details, ...foreign });
+        : new ProtocolError("the 404 response does not come from the service", { ...details, ...foreign });
     case 409:
       if (headers[LOCKOUT_GUARD.toLowerCase()] !== undefined) return guardError(headers, details);
       return new ConflictError("conflicts with an existing object (409)", details, fields);
@@ -266,8 +266,8 @@ export function errorOf(context: AnswerContext, answer: RawAnswer): RequestError
 
 function notFoundError({ operation, path, address }: AnswerContext, details: RequestErrorDetails) {
   if (operation.id === "login") {
-    const remedy = "check the URL of the service, which has no path of the API such as /api";
-    return new NotFoundError(`${address} has no path for logins (404)`, { ...details, remedy });
+    const remedy = "check the URL of the service, and omit API paths such as /api";
+    return new NotFoundError(`${address} has no login endpoint (404)`, { ...details, remedy });
   }
   if (operation.id !== "getNamespaceToken") return new NotFoundError("not found (404)", details);
   const remedy = "check the id of the namespace; `gatehouse namespace list` prints the ids";
@@ -315,7 +315,7 @@ function authenticationError(context: AnswerContext, answer: RawAnswer, details:
     return new AuthenticationError(detail, { ...details, remedy: USE_USER });
   }
   const kind = context.token === undefined ? "API key" : "token";
-  const detail = `the ${kind} is not valid or no longer valid at ${context.address}${user} (401)`;
+  const detail = `the ${kind} is not valid at ${context.address}${user}, or has expired (401)`;
   return new AuthenticationError(detail, { ...details, remedy });
 }
 

@@ -131,8 +131,8 @@ export class ApiKeyAuthorizer implements Authorizer {
     if (same) return;
     throw new PermissionError(
       own === undefined
-        ? `cannot check that the API key belongs to namespace ${tenant}; omit the namespace, or use a user's credential`
-        : `the API key belongs to namespace ${own}, not to ${tenant}; use a key of that namespace, or a user's credential`,
+        ? `cannot verify that the API key belongs to namespace ${tenant}. Omit the namespace, or use a user's credential`
+        : `the API key belongs to namespace ${own}, not to ${tenant}. Use a key of namespace ${tenant}, or a user's credential`,
       { operation: "forTenant", method: "GET", path: "/api/namespaces", outcome: "none", attempts: 0 },
     );
   }
@@ -318,7 +318,7 @@ export class UserSession implements Authorizer {
       if (!(error instanceof AuthenticationError) || error.mfaToken === undefined) throw error;
       if (!totpSecret) {
         throw new AuthenticationError(
-          "the user has MFA: also set GATEHOUSE_TOTP_SECRET (SDK option: totpSecret)",
+          "the user has MFA, so GATEHOUSE_TOTP_SECRET (SDK option: totpSecret) is also required",
           error,
           { cause: error },
         );

@@ -289,7 +289,7 @@ class Core implements ClientCore {
     }
     if (authorization) return authorization;
     throw new AuthenticationError(
-      "a credential is required: set GATEHOUSE_API_KEY, GATEHOUSE_TOKEN, GATEHOUSE_USERNAME and GATEHOUSE_PASSWORD, or GATEHOUSE_OIDC",
+      "a credential is required. Set GATEHOUSE_API_KEY, GATEHOUSE_TOKEN, GATEHOUSE_OIDC, or both GATEHOUSE_USERNAME and GATEHOUSE_PASSWORD",
       details,
     );
   }

@@ -58,7 +58,7 @@ function usageText({ code, message }: CommandLineProblem, command: ReportingComm
 
 function remedyForMissing(flag: string, { path, variables }: ReportingCommand): string {
   const variable = variables.get(flag);
-  return variable === undefined ? `See ${path} --help.` : `Set it, or the variable ${variable}.`;
+  return variable === undefined ? `See ${path} --help.` : `Set the flag or the variable ${variable}.`;
 }
 
 /** The members of an empty `commander` command that {@link similarNames} uses. */

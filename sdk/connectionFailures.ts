@@ -68,7 +68,7 @@ export function unreachable(code: string, address: string): Failure {
     case "ECONNREFUSED":
       return {
         detail: `connection refused${ofCode}`,
-        remedy: "check that the service runs and listens on this port",
+        remedy: "check that the service is running and listening on this port",
       };
     case "UND_ERR_CONNECT_TIMEOUT":
     case "ETIMEDOUT":
@@ -85,7 +85,7 @@ export function unreachable(code: string, address: string): Failure {
 export function untrusted(code: string): Failure {
   if (code === "ERR_TLS_CERT_ALTNAME_INVALID" || code === "HOSTNAME_MISMATCH")
     return {
-      detail: `is for another name (${code})`,
+      detail: `is for a different name (${code})`,
       remedy: "set the URL to the name in the certificate",
     };
   if (code === "CERT_HAS_EXPIRED" || code === "CERT_NOT_YET_VALID")
@@ -93,7 +93,7 @@ export function untrusted(code: string): Failure {
   return {
     detail: `is not trusted (${code})`,
     remedy:
-      "if it is the right certificate, set GATEHOUSE_CA_FILE (SDK option: ca) or NODE_EXTRA_CA_CERTS to a PEM file with the certificate of its authority",
+      "if you trust the certificate, set GATEHOUSE_CA_FILE (SDK option: ca) or NODE_EXTRA_CA_CERTS to a PEM file with the certificate of the issuing authority",
   };
 }
 

@@ -79,7 +79,7 @@ export interface Caller {
 
 function headerValue(text: string, what: string): Secret {
   if (!/^[\x21-\x7e]+$/.test(text)) {
-    throw new ConfigurationError("is empty, or contains white space or characters outside ASCII", {
+    throw new ConfigurationError("is empty, or contains white space or non-ASCII characters", {
       field: [what],
       remedy: "copy the value again, without spaces and line breaks",
     });
@@ -151,7 +151,7 @@ function totpSecret(text: string, setting = "totpSecret"): Secret {
     throw new ConfigurationError("is not base32", {
       field: [setting],
       remedy:
-        "set it to the secret of the authenticator app, which has the letters A to Z and the digits 2 to 7",
+        "set it to the secret of the authenticator app, which consists of the letters A to Z and the digits 2 to 7",
     });
   }
   return new Secret(compact);
@@ -303,7 +303,7 @@ function workloadFrom(env: Environment, oidc: string, tenant: string | undefined
   switch (oidc) {
     case "github": {
       const remedy =
-        "add permissions: id-token: write to the job; jobs of pull requests from forks cannot have this permission";
+        "add the permission id-token: write to the job. Jobs of pull requests from forks cannot have this permission";
       const [url, requestToken] = GITHUB_OIDC_VARIABLES.map((name) => required(name, env[name], remedy));
       const audience = environmentValue(env, "GATEHOUSE_OIDC_AUDIENCE");
       const source = { kind: "github", url: url as string, requestToken: requestToken as string } as const;
@@ -315,7 +315,7 @@ function workloadFrom(env: Environment, oidc: string, tenant: string | undefined
     case "gitlab": {
       const name = "GATEHOUSE_OIDC_TOKEN";
       const remedy =
-        "add id_tokens: GATEHOUSE_OIDC_TOKEN: to the job, with the audience of the trusted workload as aud";
+        "add GATEHOUSE_OIDC_TOKEN to id_tokens of the job, with the audience of the trusted workload as aud";
       const token = required(name, environmentValue(env, name), remedy);
       return workloadCredential({ tenant, source: { kind: "token", token } });
     }

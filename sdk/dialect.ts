@@ -243,12 +243,12 @@ const DIFFERENCES: readonly Difference[] = [
   {
     name: "device counts",
     since: "0.20",
-    text: "A namespace has one number of devices for each status.",
+    text: "A namespace has a separate number of devices for each status.",
   },
   {
     name: "tags as objects",
     since: "0.21",
-    text: "Tags are objects. A tag exists until it is deleted, a device can have more than three tags, and all tags of a device are replaced with one request for each tag.",
+    text: "Tags are objects. A tag exists until it is deleted, and a device can have more than three tags. To replace the tags of a device, the client sends one request for each added or removed tag.",
     performs: tagCalls,
   },
   {
@@ -262,7 +262,7 @@ const DIFFERENCES: readonly Difference[] = [
     name: "fixed tags of keys",
     since: "0.22",
     until: "0.24",
-    text: "An update of a public key does not change its tags, and an update from a pattern to tags removes the filter, so that the key matches every device. The client deletes the key and creates it again.",
+    text: "An update of a public key does not change its tags. An update from a pattern to tags removes the filter, so that the key matches every device. The client therefore deletes the key and creates it again.",
     performs: { updatePublicKey: recreateKey },
   },
   {

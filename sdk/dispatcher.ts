@@ -29,7 +29,7 @@ export function trusted(ca: string): string[] {
     new X509Certificate(ca);
   } catch (cause) {
     throw new ConfigurationError(
-      "the certificates of authorities (ca, GATEHOUSE_CA_FILE) are not PEM; use a file with lines -----BEGIN CERTIFICATE-----",
+      "the CA certificates (ca, GATEHOUSE_CA_FILE) are not in PEM format. Use a file that contains -----BEGIN CERTIFICATE-----",
       { cause },
     );
   }

@@ -34,7 +34,7 @@ export const sdkErrors = {
     remedy: "Check the id and the namespace.",
   },
   conflict: {
-    cause: "The object, or an object of the same name, already exists (409).",
+    cause: "The object, or an object with the same name, already exists (409).",
     remedy: "Choose another name, or use the existing object.",
   },
   lockout_guard: {
@@ -67,7 +67,7 @@ export const sdkErrors = {
   },
   unreachable: {
     cause: "The client cannot connect to the service. The client sent nothing.",
-    remedy: "Check the address and the network, and check that the service runs.",
+    remedy: "Check the address and the network, and check that the service is running.",
   },
   proxy_refused: {
     cause:
@@ -93,11 +93,11 @@ export const sdkErrors = {
   },
   protocol: {
     cause:
-      "The response does not come from the service, or is too large: a redirect, a page of a proxy, or unexpected JSON.",
+      "The response does not come from the service, or is too large: a redirect, a proxy's page, or unexpected JSON.",
     remedy: "Check the URL of the service.",
   },
   wrong_namespace: {
-    cause: "The server returned a token for another namespace than the requested namespace.",
+    cause: "The server returned a token for a namespace other than the requested namespace.",
     remedy: "Check the proxies between the client and the service.",
   },
 } as const satisfies Readonly<Record<string, ErrorKind>>;

@@ -15,13 +15,13 @@ const FAILURES: Readonly<Record<string, readonly [cause: string, remedy: string]
   EROFS: ["the file system is read-only", "Choose another path."],
   ENOTDIR: ["a part of the path is a file, not a folder", "Correct the path."],
   EISDIR: ["it is a folder, not a file", "Give the path of a file."],
-  EEXIST: ["a file of this name already exists", "Choose another path."],
+  EEXIST: ["a file with this name already exists", "Choose another path."],
   ELOOP: ["its symbolic links form a loop", "Correct the path."],
   ENAMETOOLONG: ["the path is too long", "Choose a shorter path."],
   ENOSPC: FULL,
   EDQUOT: FULL,
-  EFBIG: ["the file is too large", "Choose a path on another file system, or raise the limit of file sizes."],
-  EMFILE: ["too many files are open", "Raise the limit of open files."],
+  EFBIG: ["the file is too large", "Choose a path on another file system, or raise the file size limit."],
+  EMFILE: ["too many files are open", "Raise the limit on open files."],
 };
 
 const MISSING = {

@@ -20,7 +20,7 @@ export const listInvitations = defineOperation({
   ...members,
   auth: ["jwt"],
   id: "listInvitations",
-  summary: "The invitations of a namespace",
+  summary: "List the invitations of a namespace",
   method: "GET",
   path: "/api/namespaces/{tenant}/invitations",
   params: ofNamespace,
@@ -55,7 +55,7 @@ export const listMembers = defineOperation({
   ...members,
   auth: ["jwt", "apikey"],
   id: "listMembers",
-  summary: "List the users that are members of a namespace",
+  summary: "List the users who are members of a namespace",
   method: "GET",
   path: "/api/namespaces/{tenant}/members",
   params: ofNamespace,
@@ -251,7 +251,7 @@ const installKeyInput = z.object({
   ephemeral: z.boolean(),
   ephemeral_timeout: z.int().optional().describe("Minutes"),
   tags: z.array(z.string()),
-  expires_in: z.int().nullable().optional().describe("Days until the key expires; null is never"),
+  expires_in: z.int().nullable().optional().describe("Days until the key expires; null: never"),
 });
 
 /** Lists install keys, including the two system keys and revoked keys. */
@@ -298,7 +298,7 @@ export const updateInstallKey = defineOperation({
   path: "/api/namespaces/install-key/{name}",
   params: { name: z.string() },
   id: "updateInstallKey",
-  summary: "Change the sent fields of an install key",
+  summary: "Change only the fields of an install key that the request contains",
   method: "PATCH",
   body: installKeyInput.extend({ revoked: z.boolean(), disabled: z.boolean() }).partial(),
 });

@@ -232,7 +232,7 @@ async function oidcToken(host: AuthorizerHost, source: OidcSource): Promise<stri
     answer = await host.sendTo(url, githubToken, bearer(secret));
   } catch (cause) {
     if (!(cause instanceof RequestError) || cause instanceof TransportError) throw cause;
-    const remedy = "check that the job has permissions: id-token: write, and that it still runs";
+    const remedy = "check that the job has the permission id-token: write and is still running";
     const { serverMessage: _, ...details } = cause;
     const detail = `GitHub issued no token for the job: ${cause.detail}`;
     throw new AuthenticationError(detail, { ...details, remedy }, { cause });

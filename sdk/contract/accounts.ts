@@ -24,7 +24,7 @@ export const registerUser = defineOperation({
   summary:
     "Create an account. With the `sig` of an invitation, the account is confirmed immediately, and the " +
     "response is a session. Otherwise the response is empty, and the user confirms the account by mail. " +
-    "Below the cloud edition, `sig` is required",
+    "Editions other than cloud require `sig`",
   method: "POST",
   path: "/api/register",
   edition: "enterprise",
@@ -46,7 +46,7 @@ export const registerUser = defineOperation({
   success: { body: userSession, mayBeEmpty: true },
   errors: {
     400: "array of invalid field names",
-    401: "sig not valid for this e-mail address, or missing below the cloud edition",
+    401: "sig not valid for this e-mail address, or missing in an edition other than cloud",
     409: "array of the names of fields whose values are already in use",
   },
 });
@@ -107,8 +107,8 @@ export const updateRecoverPassword = defineOperation({
   ...byMail,
   id: "updateRecoverPassword",
   summary:
-    "Set a new password with the token from the mail, and end all logins of the user. The token can be " +
-    "used once, within 24 hours",
+    "Set a new password with the token from the mail, and log the user out of all clients. The token can " +
+    "be used once, within 24 hours",
   method: "POST",
   path: "/api/user/{uid}/update_password",
   params: { uid: userId },
@@ -133,7 +133,7 @@ export const updateUserData = defineOperation({
   success: { body: pendingAddresses, mayBeEmpty: true },
   errors: {
     400: "array of invalid field names",
-    403: "called with an API key, or id is not the caller",
+    403: "called with an API key, or id is not the caller's id",
     404: "user no longer exists",
     409: "array of the names of fields whose values are already in use",
   },
@@ -142,7 +142,8 @@ export const updateUserData = defineOperation({
 export const updateUserPassword = defineOperation({
   ...ofUser,
   id: "updateUserPassword",
-  summary: "Change the calling user's password (older form of updateUser), and end the user's other logins",
+  summary:
+    "Change the calling user's password (older form of updateUser), and log the user out of all other clients",
   method: "PATCH",
   path: "/api/users/{id}/password",
   params: { id: userId },
@@ -151,9 +152,9 @@ export const updateUserPassword = defineOperation({
   body: z.object({ current_password: z.string().min(1).max(1024), new_password: password }),
   errors: {
     400: "a field is missing or has an invalid length, both passwords are equal, or current_password is wrong",
-    403: "called with an API key, or id is not the caller",
+    403: "called with an API key, or id is not the caller's id",
     404: "user no longer exists",
-    429: "too many wrong values of current_password; X-Account-Lockout contains the end of the lockout as a Unix second",
+    429: "too many wrong values of current_password; X-Account-Lockout contains the Unix time at which the lockout ends",
   },
 });
 

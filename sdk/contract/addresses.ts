@@ -9,7 +9,7 @@ export const confirmAddress = defineOperation({
   part: "Authentication and users",
   summary:
     "Confirm a pending e-mail or recovery e-mail address with the mailed token and the user's password. " +
-    "An addition of this service",
+    "Only this service has this operation",
   method: "POST",
   path: "/api/user/confirm_address",
   auth: ["none"],
@@ -28,6 +28,6 @@ export const confirmAddress = defineOperation({
     401: "id or token wrong, used or older than 24 hours",
     403: "the user logs in with an identity provider and has no password",
     409: "the address is in use by another user, or is the user's other address",
-    429: "too many wrong passwords or codes; X-Account-Lockout contains the end of the lockout as a Unix second. Or too many requests; Retry-After contains the seconds to wait",
+    429: "too many wrong passwords or codes; X-Account-Lockout contains the Unix time at which the lockout ends. Or too many requests; Retry-After contains the seconds to wait",
   },
 });

@@ -30,9 +30,9 @@ const shape = {
   created_by: userId.describe("The id of the user who created the key"),
   role: role.describe("The role of the key"),
   name: z.string().describe("The name of the key"),
-  expires_in: z.int().describe("Expiry of the key as a Unix second; -1: never"),
+  expires_in: z.int().describe("Expiry time of the key, as a Unix timestamp in seconds; -1: never"),
   created_at: dateTime.describe("The time when the key was created"),
-  updated_at: dateTime.describe("The time of the last change of the key"),
+  updated_at: dateTime.describe("The time when the key was last changed"),
   revision,
   declared_by: declaredBy,
 };
@@ -78,7 +78,7 @@ export const createApiKey = defineOperation({
   idempotencyKey: true,
   success: { body: apiKeyCreated },
   errors: {
-    400: "name not 3 to 20 characters long or with white space, expires_at not -1, 30, 60, 90 or 365, key not a uuid v4, or role unknown",
+    400: "name not 3 to 20 characters long or contains white space, expires_at not -1, 30, 60, 90 or 365, key not a uuid v4, or role unknown",
     403: ROLE_TOO_HIGH,
     404: "namespace unknown",
     409: "name or key already in use in the namespace",
@@ -96,7 +96,7 @@ export const listApiKeys = defineOperation({
   minRole: "observer",
   query: { ...paging, order_by: sorting.order_by, sort_by: sorting.sort_by },
   success: { headers: [TOTAL_COUNT], body: z.array(apiKey) },
-  errors: { 400: "order_by not asc or desc", 403: "the user's token is not for a namespace" },
+  errors: { 400: "order_by neither asc nor desc", 403: "the user's token is not for a namespace" },
 });
 
 export const updateApiKey = defineOperation({

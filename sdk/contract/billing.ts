@@ -5,7 +5,7 @@ import { dateTime, model, TOTAL_COUNT, uid } from "./schemas.ts";
 
 const part = "Billing";
 const BELOW_OWNER = "caller's role is below owner";
-const REFUSED = "role below owner, or the payment gateway refuses";
+const REFUSED = "role below owner, or the payment gateway refuses the request";
 const UNKNOWN = "the namespace has no customer, or the object is unknown to the payment gateway";
 const INVALID = "request invalid";
 const UNPAID = "there are open invoices, or there is no payment method";
@@ -77,7 +77,7 @@ export const subscription = model(
     id: z.string(),
     active: z.boolean(),
     status: z.enum(SUBSCRIPTION_STATUSES),
-    end_at: z.int().describe("End of the current period as a Unix second"),
+    end_at: z.int().describe("End of the current period, as a Unix timestamp in seconds"),
     invoices: z.array(
       z.object({
         id: z.string(),
@@ -101,9 +101,9 @@ export const namespaceBilling = model(
       .describe("Id of the subscription at the payment gateway; empty without a subscription"),
     current_period_end: z
       .int()
-      .describe("End of the current period as a Unix second; 0 without a subscription"),
+      .describe("End of the current period, as a Unix timestamp in seconds; 0 without a subscription"),
     created_at: dateTime.describe("The time when the customer was created"),
-    updated_at: dateTime.describe("The time of the last change of the subscription"),
+    updated_at: dateTime.describe("The time when the subscription was last changed"),
   }),
 );
 
@@ -168,7 +168,7 @@ export const attachPaymentMethod = defineOperation({
 export const detachPaymentMethod = defineOperation({
   ...paymentMethodOperation,
   id: "detachPaymentMethod",
-  summary: "Remove a payment method. The last payment method of a running subscription cannot be removed",
+  summary: "Remove a payment method. The last payment method of an active subscription cannot be removed",
   path: "/api/billing/paymentmethod/detach",
 });
 
@@ -243,7 +243,7 @@ export const createSubscription = defineOperation({
   ...ofOwner,
   id: "createSubscription",
   summary:
-    "Create a subscription of the namespace. The namespace can then accept any number of devices, and " +
+    "Create a subscription for the namespace. The namespace can then accept any number of devices, and " +
     "pays for each device",
   method: "POST",
   path: "/api/billing/subscription",
@@ -280,7 +280,7 @@ export const evaluateBilling = defineOperation({
   auth: ["jwt", "apikey", "internal"],
   minRole: "observer",
   success: { body: billingEvaluation },
-  errors: { 400: INVALID, ...paymentGatewayErrors, 403: "the payment gateway refuses" },
+  errors: { 400: INVALID, ...paymentGatewayErrors, 403: "the payment gateway refuses the request" },
   repeatable: true,
 });
 
@@ -298,7 +298,7 @@ export const reportBilling = defineOperation({
     400: "action not device_accept or namespace_delete",
     402: "billing refuses the action",
     ...paymentGatewayErrors,
-    403: "role below operator, or the payment gateway refuses",
+    403: "role below operator, or the payment gateway refuses the request",
   },
   repeatable: true,
 });

@@ -6,7 +6,7 @@ import { model, paging, revision, TOTAL_COUNT, tenantId } from "./schemas.ts";
 const part = "Devices and agents";
 const BELOW_ADMINISTRATOR = "caller's role is below administrator";
 const UNKNOWN = "no such connector";
-const INVALID = "a field is invalid, or secure without tls";
+const INVALID = "a field is invalid, or secure is true and tls is missing";
 
 const common = { part, edition: "cloud", auth: ["jwt", "apikey"], scope: "namespace" } as const;
 
@@ -61,7 +61,7 @@ const tls = z
   })
   .nullish()
   .describe(
-    "Certificates of the connection. Required if secure is true; otherwise the service does not store them",
+    "Certificates of the connection. Required if secure is true. Otherwise, the service does not store the certificates",
   );
 
 export const connectorCreate = defineOperation({
@@ -136,7 +136,7 @@ export const connectorInfo = defineOperation({
   ...common,
   id: "connectorInfo",
   summary:
-    "Get information about the container engine, from the engine. Returns 500 while the connector is not " +
+    "Get information from the container engine. Returns 500 while the connector is not " +
     "connected to the engine",
   method: "GET",
   path: "/api/connector/{uid}/info",

@@ -32,7 +32,7 @@ export const claimObject = defineOperation({
   id: "claimObject",
   part: "Declarations",
   summary:
-    "Store the program resource that declares an object, without a change of the object. The caller needs the" +
+    "Store the program resource that declares an object, without changing the object. The caller needs the" +
     " permission to change the object. The audit trail contains no entry, because no declared field changes",
   method: "PUT",
   path: "/api/namespaces/{tenant}/declarations/{kind}/{id}",

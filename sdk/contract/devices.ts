@@ -55,7 +55,7 @@ export const device = model(
     online: z.boolean(),
     namespace: z.string().describe("Namespace name"),
     status: z.enum(DEVICE_STATUSES),
-    status_update_at: dateTime.describe("The time of the last change of the status"),
+    status_update_at: dateTime.describe("The time when the status last changed"),
     status_updated_at: dateTime.describe("The same value as status_update_at; older clients use this name"),
     created_at: dateTime,
     remote_addr: z.string().describe("The IP address of the agent's last report"),
@@ -94,7 +94,7 @@ export const deviceAuth = model(
     agent_key: z
       .string()
       .describe(
-        "Public key with which the service logs in to agents (base64, as in authorized_keys). Agents pin " +
+        "Public key that the service uses to log in to agents (base64, as in authorized_keys). Agents pin " +
           "this key. Present only after a proof",
       )
       .optional(),
@@ -165,7 +165,7 @@ export const authDevice = defineOperation({
               .min(1)
               .max(2048)
               .describe(
-                "Signature over the proof text of the challenge with the device's private key: RSA PKCS #1 " +
+                "Signature of the challenge's proof string with the device's private key: RSA PKCS #1 " +
                   "v1.5 with SHA-256",
               ),
           })
@@ -186,7 +186,7 @@ export const authDevice = defineOperation({
     400: "required field missing or invalid, or neither hostname nor identity.mac",
     401: "listed in the specification; this service does not return this status, because the operation requires no token",
     403:
-      "the device is new, and the namespace has the maximum number of devices that wait to be accepted; " +
+      "the device is new, and the namespace has reached its maximum number of pending devices; " +
       "the proof is wrong; or the namespace requires a proof",
     404: "tenant_id unknown",
   },
@@ -206,7 +206,7 @@ export const authSshPublicKey = defineOperation({
   id: "authSshPublicKey",
   part,
   summary:
-    "Sign a text with the private key that the service created for a login to the device. The signature " +
+    "Sign a string with the private key that the service created for a login to the device. The signature " +
     "identifies the key to the agent",
   method: "POST",
   path: "/api/auth/ssh",
@@ -223,7 +223,7 @@ export const authSshPublicKey = defineOperation({
       .max(4096)
       // biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern rejects control characters
       .regex(/^[^\u0000-\u001f\u007f-\u009f]*$/, "must not contain control characters")
-      .describe("Text to sign"),
+      .describe("String to sign"),
   }),
   success: { body: signature },
   errors: { 400: "field missing", 404: "no private key with that fingerprint" },

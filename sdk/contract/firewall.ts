@@ -46,7 +46,7 @@ export const firewallRule = model(
     priority: z.int(),
     source_ip: z.string(),
     username: z.string(),
-    expires_at: accessEnd.describe("The time when the rule expires; missing: the rule does not expire"),
+    expires_at: accessEnd.describe("The time when the rule expires; omitted if the rule does not expire"),
     revision,
     declared_by: declaredBy,
   }),

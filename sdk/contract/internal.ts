@@ -66,7 +66,7 @@ export const authRequest = defineOperation({
   id: "authRequest",
   summary:
     "Identify the caller by the token or API key of the request, and return headers: X-Tenant-ID (except " +
-    "for a user without a namespace); X-Role for users with a namespace, API keys and workloads; X-ID and " +
+    "for a user without a namespace); X-Role for API keys, workloads and users with a namespace; X-ID and " +
     "X-Username for users; X-Api-Key, always `true`, for API keys; X-Device-UID for devices; X-Workload-ID for workloads",
   method: "GET",
   path: "/internal/auth",
@@ -210,7 +210,7 @@ export const createSession = defineOperation({
   }),
   success: { body: session },
   errors: {
-    403: "the namespace records sessions, and its recordings are full",
+    403: "the namespace records sessions, and its recordings have reached their maximum size",
     404: "no accepted device with that uid",
     409: "a session with that uid already exists",
   },
@@ -282,16 +282,17 @@ export const streamSessionEvents = defineOperation({
   summary:
     "Open a WebSocket for the events of a session, which need not exist yet. Each text message is a JSON " +
     "object with `type`, `timestamp`, `seat` and `data`, which is an object or the base64 of a payload. " +
-    "Events are stored by `addSessionEvent`. The `output` of a `pty-output` event is recorded as by " +
-    "`storeSessionRecord`. The service ignores messages that it may not store. A malformed message closes" +
-    " the WebSocket with 1007, and a message of an unknown session closes it with 1008",
+    "The service stores each event as `addSessionEvent` does, and records the `output` of a `pty-output` " +
+    "event as `storeSessionRecord` does. The service ignores messages that it is not allowed to store. After" +
+    " a malformed message, the service closes the WebSocket with 1007. After a message for an unknown " +
+    "session, the service closes it with 1008",
   method: "GET",
   path: "/internal/sessions/{uid}/events",
   params: { uid },
   success: { status: 101 },
   errors: {
     400: "the request is not for a WebSocket",
-    404: "the uid is not valid for a session",
+    404: "the uid is not the uid of a session",
     503: "too many open WebSockets",
   },
   bodyLimit: RECORD_BODY_LIMIT,
@@ -301,7 +302,7 @@ export const storeSessionRecord = defineOperation({
   ...common,
   id: "storeSessionRecord",
   summary:
-    `${recordSession.summary}. A request without a body has no effect. The SSH service of 0.19 ` +
+    `${recordSession.summary}. A request without a body has no effect. The SSH service of version 0.19 ` +
     "sends such a request at the end of a recording, after it has sent all output",
   method: "POST",
   path: "/internal/sessions/{uid}/records/{seat}",

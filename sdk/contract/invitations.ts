@@ -23,7 +23,7 @@ export const generateInvitationLink = defineOperation({
   part: "Namespaces and members",
   summary:
     "Invite a user, and return the link instead of sending it by mail. A new link invalidates the " +
-    "previous link. Below the cloud edition, a user with an account becomes a member immediately",
+    "previous link. In editions other than cloud, a user with an account becomes a member immediately",
   method: "POST",
   path: "/api/namespaces/{tenant}/members/invites",
   edition: "enterprise",

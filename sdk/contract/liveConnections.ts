@@ -28,7 +28,7 @@ const tunnel = {
   errors: {
     400: NO_WEB_SOCKET,
     404: "the device no longer exists",
-    429: "the namespace or the source address already has the maximum number of tunnels of pending devices, another tunnel of the device awaits its proof, or a proven tunnel was opened less than 10 seconds ago",
+    429: "the namespace or the source address has reached its maximum number of tunnels of pending devices, another tunnel of the device awaits its proof, or a proven tunnel was opened less than 10 seconds ago",
   },
 } as const;
 
@@ -36,8 +36,8 @@ export const deviceConnection = defineOperation({
   ...tunnel,
   id: "deviceConnection",
   summary:
-    "Open the tunnel of a device's agent (transport 1), a WebSocket of binary messages: lines of JSON, each with a " +
-    "`command`. A newer tunnel of the same device replaces the older tunnel. Each pong is treated as a report",
+    "Open the tunnel of a device's agent (transport 1). The tunnel is a WebSocket of binary messages, which contain " +
+    "lines of JSON, each with a `command`. A newer tunnel of the same device replaces the older tunnel. Each pong is treated as a report",
   path: "/ssh/connection",
   bodyLimit: TUNNEL_LINE_MAX,
 });
@@ -46,8 +46,8 @@ export const agentConnection = defineOperation({
   ...tunnel,
   id: "agentConnection",
   summary:
-    "Open the tunnel of a device's agent (transport 2), a WebSocket of binary messages, whose bytes are yamux. " +
-    "Otherwise like `deviceConnection`",
+    "Open the tunnel of a device's agent (transport 2). The tunnel is a WebSocket of binary messages, whose bytes are " +
+    "a yamux connection. Apart from this format, the operation is like `deviceConnection`",
   path: "/agent/connection",
   bodyLimit: STREAM_MESSAGE_MAX,
 });
@@ -56,8 +56,8 @@ export const deviceRevdial = defineOperation({
   id: "deviceRevdial",
   part: "Devices and agents",
   summary:
-    "Accept a connection that the service announced in the agent's tunnel: a WebSocket of binary " +
-    "messages. Each announced connection can be accepted once, within 10 seconds",
+    "Accept a connection that the service announced in the agent's tunnel. The connection is a WebSocket " +
+    "of binary messages. Each announced connection can be accepted once, within 10 seconds",
   method: "GET",
   path: "/ssh/revdial",
   auth: ["none"],
@@ -103,7 +103,7 @@ export const streamWebTerminal = defineOperation({
   id: "streamWebTerminal",
   part: "Sessions",
   summary:
-    "Open a web terminal, a WebSocket of text messages. The service sends the terminal's output unchanged. The client " +
+    "Open a web terminal as a WebSocket of text messages. The service sends the terminal's output unchanged. The client " +
     'sends JSON objects: input as `{"kind":1,"data":[bytes]}`, a new size as `{"kind":2,"data":{"cols":80,"rows":24}}`',
   method: "GET",
   path: "/ws/ssh",

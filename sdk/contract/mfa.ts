@@ -11,7 +11,7 @@ const recoveryCode = z.string().min(1).max(64);
 const identifier = z.string().min(1).max(254).describe("Username or e-mail");
 const mailedCode = z.string().min(1).max(64);
 
-const LOCKED = "too many wrong codes; X-Account-Lockout contains the end of the lockout as a Unix second";
+const LOCKED = "too many wrong codes; X-Account-Lockout contains the Unix time at which the lockout ends";
 const LOCKED_NETWORK = LOCKED.replace("codes", "codes from the caller's network");
 /** Operations for callers who cannot log in. */
 const open = {
@@ -38,7 +38,7 @@ export const disableMfa = defineOperation({
       .max(64)
       .optional()
       .describe(
-        "An unused code, or a code that recoverMfa consumed less than 10 minutes ago; empty is treated as absent",
+        "An unused code, or a code that recoverMfa consumed less than 10 minutes ago; an empty string is treated as absent",
       ),
   }),
   // The client must not repeat the request: the code can be used only once, so if the first attempt took effect, a
@@ -56,7 +56,7 @@ export const recoverMfa = defineOperation({
   id: "recoverMfa",
   summary:
     "Log in with a recovery code. The code cannot be used for another login, but can disable MFA once " +
-    "until X-Expires-At",
+    "until the time in X-Expires-At",
   method: "POST",
   path: "/api/user/mfa/recover",
   body: z.object({ identifier, recovery_code: recoveryCode }),
@@ -81,8 +81,8 @@ export const requestResetMfa = defineOperation({
     400: "identifier missing",
     // Rules section 10 lists the status 404 for an unknown user. This service does not return 404, because the status
     // would reveal which users have an account (rules section 11, password recovery).
-    401: "on other servers: the user is unknown or has no MFA. This service returns 200 for every identifier",
-    429: "too many requests for the user from the caller's network; X-Account-Lockout contains the end of the lockout as a Unix second",
+    401: "on other servers, the user is unknown or has no MFA. This service returns 200 for every identifier",
+    429: "too many requests for the user from the caller's network; X-Account-Lockout contains the Unix time at which the lockout ends",
   },
 });
 

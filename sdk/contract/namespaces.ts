@@ -53,7 +53,7 @@ export const member = model(
     email: z.string().describe("The e-mail address of the user's account"),
     // Clients read `expires_at` as the expiry of an invitation, which differs from the expiry of the membership.
     access_expires_at: accessEnd.describe(
-      "The time when the membership ends; missing: the membership does not end",
+      "The time when the membership expires; omitted if the membership does not expire",
     ),
     revision,
     declared_by: declaredBy,
@@ -63,7 +63,7 @@ export const member = model(
 /** The expiry time of a membership, in a request. */
 export const membershipEnd = addition(
   requestedEnd.describe(
-    "Time when the membership ends, with an offset. Must be in the future when the member is added",
+    "Time when the membership expires, with an offset. Must be in the future when the member is added",
   ),
 );
 
@@ -102,12 +102,12 @@ const ownSettings = {
       ),
   ),
   session_max_minutes: addition(
-    minutes.optional().describe("Maximum length of a session, in minutes; 0 or missing: no limit"),
+    minutes.optional().describe("Maximum length of a session, in minutes; 0 or omitted: no limit"),
   ),
   session_idle_minutes: addition(
     minutes
       .optional()
-      .describe("Minutes without input or output after which a session ends; 0 or missing: no limit"),
+      .describe("Minutes without input or output after which a session ends; 0 or omitted: no limit"),
   ),
   session_record_mode: addition(
     z
@@ -124,15 +124,15 @@ const ownSettings = {
       .min(0)
       .max(MEBIBYTES_MAX)
       .optional()
-      .describe("Maximum size of a session's recording, in MiB; 0 or missing: the limit of the server"),
+      .describe("Maximum size of a session's recording, in MiB; 0 or omitted: the limit of the server"),
   ),
   session_record_failure: addition(
     z
       .enum(["continue", "end"])
       .optional()
       .describe(
-        "The policy for a session whose output and events cannot be stored for too long. `continue`: the session " +
-          "continues, and its record gets a gap; `end`: the session ends. Default: continue",
+        "The reaction when the service cannot store the output and events of a session for too long. `continue`: the " +
+          "session continues, and its recording has a gap; `end`: the session ends. Default: continue",
       ),
   ),
   ssh_forwarding: addition(
@@ -142,8 +142,8 @@ const ownSettings = {
       .superRefine(checkForwarding)
       .optional()
       .describe(
-        "Rules for port forwarding through devices: the permitted login names and targets. If missing, " +
-          `forwarding is not permitted. Maximum of the total size of the patterns: ${FORWARDING_PATTERNS_MAX}`,
+        "Rules for port forwarding through devices: the permitted login names and targets. If omitted, " +
+          `forwarding is not permitted. Maximum total size of the patterns: ${FORWARDING_PATTERNS_MAX}`,
       ),
   ),
 };
@@ -321,7 +321,7 @@ export const inviteMember = defineOperation({
 export const updateMember = defineOperation({
   ...changeMember,
   id: "updateMember",
-  summary: "Change a member's role, or the end of the membership",
+  summary: "Change a member's role, or the expiry time of the membership",
   method: "PATCH",
   path: "/api/namespaces/{tenant}/members/{uid}",
   params: { tenant: tenantId, uid: userId },

@@ -345,16 +345,16 @@ export const LOCKOUTS = {
     remedy: "use the credential of another administrator",
   },
   "caller-shortened": {
-    effect: "end the access of the caller earlier",
+    effect: "shorten the access of the caller",
     remedy: "use the credential of another administrator",
   },
   "administrators-removed": {
     effect: "remove the last administrator except the owner",
-    remedy: "add another administrator first",
+    remedy: "first add another administrator",
   },
   "administrators-shortened": {
-    effect: "end the access of all administrators except the owner earlier",
-    remedy: "add an administrator whose access lasts longer first",
+    effect: "shorten the access of all administrators except the owner",
+    remedy: "first add an administrator whose access lasts longer",
   },
 } as const;
 
@@ -385,7 +385,7 @@ export const DECLARED_BY = "Gatehouse-Declared-By";
 const LONGEST = 1024;
 
 const PART = "(?:[A-Za-z0-9._~!*'()-]|%[0-9A-Fa-f]{2})+";
-const ALLOWED = `must be project/stack/resource, each part percent-encoded UTF-8 without control characters and not empty; at most ${LONGEST} bytes in total`;
+const ALLOWED = `must be project/stack/resource with at most ${LONGEST} bytes, and each part must be non-empty percent-encoded UTF-8 without control characters`;
 
 /** Value of {@link DECLARED_BY}. */
 export const declaredByHeader = z

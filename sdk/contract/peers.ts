@@ -23,7 +23,7 @@ export const openDeviceStream = defineOperation({
   query: { session: z.string().regex(/^[0-9a-f]{64}$/, "must be the id of a session") },
   errors: {
     400: NO_WEB_SOCKET,
-    404: "this instance has no tunnel of the device",
+    404: "this instance has no tunnel to the device",
     503: "the device does not respond",
   },
 });

@@ -47,7 +47,7 @@ export const publicKey = model(
     owner_email: email
       .optional()
       .describe(
-        "The e-mail address of the owner's account. Only in lists for administrators, and only if the owner is not a member: the key admits logins again if this user becomes a member",
+        "The e-mail address of the owner's account. Returned only in lists for administrators, and only if the owner is not a member. If the owner becomes a member, the key admits logins again",
       ),
     revision,
     declared_by: declaredBy,
@@ -64,7 +64,9 @@ const settings = {
     userId
       .nullable()
       .optional()
-      .describe("ID of a member. An update without the field keeps the owner; null removes the owner"),
+      .describe(
+        "ID of a member. If an update omits the field, the owner does not change; null removes the owner",
+      ),
   ),
 };
 

@@ -28,7 +28,7 @@ export const dateTime = z.iso.datetime({ offset: false });
  */
 export const accessEnd = dateTime
   .optional()
-  .describe("The time when the access ends; missing: the access does not end");
+  .describe("The time when the access expires; omitted if the access does not expire");
 
 /**
  * The time at which the access that an object gives expires, in a request. If an update omits the field, the time does
@@ -39,7 +39,7 @@ export const requestedEnd = z.iso
   .refine((time) => !Number.isNaN(Date.parse(time)), "must be a time in RFC 3339 format, with an offset")
   .nullable()
   .optional()
-  .describe("Time when the access ends, with an offset. Must be in the future when the object is created");
+  .describe("Time when the access expires, with an offset. Must be in the future when the object is created");
 
 /** The time that represents "no date" in requests and responses (models section 0). */
 export const ZERO_DATE = "0001-01-01T00:00:00Z";
@@ -243,7 +243,7 @@ const filterParameter = z
   .optional()
   .describe(
     "Base64 of a JSON array of property and operator items. Maximum: 100 items, 100 compared values, and " +
-      "20 searches of texts, lists or counts",
+      "20 searches in strings, lists or counts",
   );
 /** Query fields of a list with a filter. */
 export const filtering = { filter: filterParameter, ...paging };
@@ -272,8 +272,9 @@ export const idempotencyKey = z
   .regex(/^[\x21-\x7e]{1,255}$/, "must be 1 to 255 visible ASCII characters")
   .describe(
     "A key that the client chooses for each object. While the object that was created with the key " +
-      "exists, a request with the same key returns this object in its current state and creates none. A " +
-      "body that describes another object (by name, key, secret, e-mail address or tag) is refused with 409",
+      "exists, a request with the same key returns this object in its current state, and does not create " +
+      "another object. A body that describes a different object (by name, key, secret, e-mail address or " +
+      "tag) is refused with 409",
   );
 
 /**
@@ -350,6 +351,6 @@ export function issueText(issue: z.core.$ZodRawIssue): string {
     case "invalid_union":
       return [...new Set(issue.errors.flatMap(([first]) => first?.message ?? []))].join(", or ");
     default:
-      return "must be allowed here";
+      return "must be valid";
   }
 }

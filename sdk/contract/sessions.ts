@@ -85,8 +85,8 @@ export const session = model(
       .string()
       .optional()
       .describe(
-        "Fingerprint of the public key that authenticated the login; missing if a password authenticated " +
-          "the login, and on other servers",
+        "Fingerprint of the public key that authenticated the login. Omitted if a password authenticated " +
+          "the login, and by other servers",
       ),
     user_id: userId.optional().describe("User whose login opened the session in a browser"),
     // `types` has a list for each seat, as in the specification. Other servers send one flat list of types (rules D7).
@@ -161,8 +161,8 @@ export const getSession = defineOperation({
       .regex(/^\d{1,9}$/, "must be a whole number from 0 to 999999999")
       .optional()
       .describe(
-        `Number of events to skip. The response contains the next ${EVENTS_PAGE} events, and fewer if their data ` +
-          `exceeds ${EVENTS_PAGE_BYTES / 1024} KiB. A response without events is the end`,
+        `Number of events to skip. The response contains the next ${EVENTS_PAGE} events, or fewer if their data ` +
+          `exceeds ${EVENTS_PAGE_BYTES / 1024} KiB. If the response contains no events, there are no further events`,
       ),
   },
   success: { body: session },

@@ -28,7 +28,7 @@ export const getTags = defineOperation({
 export const renameTag = defineOperation({
   ...write,
   id: "renameTag",
-  summary: "Rename a tag on all devices, keys and rules in one step",
+  summary: "Rename a tag on all devices, keys and rules",
   method: "PUT",
   body: z.object({ tag }),
   errors: {

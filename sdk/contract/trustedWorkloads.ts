@@ -68,7 +68,7 @@ const claims: z.ZodType<ClaimValues, ClaimValues> = z
       .refine((value) => Object.keys(value).length <= CLAIMS_MAX, `must have at most ${CLAIMS_MAX} claims`),
   )
   .describe(
-    "Required claims of the token, by name. In a value, * matches any text without a slash, and ** matches any text",
+    "Required claims of the token, by name. In a value, * matches any string without a slash, and ** matches any string",
   );
 
 // Stored revisions depend on the order of these fields.
@@ -94,12 +94,12 @@ const settings = z.object({
     .min(5)
     .max(SESSION_MINUTES_MAX)
     .default(60)
-    .describe("Minutes after the issue of the token during which the workload can use the service"),
+    .describe("Time for which the workload can use the service after the token was issued, in minutes"),
   single_use: z
     .boolean()
     .default(false)
     .describe(
-      "Whether each token can be exchanged only once. The claim jti identifies a token. For providers that issue a new token for each request",
+      "Whether each token can be exchanged only once. The claim jti identifies a token. Use true only for providers that issue a new token for each request",
     ),
 });
 
@@ -188,7 +188,7 @@ export const updateTrustedWorkload = defineOperation({
   ...byId,
   id: "updateTrustedWorkload",
   summary:
-    "Replace the settings of a trusted workload. A change of issuer, audience or claims ends its sessions",
+    "Replace the settings of a trusted workload. A change of the issuer, the audience or the claims ends the workload's sessions",
   method: "PUT",
   body: settings.strict(),
   success: { body: trustedWorkload },
@@ -221,7 +221,7 @@ export const exchangeWorkloadToken = defineOperation({
       .regex(/^[\x21-\x7e]{16,255}$/, "must be 16 to 255 visible ASCII characters")
       .optional()
       .describe(
-        "A random text of the client. A token with single use is accepted again with the same text, after a lost response",
+        "A random string that the client chooses. After a lost response, the service accepts a single-use token again only with the same string",
       ),
   }),
   repeatable: true,

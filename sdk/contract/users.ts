@@ -64,7 +64,7 @@ const loginShape = {
     401: "unknown user or wrong password: X-Account-Lockout is 0. Or the password is right and the user has MFA: X-MFA-Token contains a uuid",
     403: "account not confirmed yet",
     422: "body is not valid JSON",
-    429: "the user is locked out for the caller's source address; X-Account-Lockout contains the end of the lockout as a Unix second. Or too many requests; Retry-After contains the seconds to wait",
+    429: "the user is locked out for the caller's source address; X-Account-Lockout contains the Unix time at which the lockout ends. Or too many requests; Retry-After contains the seconds to wait",
   },
 } as const;
 
@@ -109,7 +109,7 @@ export const authMfa = defineOperation({
   errors: {
     400: "token or code missing",
     401: "token unknown or older than 30 minutes, or TOTP code wrong",
-    429: "too many wrong codes; X-Account-Lockout contains the end of the lockout as a Unix second",
+    429: "too many wrong codes; X-Account-Lockout contains the Unix time at which the lockout ends",
   },
 });
 
@@ -117,7 +117,7 @@ export const generateMfa = defineOperation({
   ...ofUser,
   id: "generateMfa",
   summary:
-    "Create a TOTP secret and recovery codes. The service stores the secret and the codes only with enableMfa",
+    "Create a TOTP secret and recovery codes. The service stores the secret and the codes only when enableMfa is called",
   method: "GET",
   path: "/api/user/mfa/generate",
   edition: "enterprise",
@@ -185,7 +185,7 @@ export const userFields = {
 
 export const pendingAddresses = model(
   "PendingAddresses",
-  "Addresses that take effect after their confirmation",
+  "Addresses that take effect after the user confirms them",
   z.object({ message: z.string(), pending: z.array(z.enum(["email", "recovery_email"])) }),
 );
 
@@ -202,10 +202,10 @@ export const updateUser = defineOperation({
   id: "updateUser",
   summary:
     "Change the calling user. An empty string leaves a field unchanged. A new e-mail or recovery e-mail " +
-    "address takes effect immediately with current_password, and with code if the user has MFA. Otherwise" +
-    " the address takes effect after its confirmation, and the response lists it. The first recovery " +
-    "e-mail address of a user without MFA always takes effect immediately. A new password ends the user's" +
-    " other logins. The token of this request expires within one hour",
+    "address takes effect immediately if the request contains current_password and, for a user with MFA, " +
+    "code. Otherwise, the address takes effect after the user confirms it, and the response lists the " +
+    "address. The first recovery e-mail address of a user without MFA always takes effect immediately. A " +
+    "new password logs the user out of all other clients. The token of this request expires within one hour",
   method: "PATCH",
   path: "/api/users",
   body: z.object({
@@ -230,7 +230,7 @@ export const updateUser = defineOperation({
     403: "called with an API key",
     404: "user no longer exists",
     409: "array of the names of fields whose values are already in use",
-    429: "too many wrong values of current_password or code; X-Account-Lockout contains the end of the lockout as a Unix second. Or too many requested addresses; Retry-After contains the seconds to wait",
+    429: "too many wrong values of current_password or code; X-Account-Lockout contains the Unix time at which the lockout ends. Or too many requested addresses; Retry-After contains the seconds to wait",
   },
 });
 

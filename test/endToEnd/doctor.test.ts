@@ -238,9 +238,12 @@ const PROBLEMS: Readonly<Record<string, Readonly<Record<`${CheckState}: ${string
       "Correct the path",
       () => ofFleet({ GATEHOUSE_CA_FILE: "/no/file" }),
     ],
-    "failed: are not PEM": ["Set GATEHOUSE_URL", () => ofFleet({ GATEHOUSE_CA_FILE: import.meta.filename })],
+    "failed: are not in PEM format": [
+      "Set GATEHOUSE_URL",
+      () => ofFleet({ GATEHOUSE_CA_FILE: import.meta.filename }),
+    ],
     "failed: connection refused": [
-      "Check that the service runs",
+      "Check that the service is running",
       async () => ofFleet({ GATEHOUSE_URL: `http://127.0.0.1:${await freePort()}` }),
     ],
     "failed: The server failed (503)": ["Set GATEHOUSE_URL", () => answering(503, "")],

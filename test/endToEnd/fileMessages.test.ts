@@ -60,7 +60,7 @@ it("reports the cause and a remedy if the folder for an import is a file", async
   expect(await gatehouse(["import", "--out", file], fleet.env)).toMatchObject({
     code: 1,
     stderr: expect.stringContaining(
-      `error: Cannot write ${file}: a file of this name already exists. Choose another path. [output]\n`,
+      `error: Cannot write ${file}: a file with this name already exists. Choose another path. [output]\n`,
     ),
   });
 });

@@ -68,8 +68,8 @@ const settings: Record<string, readonly [given: Given, ...parts: readonly (strin
   ],
   "an address with the path of the API": [
     ({ url, login }) => ({ ...login, GATEHOUSE_URL: `${url}/api` }),
-    /http:\/\/127\.0\.0\.1:\d+\/api has no path for logins \(404\)/,
-    "Check the URL of the service, which has no path of the API such as /api.",
+    /http:\/\/127\.0\.0\.1:\d+\/api has no login endpoint \(404\)/,
+    "Check the URL of the service, and omit API paths such as /api.",
   ],
   "a wrong password": [
     withLogin({ GATEHOUSE_PASSWORD: "wrong-horse" }),
@@ -77,15 +77,15 @@ const settings: Record<string, readonly [given: Given, ...parts: readonly (strin
   ],
   "an API key that is no key": [
     ({ url }) => ({ GATEHOUSE_URL: url, GATEHOUSE_API_KEY: "nonsense" }),
-    /^error: The API key is not valid or no longer valid at http:\/\/127\.0\.0\.1:\d+ \(401\)\. Check GATEHOUSE_API_KEY\. \[/,
+    /^error: The API key is not valid at http:\/\/127\.0\.0\.1:\d+, or has expired \(401\)\. Check GATEHOUSE_API_KEY\. \[/,
   ],
   "a token that is no token": [
     ({ url }) => ({ GATEHOUSE_URL: url, GATEHOUSE_TOKEN: "nonsense" }),
-    /The token is not valid or no longer valid at http:\/\/127\.0\.0\.1:\d+ \(401\)\. Check GATEHOUSE_TOKEN\./,
+    /The token is not valid at http:\/\/127\.0\.0\.1:\d+, or has expired \(401\)\. Check GATEHOUSE_TOKEN\./,
   ],
   "an API key with a space": [
     ({ url }) => ({ GATEHOUSE_URL: url, GATEHOUSE_API_KEY: "abc def" }),
-    "GATEHOUSE_API_KEY is empty, or contains white space or characters outside ASCII. Copy the value again",
+    "GATEHOUSE_API_KEY is empty, or contains white space or non-ASCII characters. Copy the value again",
   ],
   "the name of a namespace": [
     withLogin({ GATEHOUSE_TENANT: "admin" }),

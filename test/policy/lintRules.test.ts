@@ -39,7 +39,7 @@ test("reports a rule as unreachable if stronger rules decide on all logins that 
     severity: "warning",
     object: { kind: "rule", id: "all" },
     message:
-      'Rule "all" (allow, priority 10) decides no evaluated login: where it matches, the stronger rules "db" and "web" decide.',
+      'Rule "all" (allow, priority 10) decides no evaluated login: for every login that it matches, the stronger rules "db" and "web" decide.',
     evidence: { rules: ["db", "web"] },
   });
   expect(found("unreachable-rule", { rules: [all, ...halves.slice(1), denyAll] })).toEqual([]);
@@ -58,7 +58,7 @@ test("reports a rule as redundant if every decision is the same without the rule
       severity: "info",
       object: { id: "office" },
       message:
-        'Rule "office" (allow, priority 10) changes no decision about an evaluated login: without it, rule "wider" would decide the same.',
+        'Rule "office" (allow, priority 10) changes no decision about an evaluated login: without it, rule "wider" would make the same decision.',
       evidence: { rules: ["wider"] },
     },
   ]);

@@ -137,7 +137,7 @@ it("of two concurrent runs of a pipeline that each remove one of the last admini
   expect(results.map(({ status }) => status).sort()).toEqual(["fulfilled", "rejected"]);
   const failed = results.find((result) => result.status === "rejected");
   expect(await failureOf(Promise.reject(failed?.reason))).toContain(
-    "The change would remove the last administrator except the owner. Add another administrator first",
+    "The change would remove the last administrator except the owner. First add another administrator",
   );
   expect(Object.values(await roles()).sort()).toEqual(["administrator", "owner"]);
 });

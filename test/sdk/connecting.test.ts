@@ -132,7 +132,7 @@ describe.skipIf(!openssl)("with a self-signed certificate", () => {
   test("reports a certificate for another name without GATEHOUSE_CA_FILE", async () => {
     const { port, cert } = await start();
     const error = await refusal(`https://127.0.0.2:${port}`, { ca: readFileSync(cert, "utf8") });
-    expect(error.message).toContain(`The certificate of https://127.0.0.2:${port} is for another name`);
+    expect(error.message).toContain(`The certificate of https://127.0.0.2:${port} is for a different name`);
     expect(error.message).not.toContain("GATEHOUSE_CA_FILE");
   });
 

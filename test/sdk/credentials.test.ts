@@ -143,7 +143,7 @@ test.each([
     { ...OIDC, GATEHOUSE_OIDC: "github", ACTIONS_ID_TOKEN_REQUEST_URL: "https://hunter" },
     [
       "ACTIONS_ID_TOKEN_REQUEST_TOKEN ",
-      "is not set, but GATEHOUSE_OIDC is github. Add permissions: id-token: write",
+      "is not set, but GATEHOUSE_OIDC is github. Add the permission id-token: write",
     ],
   ],
   [

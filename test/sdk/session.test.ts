@@ -229,7 +229,7 @@ test("determines the namespace of an API key from members if the namespace has n
 test("rejects an API key that lists several namespaces", async () => {
   const { server, client } = await startSession(key);
   server.script({ body: [{ tenant_id: TENANT }, { tenant_id: OTHER }] }, { body: [] }, { body: [] });
-  await expect(client.forTenant(TENANT).getTags()).rejects.toThrow(/Cannot check that the API key belongs/);
+  await expect(client.forTenant(TENANT).getTags()).rejects.toThrow(/Cannot verify that the API key belongs/);
   expect(server.requests).toHaveLength(3);
 });
 
@@ -259,7 +259,7 @@ test("requests the identity of an API key once", async () => {
 
 test("without a credential, sends no request that requires a credential", async () => {
   const { client, server } = await startSession();
-  await expect(client.getTags()).rejects.toThrow(/A credential is required: set GATEHOUSE_API_KEY/);
+  await expect(client.getTags()).rejects.toThrow(/A credential is required\. Set GATEHOUSE_API_KEY/);
   expect(server.requests).toEqual([]);
 });
 

@@ -92,26 +92,26 @@ export const lintRules = {
     means:
       "A pattern of a public key, an active rule or an access policy is not a regular expression in RE2 syntax. Current servers reject such a pattern, but older servers stored it.",
     matters:
-      "To prevent accidental access, an invalid pattern matches no text in a key or in a rule that allows, and every text in a rule that denies. As a result, the key admits no login, the rule that allows has no effect, and the rule that denies may deny more than intended.",
+      "To prevent accidental access, an invalid pattern matches nothing in a key or an allow rule, and everything in a deny rule. As a result, the key admits no login, the allow rule has no effect, and the deny rule may deny more than intended.",
     mend: "Rewrite the pattern, preferably with `login()`, `hostname()` or `cidr()`.",
   },
   "mistaken-pattern": {
-    title: "A pattern is in another notation",
+    title: "A pattern is not written as a regular expression",
     severities: ["error"],
     means:
       "A pattern of a public key or an active rule is in CIDR notation (`198.51.100.0/24`), a range of addresses (`10.0.0.1-10.0.0.9`) or a glob (`web-*`). The service interprets it as a regular expression.",
     matters:
-      "As a regular expression, the pattern matches other texts than intended, and often no text. Example: a rule that denies `198.51.100.0/24` denies no login.",
+      "As a regular expression, the pattern matches unintended strings, and often no string at all. Example: a rule that denies `198.51.100.0/24` denies no login.",
     mend: 'Write `cidr("198.51.100.0/24")`, or a regular expression such as `^web-.*$`.',
   },
   "unanchored-pattern": {
-    title: "A pattern is not anchored and matches unintended texts",
+    title: "A pattern is not anchored and matches unintended strings",
     severities: ["warning", "info"],
     means:
-      "A pattern without anchors matches any part of a text: `root` also admits `notroot`, and `10.0.0.1` also admits `110.0.0.12`. The finding contains an example of an unintended text that the pattern matches: an evaluated login name, address or device name, or an invented text. For source addresses, the example is a valid address. Patterns that match everything (`.*` or an empty pattern) and explicit open ends (`^web-.*$`) are not reported. The severity is `info` for a pattern in a rule that denies, and for a pattern that begins with `^` and ends with `.`, `:`, `-` or `_`, because such a pattern is usually intended as a prefix.",
+      "A pattern without anchors can match any part of a string: `root` also admits `notroot`, and `10.0.0.1` also admits `110.0.0.12`. The finding contains an example of an unintended string that the pattern matches: an evaluated login name, address or device name, or an invented string. For source addresses, the example is a valid address. Patterns that match everything (`.*` or an empty pattern) and explicit open ends (`^web-.*$`) are not reported. The severity is `info` for a pattern in a deny rule, and for a pattern that begins with `^` and ends with `.`, `:`, `-` or `_`, because such a pattern is usually intended as a prefix.",
     matters:
-      "A key, or a rule that allows, admits unintended logins or addresses. Other users may be able to choose such a name.",
-    mend: 'Use `login("root")`, `hostname("web-1")` or `cidr("10.0.0.1")`, or anchor the pattern with `^` and `$`. Add `.*` where the pattern should match any text.',
+      "A key or an allow rule admits unintended logins or addresses. Other users may be able to choose a name that the pattern matches.",
+    mend: 'Use `login("root")`, `hostname("web-1")` or `cidr("10.0.0.1")`, or anchor the pattern with `^` and `$`. Add `.*` where the pattern should match any string.',
   },
   "no-default-deny": {
     title: "The policy has no default deny rule",
@@ -119,16 +119,16 @@ export const lintRules = {
     means:
       "The policy has public keys, but no active rule denies every login from every address on every device. The check uses the patterns of the rules, not the evaluated logins and addresses. The severity is `info` if the policy has no active rules, as on servers without a firewall.",
     matters:
-      "The firewall allows logins that no rule matches. Rules that allow therefore have little effect, and access to a new device or login name is allowed until a rule denies it.",
+      "The firewall allows logins that no rule matches. Allow rules therefore have little effect, and access to a new device or login name is allowed until a rule denies it.",
     mend: 'Add a rule with the lowest priority: `{ action: "deny", priority: 0, sourceIp: ".*", username: ".*", filter: { hostname: ".*" } }`. Add rules with a higher priority that allow the intended logins.',
   },
   contradiction: {
-    title: "Two rules of equal priority disagree",
+    title: "Two rules with the same priority conflict",
     severities: ["error"],
     means:
       "Two active rules of the same priority match the same evaluated login. One rule allows the login and the other rule denies it, and no stronger rule decides the login. The finding contains the login.",
     matters:
-      "The rule that was created last decides. If the rules are created in another order, in another namespace or after a deletion, the decision changes.",
+      "The rule that was created last decides. If the rules are created again in a different order, for example in another namespace or after a deletion, the decision changes.",
     mend: "Give a higher priority to the rule that should decide.",
   },
   "unreachable-rule": {
@@ -136,7 +136,7 @@ export const lintRules = {
     severities: ["warning"],
     means:
       "An active rule matches evaluated logins, but a stronger rule decides each of them. The finding lists the stronger rules. Of rules with the same priority, the rule that was created last is stronger.",
-    matters: "The rule has no effect. If the rule denies, logins that it should deny may be allowed.",
+    matters: "The rule has no effect. If the rule is a deny rule, logins that it should deny may be allowed.",
     mend: "Raise the priority of the rule above the listed rules, or remove the rule.",
   },
   "redundant-rule": {
@@ -171,7 +171,7 @@ export const lintRules = {
     means:
       "The username and the filter of a public key exclude no login and no device, or an access policy allows every login of every member on every device. The check uses the patterns and tags themselves, not the evaluated logins and the existing devices.",
     matters:
-      "The holder of the private key can log in to every device, also as root, and to every future device.",
+      "The holder of the private key can log in to every current and future device, including as root.",
     mend: "Restrict the logins with `login()`, and the devices by tags or with `hostname()`.",
   },
   "api-key-without-expiry": {
@@ -186,7 +186,7 @@ export const lintRules = {
     title: "A trusted workload accepts tokens that other users may get",
     severities: ["error"],
     means:
-      "A workload with a role above observer has no finding only if lint knows its issuer, and if its claims identify the owner, the project and a place that the owner can protect, all without a wildcard. Lint knows `https://token.actions.githubusercontent.com` (also with the name of an enterprise at the end), `https://gitlab.com` and `https://accounts.google.com`. For GitHub and GitLab, the place is a branch, a tag or an environment. A reusable workflow of GitHub (`job_workflow_ref`) is no place, because a job of every branch can call it. For Google, the address or the number of a service account names all three. For a workload with the role observer, the claims must name an owner if lint knows the issuer. For another issuer, they must contain a claim that identifies a program or a customer of the provider, such as `sub`, `client_id`, `oid` or `organization_slug`. An e-mail address counts only with `email_verified`, or if it is the address of a Google service account. The finding does not depend on the settings of the provider: lint cannot check whether a branch or an environment is protected.",
+      "For a workload with a role above observer, lint must know the issuer, and the claims must identify the owner, the project and a place that the owner can protect, all without a wildcard. Otherwise, lint reports the workload. Lint knows `https://token.actions.githubusercontent.com` (including addresses that end with the name of an enterprise), `https://gitlab.com` and `https://accounts.google.com`. For GitHub and GitLab, the place is a branch, a tag or an environment. A reusable workflow of GitHub (`job_workflow_ref`) is not a place, because jobs of every branch can call the workflow. For Google, the address or the number of a service account identifies the owner, the project and the place. For a workload with the role observer and an issuer that lint knows, the claims must identify the owner. For a workload with the role observer and any other issuer, the claims must include a claim that identifies a program or a customer of the provider, such as `sub`, `client_id`, `oid` or `organization_slug`. An e-mail address is accepted only together with `email_verified`, or if it is the address of a Google service account. The finding does not depend on the settings of the provider: lint cannot check whether a branch or an environment is protected.",
     matters:
       "Each program whose token matches gets the role. A user who can create a branch, an environment, a repository or an account that matches can use the role.",
     mend: "Declare the claims with `githubActions()` or `gitlabCi()`. Require the repository or project, and `ref` or `environment`, without wildcards. Protect the branch, the tag or the environment. Use the role observer for pull requests. For another issuer, such as a Kubernetes cluster or your own GitLab server, check who controls the issuer and the programs, then accept the finding: see [Accept an issuer that lint does not know](workload-identity.md#accept-an-issuer-that-lint-does-not-know).",
@@ -203,14 +203,15 @@ export const lintRules = {
     title: "A key, rule or membership has expired",
     severities: ["info"],
     means:
-      "The time `expiresAt` of a public key, a firewall rule or a member has passed. The object gives no access and no longer decides. Servers without expiry do not return this time.",
+      "The time `expiresAt` of a public key, a firewall rule or a member has passed. The object gives no access and no longer affects decisions. Servers that do not support expiry do not return this time.",
     matters: "The declaration has no effect, but makes the policy harder to read.",
     mend: "Delete the lines that declare the object. Choose a later time if the access is still needed.",
   },
   "expires-late": {
-    title: "An access expires more than a year ahead",
+    title: "Access expires more than a year from now",
     severities: ["warning"],
-    means: "The time `expiresAt` of a public key, a firewall rule or a member is more than 366 days ahead.",
+    means:
+      "The time `expiresAt` of a public key, a firewall rule or a member is more than 366 days from now.",
     matters: "Temporary access that lasts for years is not reviewed again.",
     mend: "Choose an earlier time, and prolong the access in a review when it is still needed.",
   },
@@ -218,9 +219,10 @@ export const lintRules = {
     title: "A rule that denies logins expires",
     severities: ["warning"],
     means:
-      "A firewall rule that denies logins has a time `expiresAt`. From this time, the other rules decide about its logins.",
-    matters: "The rule may then no longer deny logins. A review lists the access that starts at this time.",
-    mend: "Remove the end, and delete the rule in a reviewed change. List the later access with `gatehouse access --at`.",
+      "A firewall rule that denies logins has the field `expiresAt`. After this time, only the other rules apply to the logins that the rule matches.",
+    matters:
+      "Logins that the rule denied may then be allowed. A review lists the access that starts at this time.",
+    mend: "Remove `expiresAt`, and delete the rule in a reviewed change when it is no longer needed. To list the access after this time, use `gatehouse access --at`.",
   },
   "key-without-owner": {
     title: "A key has no owner, or its owner is not a member",
@@ -228,7 +230,7 @@ export const lintRules = {
     means:
       "`info`: a public key has no owner, although other keys of the namespace have one. `warning`: the owner of a key is not a member, so the key admits no login.",
     matters:
-      "The removal of a member ends the access by the keys of this member, but not by keys without an owner.",
+      "If a member is removed, the member's keys lose their access, but keys without an owner keep it.",
     mend: "Declare the owner of the key. Remove keys of users who are no longer members.",
   },
 } as const satisfies Record<string, LintRule>;

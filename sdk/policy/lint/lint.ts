@@ -192,7 +192,7 @@ function endFindings({ policy: { keys, rules, members = [] }, time: at }: Access
       return [{ ...found, rule: "expired", severity: "info", ...texts }];
     }
     if (Date.parse(expiresAt) <= late) return [];
-    const message = `${name} expires at ${expiresAt}, more than a year ahead.`;
+    const message = `${name} expires at ${expiresAt}, more than a year from now.`;
     const suggestion = "Choose an earlier time, and prolong the access in a review.";
     return [{ ...found, rule: "expires-late", severity: "warning", message, suggestion }];
   };
@@ -206,7 +206,7 @@ function endFindings({ policy: { keys, rules, members = [] }, time: at }: Access
       if (action === "allow" || expiresAt === undefined || !isInForce(rule, at)) return [];
       const found = { object: ruleObject(rule), field: "expiresAt", evidence: { expiresAt } } as const;
       const message = `${ruleName(rule)} denies logins only until ${expiresAt}.`;
-      const suggestion = "Remove the end, and delete the rule in a reviewed change.";
+      const suggestion = "Remove expiresAt, and delete the rule in a reviewed change.";
       return [{ ...found, rule: "expiring-deny", severity: "warning", message, suggestion }];
     }),
     ...members.flatMap(({ email, expiresAt }) =>
@@ -216,7 +216,7 @@ function endFindings({ policy: { keys, rules, members = [] }, time: at }: Access
       const found = { rule: "key-without-owner", object: keyObject(key), field: "owner" } as const;
       if (key.owner === undefined) {
         if (!usesOwners) return [];
-        const message = `${keyName(key)} has no owner, so no removal of a member ends its access.`;
+        const message = `${keyName(key)} has no owner, so it keeps its access when a member is removed.`;
         return [{ ...found, severity: "info", message, suggestion: "Declare the owner of the key." }];
       }
       const owner = roster.get(key.owner);

@@ -47,7 +47,7 @@ function unreachable(rule: AccessRule, by: readonly string[]): Finding {
   return {
     rule: "unreachable-rule",
     severity: "warning",
-    message: `${ruleName(rule)} decides no evaluated login: where it matches, ${others}.`,
+    message: `${ruleName(rule)} decides no evaluated login: for every login that it matches, ${others}.`,
     object: ruleObject(rule),
     field: "priority",
     suggestion: `Raise the priority of this rule above ${by.length === 1 ? "the stronger rule" : "the stronger rules"}, or remove this rule.`,
@@ -58,8 +58,8 @@ function unreachable(rule: AccessRule, by: readonly string[]): Finding {
 function redundant(rule: AccessRule, by: readonly string[]): Finding {
   const otherwise =
     by.length === 0
-      ? "without it, no rule would match, and the login would also be allowed"
-      : `without it, ${by.length === 1 ? "rule" : "the rules"} ${listed(by)} would decide the same`;
+      ? "without it, no rule would match, and the login would still be allowed"
+      : `without it, ${by.length === 1 ? "rule" : "the rules"} ${listed(by)} would make the same decision`;
   return {
     rule: "redundant-rule",
     severity: "info",
@@ -95,7 +95,7 @@ function neverMatches(
     field: misses[0]?.field,
     suggestion: noDevice
       ? "Correct the filter, or remove the rule."
-      : "Correct the pattern, remove the rule, or evaluate the missing login or address too.",
+      : "Correct the pattern, remove the rule, or add the missing login or address to the evaluated ones.",
   };
 }
 

@@ -293,8 +293,8 @@ function unprotected({ issuer, claims }: LintedWorkload): Problem | undefined {
   }
   if (isForPullRequests(claims)) {
     return {
-      text: "these are jobs of pull requests, which can change the code that runs",
-      suggestion: "Require another ref, or use the role observer.",
+      text: "these tokens belong to jobs of pull requests, which can change the code that runs",
+      suggestion: "Require a different ref, or use the role observer.",
     };
   }
   const named = new Set(
