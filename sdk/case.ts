@@ -128,8 +128,8 @@ function convert(plan: Plan, value: unknown, direction: "toWire" | "fromWire"): 
   if (!isPlainObject(value)) return value;
   // Servers newer than 0.19 send a tag as an object with a name. The client returns only the name.
   if (direction === "fromWire" && plan.isText && typeof value.name === "string") return value.name;
-  // Unknown keys come first in the result. If a known and an unknown key have the same spelling after the conversion,
-  // the known key replaces the unknown key.
+  // Unknown keys come first in the result. If a known key and an unknown key have the same spelling after the
+  // conversion, the known key replaces the unknown key.
   const unknown: [string, unknown][] = [];
   const known: [string, unknown][] = [];
   const rest = { ...value };

@@ -71,7 +71,7 @@ export type Credential = ApiKeyCredential | TokenCredential | PasswordCredential
 
 /** Data about the caller of a client, for error messages. */
 export interface Caller {
-  /** The user name of a login; undefined for another credential. */
+  /** The user name of a login; undefined for other kinds of credentials. */
   readonly username?: string;
   /** Names of the settings that contain the credential. */
   readonly settings?: readonly string[] | undefined;

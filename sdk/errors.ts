@@ -110,8 +110,8 @@ export interface ErrorMore extends ErrorOptions {
 }
 
 /**
- * Thrown when options, environment variables or arguments are missing or wrong; no request was sent. If the server
- * rejects a request as invalid, a {@link ValidationError} is thrown.
+ * Thrown when options, environment variables or arguments are missing or wrong, before the client sends a request. If
+ * the server rejects a request as invalid, a {@link ValidationError} is thrown.
  */
 export class ConfigurationError extends GatehouseError {
   override readonly name: string = "ConfigurationError";
@@ -356,7 +356,7 @@ export class ConflictError extends RequestError {
 export class LockoutGuardError extends RequestError {
   protected static override readonly code = "lockout_guard";
   override readonly name = "LockoutGuardError";
-  /** The lockout; undefined if this version does not know it. */
+  /** The lockout; undefined if this version of the SDK does not support the lockout that the service sent. */
   readonly lockout?: LockoutName;
 
   constructor(detail: string, details: RequestErrorDetails, lockout?: LockoutName) {

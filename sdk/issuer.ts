@@ -11,7 +11,7 @@ export function normalizedIssuer(text: string): string | undefined {
   const url = URL.parse(text);
   if (url?.protocol !== "https:" || `${url.username}${url.password}` !== "" || /[?#]/.test(text))
     return undefined;
-  // A host with a final dot is another name of the same host.
+  // A host name with a trailing dot refers to the same host as the name without the dot.
   url.hostname = withoutDotsAtEnd(url.hostname);
   if (url.hostname.endsWith(".")) return undefined;
   return url.pathname === "/" && !text.endsWith("/") ? url.origin : url.href;

@@ -83,7 +83,7 @@ export class Transport {
     this.#agent = dispatcher ?? createDispatcher(target, settings);
   }
 
-  /** Returns a transport to another server, with the same options except the functions that report requests. */
+  /** Returns a transport to a different server, with the same options except the functions that report requests. */
   to(url: string, maxResponseSize: number): Transport {
     const { onRequest: _, onWait: __, ...options } = this.#options;
     return new Transport({ ...options, url, maxResponseSize });
@@ -258,8 +258,8 @@ function secretsIn(value: unknown, key = ""): string[] {
 const record = (value: unknown) => (value ?? {}) as Record<string, unknown>;
 
 /**
- * Returns an escaped path segment. Rejects "." and "..", because URL parsers resolve these segments: the request would
- * then refer to another object.
+ * Returns an escaped path segment. Rejects "." and "..", because URL parsers resolve these segments, and the request
+ * would then refer to a different object.
  */
 function segment(operation: Operation, name: string, value: unknown): string {
   const text = value === undefined || value === null ? "" : String(value);

@@ -91,7 +91,7 @@ export const checkForwarding = (
   context: z.RefinementCtx,
 ): void => checkPatterns(rules, ["login", "target"], FORWARDING_PATTERNS_MAX, context);
 
-/** Settings that servers of 0.19 do not have. */
+/** Settings that servers of version 0.19 do not have. */
 const ownSettings = {
   device_proof: addition(
     z

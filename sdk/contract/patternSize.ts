@@ -1,6 +1,6 @@
 /**
- * Maximum {@link patternSize} of a pattern. RE2 itself limits the size of patterns. The RE2JS engine allows patterns
- * that are about seven hundred times larger, which take seconds to compile and to match.
+ * Maximum {@link patternSize} of a pattern. RE2 itself limits the size of patterns. The RE2JS engine accepts patterns
+ * that are about seven hundred times larger, and such patterns take seconds to compile and to match.
  */
 export const PATTERN_SIZE_MAX = 2000;
 

@@ -80,7 +80,7 @@ export const session = model(
     position: z
       .object({ latitude: z.number(), longitude: z.number() })
       .describe("Geographic position of ip_address"),
-    // The field `key_fingerprint` is an addition of this service and not part of the specification.
+    // Only this service has the field `key_fingerprint`, which is not part of the specification.
     key_fingerprint: z
       .string()
       .optional()
