@@ -42,20 +42,20 @@ import {
 
 export interface AccessAnswer {
   /**
-   * The output text in chunks. Each chunk is generated when the caller reads it, so a large report is never in memory
-   * as a whole.
+   * The output in chunks. Each chunk is generated when the caller reads it, so a large report is never in memory as a
+   * whole.
    */
   readonly output: Iterable<string>;
-  /** Remarks that `gatehouse access` prints to the standard error, since CSV output cannot contain them. */
+  /** Remarks that `gatehouse access` prints to standard error, since CSV output cannot contain them. */
   readonly remarks: readonly string[];
-  /** True if the explained login is refused, or if the access is not known. */
+  /** True if the explained login is refused, or if the decision or the access is not known. */
   readonly refused: boolean;
   readonly notEvaluated: boolean;
 }
 
 /**
- * Answers an inquiry about access: lists the grants in a namespace, or explains one login. If the access is not known,
- * the answer contains only the reason.
+ * Lists the grants in a namespace, or explains one login. If the access is not known, the answer contains only the
+ * reason.
  * @throws AccessInquiryError if a selector has no match, or if `explain` does not match exactly one key and one device
  */
 export function accessAnswer(estate: NamespaceState, inquiry: AccessInquiry): AccessAnswer {
@@ -98,13 +98,13 @@ function explained(view: AccessView): Pick<AccessAnswer, "output" | "refused"> {
 
 /** The parts of the answers that differ by access mode. */
 interface ModeAnswers<S extends AccessSubject = AccessSubject> {
-  /** The columns of the CSV about the subject, and about the object that allows the access. */
+  /** The CSV columns about the subject, and the CSV columns about the object that allows the access. */
   readonly csvColumns: { readonly subject: readonly string[]; readonly object: readonly string[] };
   subjectCells(subject: SubjectFacts): readonly string[];
   objectCells(row: AccessRow): readonly string[];
-  /** Returns the object that allows the access, for a table. */
+  /** Returns the table cell for the object that allows the access. */
   objectText(row: AccessRow): string;
-  /** Returns the fields of the report about the subjects and the objects that decide. */
+  /** Returns the report fields for the subjects, and for the rules or policies that decide about their logins. */
   policyFields(view: AccessView<S>): Pick<AccessReport, "keys" | "rules" | "principals" | "policies">;
   grant(row: AccessRow, fields: Pick<AccessGrant, "logins" | "addresses" | "rule" | "until">): AccessGrant;
   explained(view: AccessView<S>): {
@@ -161,10 +161,13 @@ const IDENTITY: ModeAnswers<Principal> = {
 
 const ANSWERS: Readonly<Record<AccessMode, ModeAnswers>> = { legacy: LEGACY, identity: IDENTITY };
 
-/** Returns the parts of answers in the access mode of a namespace. */
+/** Returns the parts of the answers for the access mode of a namespace. */
 const answersOf = ({ access }: AccessView): ModeAnswers => ANSWERS[access.decider.mode];
 
-/** The access that one rule or policy gives one subject. Every combination of a listed login, address and device is allowed. */
+/**
+ * The access that one subject has through one rule or policy. Every combination of a listed login, address and device
+ * is allowed.
+ */
 export type AccessRow = Omit<Grant, "login"> & { readonly logins: string[] };
 
 /** Generates the rows of the access report. Keeps only the rows of one subject in memory. */
@@ -199,7 +202,7 @@ const EXCEPTIONS_MAX = 3;
 function* accessTable(view: AccessView): Generator<string> {
   yield `${evaluatedLines(view).join("\n")}\n\n`;
   const { rows, useful } = tableOf(view);
-  // Most namespaces have no access that ends, so only some tables have the last column.
+  // Most namespaces have no access with an expiry time, so the last column is often omitted.
   const columns = rows.some((row) => row.at(-1) !== NO_END) ? undefined : -1;
   const { selector, objectInShort, subjectInShort } = view.access.decider.nouns;
   const by = `by ${objectInShort}`;
@@ -215,7 +218,7 @@ function* accessTable(view: AccessView): Generator<string> {
   if (unknown.length > 0) yield `\n${unknown.join("\n")}\n`;
 }
 
-/** Returns the rows of the table after its head. */
+/** Returns the rows of the table below its header, and the subjects that have access. */
 function tableOf(view: AccessView) {
   const summary = summaries(view);
   const useful = new Set<AccessSubject>();
@@ -247,7 +250,7 @@ function addressText(addresses: readonly string[], { inquiry, evaluated }: Acces
 
 /**
  * Returns a function that describes a set of devices. The function caches its descriptions, since many keys have access
- * to the same set.
+ * to the same devices.
  */
 function summaries({ estate }: AccessView): (uids: readonly string[]) => string {
   const groups = new DeviceGroups(estate.policy.devices);
@@ -269,7 +272,9 @@ function summaries({ estate }: AccessView): (uids: readonly string[]) => string 
   };
 }
 
-/** Generates CSV (RFC 4180) with one line for each subject, login name, group of addresses and device. */
+/**
+ * Generates CSV (RFC 4180) with one line for each combination of subject, login name, group of addresses and device.
+ */
 function* accessCsv(view: AccessView): Generator<string> {
   const names = new Map(view.devices.map(({ uid, name }) => [uid, name]));
   const { csvColumns, subjectCells, objectCells } = answersOf(view);
@@ -285,41 +290,41 @@ function* accessCsv(view: AccessView): Generator<string> {
   }
 }
 
-/** Returns a line of CSV (RFC 4180). Spreadsheet programs treat all cells as text. */
+/** Returns a CSV line (RFC 4180). Spreadsheet programs treat all of its cells as text. */
 export const line = (cells: readonly string[]): string => `${cells.map(cell).join(",")}\r\n`;
 
-/** Characters that begin a formula in spreadsheet programs, including their full-width forms. */
+/** Characters with which a formula begins in spreadsheet programs, including their full-width forms. */
 const FORMULA = /^[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]/;
 
-/** Returns a CSV cell. An apostrophe before a formula makes spreadsheet programs treat the cell as text. */
+/** Returns a CSV cell. Puts an apostrophe before a formula, so that spreadsheet programs treat the cell as text. */
 function cell(text: string): string {
   const harmless = FORMULA.test(text) ? `'${text}` : text;
   return /[",\r\n]/.test(harmless) ? `"${harmless.replaceAll('"', '""')}"` : harmless;
 }
 
-/** Access of one key or principal. Every combination of a listed login name, address and device is allowed. */
+/** The access of one key or principal. Every combination of a listed login name, address and device is allowed. */
 export interface AccessGrant {
   /** Fingerprint of the key; null in identity mode. */
   readonly key: string | null;
-  /** Id of the user or service account; only in identity mode. */
+  /** Id of the user or service account. Present only in identity mode. */
   readonly principal?: string;
   /** The login names of the sessions. */
   readonly logins: readonly string[];
   /** The client addresses of the sessions. */
   readonly addresses: readonly string[];
   /**
-   * Id of the rule that allows the access; null if no rule matches, and in identity mode. If no rule matches, access is
-   * allowed by default.
+   * Id of the rule that allows the access. Null in identity mode, and if no rule matches: the access is then allowed by
+   * default.
    */
   readonly rule: string | null;
-  /** Id of the access policy that allows the access; only in identity mode. */
+  /** Id of the access policy that allows the access. Present only in identity mode. */
   readonly policy?: string;
   /**
-   * Condition of the access; only in identity mode. `unknown`: the credential cannot read whether the user has an SSH
-   * key.
+   * Condition of the access. Present only in identity mode. `unknown`: the credential cannot read whether the user has
+   * an SSH key.
    */
   readonly outcome?: Exclude<Outcome, "deny">;
-  /** The time when the access ends, in RFC 3339; null if it does not end. */
+  /** The expiry time of the access, in RFC 3339; null if the access does not expire. */
   readonly until: string | null;
   /** Uids of the devices. */
   readonly devices: readonly string[];
@@ -329,17 +334,17 @@ export interface AccessGrant {
 interface AccessAnswered {
   /** Id of the namespace. */
   readonly namespace: string;
-  /** The time of the logins, in RFC 3339: the time of the command, or the time of `--at`. */
+  /** The time for which logins are evaluated, in RFC 3339: the time of the command, or the time of `--at`. */
   readonly at: string;
   /** Parts of the namespace that could not be read, as sentences. The report does not cover these parts. */
   readonly notEvaluated: readonly string[];
-  /** Other data that could not be read, as sentences. */
+  /** Data that could not be read and is not in `notEvaluated`, such as the list of sessions, as sentences. */
   readonly unknown: readonly string[];
-  /** Interpretations of ambiguous selectors, as sentences. */
+  /** Notes on how ambiguous selectors were interpreted, as sentences. */
   readonly notes: readonly string[];
 }
 
-/** The access in a namespace, as `gatehouse access --json` prints it. */
+/** The output of `gatehouse access --json`: the access in a namespace. */
 export interface AccessReport extends AccessAnswered {
   /** The login names and addresses that were evaluated. */
   readonly evaluated: Omit<EvaluatedLogins, "otherAddress"> & {
@@ -348,33 +353,34 @@ export interface AccessReport extends AccessAnswered {
     /** The login name that represents all login names that no pattern mentions. */
     readonly anyLogin: string;
   };
-  /** The number of recent sessions that were searched for login names and addresses. */
+  /** The number of recent sessions that were searched for login names and client addresses. */
   readonly sessions: number;
   /** The devices that the inquiry matches. */
   readonly devices: readonly AccessDevice[];
-  /** The keys that the inquiry matches; empty in identity mode, in which keys have no effect. */
+  /** The keys that the inquiry matches. Empty in identity mode, in which keys have no effect. */
   readonly keys: readonly AccessKey[];
   /** All rules of the namespace. */
   readonly rules: readonly AccessRule[];
-  /** The users and service accounts that the inquiry matches; only in identity mode. */
+  /** The users and service accounts that the inquiry matches. Present only in identity mode. */
   readonly principals?: readonly Principal[];
-  /** All access policies of the namespace; only in identity mode. */
+  /** All access policies of the namespace. Present only in identity mode. */
   readonly policies?: readonly AccessPolicy[];
-  /** The access that the keys give; null if the access is not known. `notEvaluated` then contains the reason. */
+  /** The access that the subjects have. Null if the access is not known: `notEvaluated` then contains the reason. */
   readonly grants: readonly AccessGrant[] | null;
 }
 
 /**
  * The output of `gatehouse access --explain --json`: the reasons why one login is allowed or refused. If the access is
- * not known, the report has only `allowed`, which is null, and the fields about the namespace.
+ * not known, `allowed` is null, and the report has only this field and the fields about the namespace.
  */
 export interface AccessExplanationReport extends Partial<Omit<AccessExplanation, "allowed">>, AccessAnswered {
   /**
-   * True if the login is allowed, in identity mode also after a re-authentication or the approval of an SSH key; null if
-   * this is not known. `notEvaluated` or `unknown` then contains the reason.
+   * True if the login is allowed. In identity mode, also true if the login is allowed after a re-authentication or
+   * after the approval of an SSH key. Null if the decision is not known: `notEvaluated` or `unknown` then contains the
+   * reason.
    */
   readonly allowed: boolean | null;
-  /** The reasons in identity mode. The report then has none of the fields about keys and rules. */
+  /** The reasons for the decision in identity mode. A report with this field has no fields about keys and rules. */
   readonly identity?: ExplainedIdentity;
 }
 

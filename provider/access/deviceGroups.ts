@@ -9,13 +9,13 @@ export interface Trait {
   readonly places: readonly number[];
 }
 
-/** Maximum number of items in the description of a device set. An item is a device name or a trait. */
+/** Maximum number of items in the description of a device set. Each item is a device name or a trait. */
 const NAMES_MAX = 4;
 /** Minimum number of devices that must share a tag or a name prefix before a description uses it. */
 const TRAIT_MIN = 3;
 const TRAITS_MAX = 16;
 
-/** Describes sets of devices by tags and name prefixes that no device outside the set has. */
+/** Describes sets of devices by the tags and name prefixes that only devices in the set have. */
 export class DeviceGroups {
   readonly #all: readonly AccessDevice[];
   readonly #places: ReadonlyMap<string, number>;
@@ -36,7 +36,7 @@ export class DeviceGroups {
   }
 
   /**
-   * Describes devices on one line: a few devices by name, more devices by number and traits.
+   * Describes devices on one line: a few devices by name, more devices by their number and traits.
    * @param uids uids of the devices, without duplicates
    * @throws RangeError for an unknown uid
    */
@@ -54,9 +54,8 @@ export class DeviceGroups {
 
   /**
    * Returns traits that cover a set of devices, without redundant traits. Devices outside the set have none of these
-   * traits.
-   * `left` contains the devices of the set that have none of the traits, in the given order. The selection is greedy:
-   * each step takes the trait that covers the most remaining devices.
+   * traits. `left` contains the devices of the set that have none of the traits, in the given order. The selection is
+   * greedy: each iteration takes the trait that covers the most remaining devices.
    * @param places indexes of the set's devices in the list of all devices, without duplicates
    */
   cover(places: readonly number[]) {
@@ -94,7 +93,7 @@ export class DeviceGroups {
     return places.flatMap((place) => this.#all[place]?.name ?? []).join(", ");
   }
 
-  /** Describes the first few traits and names, and the number of other devices. */
+  /** Lists the first few traits and names, and then the number of the remaining devices. */
   #parts(count: number, traits: readonly Trait[], left: readonly number[]): string {
     const shown = traits.slice(0, NAMES_MAX);
     const named = left.slice(0, NAMES_MAX - shown.length);
@@ -139,7 +138,7 @@ function prefixes(devices: readonly AccessDevice[]): Trait[] {
   return [...found.values()];
 }
 
-/** Orders traits by size, kind and length. Tags come before prefixes, since device names may be similar by chance. */
+/** Orders traits by size, kind and length. Tags come before prefixes, since device names can be similar by chance. */
 const betterFirst = (left: Trait, right: Trait): number =>
   right.places.length - left.places.length ||
   byText(right.kind, left.kind) ||

@@ -19,32 +19,37 @@ import { type AccessInquiry, accessView, evaluatedLines, standInOf } from "./inq
 
 /** An object that controls access or its administration. */
 export interface EvidenceObject extends UnmanagedObject {
-  /** The e-mail address of a key's owner, or the owner's user id; omitted if the key has no owner. */
+  /** The e-mail address of a key's owner, or the owner's user id. Omitted if the key has no owner. */
   readonly owner?: string;
-  /** The resource that declares the object, such as `ana of fleet/prod`; null if there is none, or if it is not known. */
+  /**
+   * The resource that declares the object, such as `ana of fleet/prod`. Null if no resource declares the object, or if
+   * the declaration is not known.
+   */
   readonly declaredBy: string | null;
   /**
-   * With `--stack`: true if the state manages the object. Without: true if a program has declared the object. Null if
-   * this is not known.
+   * With `--stack`: true if the state manages the object. Without `--stack`: true if a program has declared the object.
+   * Null if the declarations are not known.
    */
   readonly isManaged: boolean | null;
-  /** Time when the access of the object ends, RFC 3339 in UTC; null if it does not end. */
+  /** The expiry time of the object, RFC 3339 in UTC; null if the object does not expire. */
   readonly until: string | null;
   /**
-   * `enforced`: the service ends the access. `by-run`: a run, or `gatehouse expire`, removes the object. Omitted if the
-   * access does not end.
+   * How the access expires. `enforced`: the service enforces the expiry. `by-run`: a run, or `gatehouse expire`,
+   * deletes the object. Omitted if the object does not expire.
    */
   readonly ends?: "enforced" | "by-run";
 }
 
 /**
- * The access of one subject. Every combination of a listed login, address and device is allowed. `<any other login>` and
- * `<any other address>` represent all logins and addresses that the policy does not mention.
+ * The access of one subject. Every combination of a listed login, address and device is allowed. `<any other login>`
+ * and `<any other address>` represent the logins and addresses that the policy does not mention.
  */
 export interface EvidenceGrant extends Pick<AccessGrant, "logins" | "addresses" | "devices" | "until"> {
-  /** The key, or the user or service account. */
+  /** The key, user or service account that has the access. */
   readonly subject: EvidenceObject;
-  /** The rule or access policy that allows the access; null if no rule matches, so that access is allowed by default. */
+  /**
+   * The rule or access policy that allows the access. Null if no rule matches: the access is then allowed by default.
+   */
   readonly by: EvidenceObject | null;
   /** Condition of the access. `unknown`: the service does not show whether the user has an SSH key. */
   readonly outcome: Outcome;
@@ -61,9 +66,9 @@ export interface AccessEvidence extends Pick<AccessReport, "devices" | "notEvalu
   /** Address of the service. */
   readonly service: string;
   readonly namespace: { readonly id: string; readonly name: string };
-  /** The stack whose state shows which resource declares an object, such as `fleet/prod`; null without `--stack`. */
+  /** The stack whose state shows which resource declares an object, such as `fleet/prod`. Null without `--stack`. */
   readonly stack: string | null;
-  /** The checked out commit of the program; null without `--stack`, and outside of a git repository. */
+  /** The checked-out commit of the program. Null without `--stack`, and outside of a git repository. */
   readonly revision: {
     readonly commit: string;
     /** RFC 3339. */
@@ -79,14 +84,14 @@ export interface AccessEvidence extends Pick<AccessReport, "devices" | "notEvalu
   readonly objects: readonly EvidenceObject[];
 }
 
-/** The live namespace, the resources of the stack if there is one, and the exceptions in access.ignore. */
+/** The live namespace, the resources of the stack (if a stack is given), and the exceptions in access.ignore. */
 export interface EvidenceSource {
   readonly live: NamespaceState;
   readonly own: readonly OwnResource[] | undefined;
   readonly exceptions: readonly Exception[];
 }
 
-/** Returns who has access in a namespace, with the declaration and the end of each access. */
+/** Returns who has access in a namespace, with the declaration and the expiry time of each access. */
 export function accessEvidence(
   source: Pick<AccessEvidence, "readAt" | "service" | "stack" | "revision">,
   { live, own, exceptions }: EvidenceSource,
@@ -94,7 +99,7 @@ export function accessEvidence(
 ): AccessEvidence {
   const resources = new Map(own?.map((resource) => [resource.urn, resource]));
   const states = new ManagedObjects(own ?? []);
-  // Only this project's server returns the last declaration of an object.
+  // Only this project's server returns the declaration of an object.
   const isKnown = own !== undefined || live.facts.enforcesExpiry;
   const inventory: Inventory = watchedIn(live);
   const objects = inventory.objects.map((object): EvidenceObject => {
@@ -104,7 +109,7 @@ export function accessEvidence(
     const isManaged = own ? urn !== undefined : by !== undefined;
     const exception = isManaged ? undefined : exceptionFor(exceptions, object, new Date(source.readAt));
     const { owner, ownerId } = object.state;
-    // Only the state contains an owner that the server does not know.
+    // If the server does not know the owner, only the state contains it.
     const known = owner || ownerId || (declared.ownerId ? "" : declared.owner);
     return {
       ...shownObject({ object, exception }),
@@ -160,14 +165,16 @@ export function accessEvidence(
   };
 }
 
-/** Returns the name of the kind of object that has a role in decisions about logins. */
+/** Returns the name of the object kind that has a given role in login decisions. */
 function kindWith<P extends "subject" | "decision">(part: P, value: Deciding[P]): string {
   const kind = kindsWith("decides").find(({ decides }) => decides[part] === value);
   if (!kind) throw new Error(`access decisions have no field ${value}`);
   return kind.definition.name;
 }
 
-/** Returns the expiry time on the service, or the declared expiry time if the server does not store it. */
+/**
+ * Returns the expiry time that the service stores. If the service does not store one, returns the declared expiry time.
+ */
 function knownEnd({ state }: LiveObject, declared: NonNullable<OwnResource["outputs"]>) {
   if (typeof state.expiresAt === "string" && state.expiresAt !== "")
     return { until: state.expiresAt, ends: "enforced" as const };

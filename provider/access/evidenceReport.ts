@@ -27,11 +27,11 @@ const COLUMNS = [
 
 type Row = Readonly<Partial<Record<(typeof COLUMNS)[number], string | null | undefined>>>;
 
-/** The texts that differ between CSV and Markdown. */
+/** The strings that differ between CSV and Markdown. */
 interface Texts {
   readonly until: (time: string | null) => string;
   readonly devices: (uids: readonly string[]) => string;
-  /** The text for an object without an owner, if objects of its kind can have one. */
+  /** The string for an object without an owner, used for kinds of objects that can have one. */
   readonly noOwner: string;
 }
 
@@ -85,7 +85,7 @@ function sectionsOf(evidence: AccessEvidence, texts: Texts): Readonly<Record<str
 const sourceText = ({ kind, id, name, declaredBy }: EvidenceObject): string =>
   `${kind} ${id === name ? name : `${name} (${id})`}${declaredBy === null ? "" : `, declared by ${declaredBy}`}`;
 
-/** The evidence as CSV. The column `record` contains the section, such as `access`. */
+/** Returns the evidence as CSV. The column `record` contains the section, such as `access`. */
 function evidenceCsv(evidence: AccessEvidence): string {
   const names = new Map(evidence.devices.map(({ uid, name }) => [uid, name]));
   const sections = sectionsOf(evidence, {
@@ -100,7 +100,7 @@ function evidenceCsv(evidence: AccessEvidence): string {
   return head + lines.join("");
 }
 
-/** The evidence as Markdown. A table omits the columns that its section does not use. */
+/** Returns the evidence as Markdown. A table omits the columns that its section does not use. */
 function evidenceMarkdown(evidence: AccessEvidence): string {
   const groups = new DeviceGroups(evidence.devices);
   const sections = sectionsOf(evidence, {
@@ -119,6 +119,6 @@ function evidenceMarkdown(evidence: AccessEvidence): string {
   return [`# Access in the namespace ${escaped(evidence.namespace.name)}\n`, ...parts].join("\n");
 }
 
-/** Escapes a text so that Markdown shows it unchanged, without links, mentions and HTML. */
+/** Escapes a string so that Markdown shows it unchanged, without links, mentions and HTML. */
 const escaped = (text: string): string =>
   printable(text).replaceAll(/[\\`*_{}[\]<>|#!~&@]|(?<=:)\/\/|(?<=www)\./gi, (found) => `\\${found}`);

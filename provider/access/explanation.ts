@@ -20,7 +20,7 @@ import { AccessInquiryError, type AccessView, standInOf, unknownLines } from "./
 /** A rule, and its effect on one login. */
 export interface ExplainedRule extends ConsideredRule {
   /**
-   * True if exactly one condition of the rule does not match, and the rule would decide the login if this condition
+   * True if exactly one condition of the rule does not match, and the rule would decide the login if that condition
    * matched.
    */
   readonly onlyMismatch: boolean;
@@ -31,7 +31,8 @@ export interface ExplainedLogin {
   readonly login: string;
   readonly address: string;
   /**
-   * The login parameters that the inquiry omits: login name or address. The explanation uses default values for them.
+   * The login parameters that the inquiry omits: `login`, `address` or both. The explanation uses default values for
+   * them.
    */
   readonly assumed: readonly ("login" | "address")[];
 }
@@ -65,14 +66,14 @@ export function accessExplanation(view: AccessView<AccessKey>): AccessExplanatio
     keyAdmitsDevice: keyAdmits({ ...key, username: "" }, device, login),
     considered: explanation.considered.map((rule, place) => ({
       ...rule,
-      // A rule that is weaker than the deciding rule would not decide the login, even if the weaker rule matched.
+      // A rule that is weaker than the deciding rule would not decide the login even if it matched.
       onlyMismatch: rule.mismatches.length === 1 && (decisive < 0 || place < decisive),
     })),
   };
 }
 
 /**
- * Returns the login that an inquiry explains, with default values for omitted parameters.
+ * Returns the login that an inquiry asks to explain, with default values for omitted parameters.
  * @throws AccessInquiryError unless the inquiry matches exactly one subject and one device
  */
 export function explainedLogin<S extends AccessSubject>(
@@ -88,7 +89,7 @@ export function explainedLogin<S extends AccessSubject>(
   return { subject, device, login, address, assumed };
 }
 
-/** Returns the only item. @throws AccessInquiryError for another number of items */
+/** Returns the only item of a list. @throws AccessInquiryError if the list does not have exactly one item */
 export function only<T>(flag: string, items: readonly T[], labelOf: (item: T) => string): T {
   const [item] = items;
   if (item !== undefined && items.length === 1) return item;
@@ -122,13 +123,13 @@ interface ExplanationParts {
   readonly result: string;
   /** The subject of the login. */
   readonly who: string;
-  /** The reason, as part of a sentence. */
+  /** The reason for the decision, as part of a sentence. */
   readonly reason: string;
   /** The lines about the subject. */
   readonly subject: readonly string[];
-  /** The line before the objects that decide. */
+  /** The line above the list of the rules or policies. */
   readonly order: string;
-  /** The lines about the objects that decide. */
+  /** The lines about the rules or policies. */
   readonly objects: readonly string[];
 }
 
@@ -189,7 +190,7 @@ export function reason(
   return `the firewall rule ${ruleText(rule)} ${verb}`;
 }
 
-/** Returns the owner of a key who is not a member, or whose membership has no effect. */
+/** Describes the owner of a key. The owner is not a member, or the membership has no effect. */
 function ownerText({ estate }: OfPolicy, { owner = "" }: AccessKey): string {
   const member = estate.policy.members?.find(({ id }) => id === owner);
   if (!member) return `the user ${owner}, who is not a member`;
@@ -216,8 +217,8 @@ function aspects({ action, username, sourceIp, filter }: AccessRule): string {
 const mark = (admits: boolean) => (admits ? "admits" : "refuses");
 
 /**
- * The quantifier with which an explanation describes an invalid pattern: the pattern matches `every` device or `no`
- * device. Also used for login names and addresses.
+ * The word that describes the effect of an invalid pattern: the pattern matches `every` device or `no` device. Login
+ * names and addresses use the same words.
  */
 type Quantifier = "every" | "no";
 
@@ -229,7 +230,7 @@ const loginText = (pattern: string, broken: Quantifier) =>
 const addressText = (pattern: string, broken: Quantifier) =>
   isForAll(pattern) ? "any address" : `addresses like ${patternText(pattern, `${broken} address`)}`;
 
-/** Returns the devices that a filter matches, as part of a sentence. */
+/** Describes the devices that a filter matches, as part of a sentence. */
 export function filterText({ hostname, tags }: DeviceFilter, broken: Quantifier): string {
   if (hostname && !isForAll(hostname))
     return `devices named like ${patternText(hostname, `${broken} device`)}`;
@@ -240,8 +241,8 @@ const deviceText = ({ name, tags }: AccessDevice) =>
   tags.length > 0 ? `${name} (tagged ${tags.join(", ")})` : `${name} (without tags)`;
 
 /**
- * Returns a pattern as an explanation shows it.
- * @param broken what the pattern matches if it is invalid: `no device`
+ * Returns a pattern in the form in which an explanation shows it.
+ * @param broken what the pattern matches if it is invalid, such as `no device`
  */
 const patternText = (pattern: string, broken: string): string =>
   patternOf(pattern) ? pattern : `${pattern} (invalid pattern: matches ${broken})`;

@@ -21,8 +21,8 @@ export interface ExplainedIdentity extends IdentityExplanation, ExplainedLogin {
 }
 
 /**
- * Explains the decision about one login in identity mode. If the inquiry contains the fingerprint of an SSH key, the
- * login uses this key; otherwise, it uses any key of the principal that works.
+ * Explains the decision about one login in identity mode. If the inquiry contains the fingerprint of an SSH key,
+ * evaluates a login with this key. Otherwise, evaluates a login with any usable key of the principal.
  * @throws AccessInquiryError unless the inquiry matches exactly one principal and one device
  */
 export function explainedIdentity(view: AccessView<Principal>): ExplainedIdentity {
@@ -113,7 +113,7 @@ const VERDICTS = {
 } as const;
 
 /**
- * The subjects, logins, addresses and devices of a policy, as part of a sentence.
+ * Describes the subjects, logins, addresses and devices of a policy, as part of a sentence.
  * @param principals the principals whose names replace their ids
  */
 export function conditionsOfPolicy(policy: AccessPolicy, principals: readonly AccessSubject[]): string {

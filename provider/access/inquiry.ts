@@ -36,7 +36,9 @@ import {
 import { globFits } from "./matching.ts";
 import { queryTime } from "./queryTime.ts";
 
-/** The flags of `gatehouse access`. An omitted flag selects all devices, keys, logins or addresses. */
+/**
+ * The flags of `gatehouse access`. If a flag is omitted, the command selects all devices, keys, logins or addresses.
+ */
 export interface AccessFlags {
   /** Names, uids or tags of devices, see `selectDevices`. */
   readonly device?: readonly string[];
@@ -48,7 +50,7 @@ export interface AccessFlags {
   readonly from?: readonly string[];
   /** E-mail address of a user, see `selectSubjects`. */
   readonly person?: string;
-  /** The time of the logins, see `queryTime`. */
+  /** The time for which logins are evaluated, see `queryTime`. */
   readonly at?: string;
   readonly explain?: boolean;
 }
@@ -64,7 +66,7 @@ export interface AccessInquiry {
   /** Client addresses in the form that the service uses. */
   readonly addresses: readonly string[];
   readonly person: string | undefined;
-  /** The time of the logins. Undefined if the inquiry is about the present. */
+  /** The time for which logins are evaluated. Undefined for the current time. */
   readonly at: Date | undefined;
   readonly explain: boolean;
   readonly format: AccessFormat;
@@ -112,7 +114,7 @@ const refuseTime = (detail: string) => new AccessInquiryError("at", detail);
  * form for IPv6.
  */
 function normalAddress(text: string): string {
-  // The library ipaddr.js also accepts `127.1` and `0x7f000001`, so `isIP` checks the text first.
+  // The library ipaddr.js also accepts `127.1` and `0x7f000001`, so `isIP` checks the string first.
   if (isIP(text) === 0 || text.includes("%")) {
     throw new AccessInquiryError(
       "from",
@@ -124,7 +126,7 @@ function normalAddress(text: string): string {
 
 interface Selected<T> {
   readonly items: readonly T[];
-  /** Interpretations of ambiguous selectors, as sentences. */
+  /** Notes on how ambiguous selectors were interpreted, as sentences. */
   readonly notes: readonly string[];
 }
 
@@ -135,9 +137,9 @@ const NEAR_LEAST = 0.3;
 const FINGERPRINT_MIN = 4;
 
 /**
- * Returns the devices that match any of the selectors, or all devices if there are no selectors. A selector is a text
- * with the prefix `uid:`, `name:` (which allows `*` and `?`) or `tag:`. A text without a prefix matches a device name
- * or uid. If no device has this name or uid, the text matches a tag.
+ * Returns the devices that match any of the selectors. If there are no selectors, returns all devices. A selector is a
+ * string with the prefix `uid:`, `name:` (which allows `*` and `?`) or `tag:`. A string without a prefix matches a
+ * device name or uid. If no device has this name or uid, the string matches a tag.
  * @throws AccessInquiryError with the selector that has no match, and similar names
  */
 export function selectDevices<Device extends AccessDevice>(
@@ -180,10 +182,11 @@ function foundDevices<Device extends AccessDevice>(
 }
 
 /**
- * Returns the subjects that match any of the selectors, or all subjects if there are no selectors. `keys` select public
- * keys by fingerprint, name, the first 4 or more characters of a fingerprint, or name or fingerprint with `*` and `?`. In
- * identity mode, `keys` select the principal of an SSH key by its fingerprint, and `users` select principals by e-mail
- * address, name or id, with `*` and `?`. `person` selects the public keys of a member, or the member in identity mode.
+ * Returns the subjects that match any of the selectors. If there are no selectors, returns all subjects. `keys` selects
+ * public keys by one of these: the fingerprint, the name, the first 4 or more characters of the fingerprint, or a name
+ * or fingerprint with the wildcards `*` and `?`. In identity mode, `keys` selects the principal of an SSH key by the
+ * fingerprint of the key, and `users` selects principals by e-mail address, name or id, with the wildcards `*` and `?`.
+ * `person` selects the public keys of a member, or, in identity mode, the member.
  * @throws AccessInquiryError with the selector that has no match, and similar names
  */
 function selectSubjects(
@@ -201,7 +204,7 @@ interface Selection<S extends AccessSubject = AccessSubject> {
   readonly estate: NamespaceState;
   readonly decider: Decider<S>;
   readonly inquiry: AccessInquiry;
-  /** The id of the member whose subjects are selected; undefined for all. */
+  /** The id of the member whose subjects are selected. Undefined selects the subjects of all members. */
   readonly member: string | undefined;
 }
 
@@ -254,7 +257,10 @@ function selectPrincipals({ decider, inquiry, member }: Selection<Principal>): S
 
 const NO_OWNERS = "The server does not store the owners of public keys";
 
-/** Returns the member with an e-mail address. @throws AccessInquiryError with the known members if there is none */
+/**
+ * Returns the member with an e-mail address. @throws AccessInquiryError with the known members if no member has this
+ * address
+ */
 function personOf(members: ReturnType<typeof membersOf>, email: string) {
   if (!members)
     throw new AccessInquiryError("person", "The members could not be read", "use --key or --user");
@@ -270,7 +276,10 @@ function personOf(members: ReturnType<typeof membersOf>, email: string) {
 
 const NAMED_MAX = 20;
 
-/** Returns the SSH keys of a principal that a selector matches: a fingerprint, its beginning, or `*` and `?`. */
+/**
+ * Returns the SSH keys of a principal that a selector matches. The selector is a fingerprint, its first characters, or
+ * a fingerprint with the wildcards `*` and `?`.
+ */
 export const keysMatching = ({ keys = [] }: Principal, selector: string): readonly SshIdentity[] =>
   keys.filter(
     ({ fingerprint }) =>
@@ -280,7 +289,7 @@ export const keysMatching = ({ keys = [] }: Principal, selector: string): readon
 const SHA256_MIN = "SHA256:".length + FINGERPRINT_MIN;
 
 function foundKeys(keys: readonly AccessKey[], selector: string): Selected<AccessKey> {
-  // ssh-keygen prints fingerprints with the prefix `MD5:`.
+  // ssh-keygen prints MD5 fingerprints with the prefix `MD5:`.
   const print = selector.replace(/^MD5:/, "");
   const same = keys.filter(({ fingerprint }) => fingerprint === print);
   if (same.length > 0) return { items: same, notes: [] };
@@ -329,7 +338,7 @@ function unknown(
 }
 
 /**
- * Returns the names that are most similar to a text. Measures the similarity by shared character pairs (Dice
+ * Returns the names that are most similar to a string. Measures the similarity by shared character pairs (Dice
  * coefficient).
  */
 function nearNames(text: string, names: Iterable<string>): string[] {
@@ -343,7 +352,7 @@ function nearNames(text: string, names: Iterable<string>): string[] {
 }
 
 function pairs(text: string): ReadonlySet<string> {
-  // The spaces around the text ensure that a text of one character also has pairs of characters.
+  // With spaces around it, a string of one character also has character pairs.
   const framed = ` ${text.toLowerCase()} `;
   return new Set(Array.from({ length: framed.length - 1 }, (_, index) => framed.slice(index, index + 2)));
 }
@@ -358,8 +367,8 @@ export interface AccessView<S extends AccessSubject = AccessSubject> {
   readonly estate: NamespaceState;
   readonly inquiry: AccessInquiry;
   /**
-   * The evaluated access. Evaluates only {@link devices}, since a decision about one device does not depend on other
-   * devices.
+   * The evaluated access. Only {@link devices} are evaluated, since a decision about one device does not depend on
+   * other devices.
    */
   readonly access: Access;
   /** The selected devices, sorted by name. */
@@ -367,8 +376,8 @@ export interface AccessView<S extends AccessSubject = AccessSubject> {
   /** The selected keys, users and service accounts, sorted by name. */
   readonly subjects: readonly S[];
   /**
-   * The evaluated login names and addresses, sorted. If the inquiry has login names or addresses, only the names or
-   * addresses of the inquiry are evaluated.
+   * The evaluated login names and addresses, sorted. If the inquiry has login names or addresses, only those are
+   * evaluated.
    */
   readonly evaluated: EvaluatedLogins;
   readonly notes: readonly string[];
@@ -397,15 +406,15 @@ export function accessView(estate: NamespaceState, inquiry: AccessInquiry): Acce
 }
 
 /**
- * Returns the evaluated address that represents all other addresses. Returns an empty text if there is none, or if the
- * inquiry contains the addresses.
+ * Returns the evaluated address that represents all other addresses. Returns an empty string if there is no such
+ * address, or if the inquiry lists the addresses.
  */
 export const standInOf = ({ inquiry, evaluated }: Pick<AccessView, "inquiry" | "evaluated">): string =>
   inquiry.addresses.length > 0 ? "" : otherAddressOf(evaluated);
 
 /**
- * Returns the lines of a report that list the evaluated keys, devices, logins and addresses, and the interpretation of
- * ambiguous selectors.
+ * Returns the report lines that list the evaluated keys, devices, logins and addresses, and the notes on ambiguous
+ * selectors.
  */
 export function evaluatedLines({
   access,

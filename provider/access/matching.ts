@@ -1,6 +1,6 @@
 /**
- * Returns true if the whole text matches the glob, where `*` matches any text and `?` matches one character. The search
- * backtracks only to the last `*`, so the time of the search grows at most with the product of both lengths.
+ * Returns true if the whole string matches the glob, in which `*` matches any string and `?` matches one character. The
+ * search backtracks only to the last `*`, so the search time is at most proportional to the product of both lengths.
  */
 export function globFits(glob: string, text: string): boolean {
   const [wanted, given] = [[...glob], [...text]];
@@ -25,7 +25,7 @@ export function globFits(glob: string, text: string): boolean {
 }
 
 /**
- * Returns sample texts that match the glob: one with each `*` removed, and one with each `*` replaced by a character.
+ * Returns sample strings that match the glob: one with each `*` removed, and one with each `*` replaced by a character.
  */
 export function globSamples(glob: string): string[] {
   const filled = glob.replaceAll("?", "x");

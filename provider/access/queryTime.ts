@@ -7,9 +7,9 @@ const rfc3339 = z.union([
 ]);
 
 /**
- * Returns the time of a query: a `Date`, or RFC 3339, in which the seconds can be omitted. A date alone, or a time without
- * an offset, would depend on the time zone of the reader.
- * @param refuse returns the error about another value
+ * Returns the time of a query. Accepts a `Date`, or a string in RFC 3339, in which the seconds can be omitted. Rejects
+ * a date alone and a time without an offset, since their meaning depends on the time zone of the reader.
+ * @param refuse returns the error for a rejected value
  */
 export function queryTime(given: unknown, refuse: (detail: string) => Error): Date {
   const time = new Date(given instanceof Date ? given : (rfc3339.safeParse(given).data ?? Number.NaN));
