@@ -12,7 +12,10 @@ import {
 import type { Declarable } from "../namespace/liveObjects.ts";
 import { rangesIn } from "./helperCalls.ts";
 
-/** Adds a comment to a policy whose subject is an id. @param names the names of users and service accounts, by id */
+/**
+ * Adds a comment with the subject's name to a policy whose subject is an id. @param names the names of users and
+ * service accounts, by id
+ */
 export function withSubjectName(object: Declarable, names: ReadonlyMap<string, string>): Declarable {
   const { user = "" } = (object.inputs.subject ?? {}) as { readonly user?: string };
   const name = names.get(user);
@@ -37,11 +40,11 @@ export interface EnrolledKey {
   readonly principal: string;
   readonly principalName: string;
   readonly isServiceAccount: boolean;
-  /** True if the key expires, has expired, or works for a single login. */
+  /** True if the key expires, has expired, or is valid for only one login. */
   readonly isLimited: boolean;
 }
 
-/** A service account that does not exist yet. */
+/** A service account that the program creates. */
 interface NewAccount {
   readonly name: string;
   /** The SSH key of the account, as a line in OpenSSH format. */
@@ -66,7 +69,7 @@ export interface PolicyInputs {
   readonly action: "allow" | "deny";
 }
 
-/** The access policies that a namespace already has, by id. They take effect in identity mode. */
+/** The existing access policies of a namespace, by id. They take effect in identity mode. */
 export type ExistingPolicies = ReadonlyMap<string, PolicyInputs & { readonly requireReauth: boolean }>;
 
 /** The objects of a namespace in legacy mode. */
@@ -78,14 +81,17 @@ export interface LegacyNamespace {
   readonly policies: ExistingPolicies;
 }
 
-/** An object whose effect changes with the mode, and the reason. */
+/** An object whose effect changes when the namespace changes to identity mode, and the reason. */
 interface Inexpressible {
   /** The key that loses access. Undefined for firewall rules and access policies. */
   readonly key?: LegacyKey;
   readonly text: string;
 }
 
-/** Returns the reason why a program cannot declare a policy, or the new account of it; undefined if a program can. */
+/**
+ * Returns the reason why a program cannot declare a policy or the new service account of the policy. Returns undefined
+ * if a program can declare both.
+ */
 export type RefusalOf = (policy: Omit<PolicyInputs, "subject">, account?: NewAccount) => string | undefined;
 
 /** The access policies for identity mode. */
@@ -97,10 +103,10 @@ interface Conversion {
 const EVERY_DEVICE = { hostname: ".*" };
 
 /**
- * Returns access policies that give the access of a namespace's public keys in identity mode. No key gets more access
- * than before. A key that cannot keep its whole access is inexpressible. Access policies have no priorities, and their
- * logins are names instead of patterns.
- * @param refusalOf default: every policy can be declared
+ * Returns the access policies that replace the public keys and firewall rules of a namespace in identity mode. No key
+ * gets more access than before. A key that would lose some of its access is listed in `inexpressible`: access policies
+ * have no priorities, and they contain login names instead of patterns.
+ * @param refusalOf default: a program can declare every policy
  */
 export function accessPoliciesFor(
   { keys, rules, enrolled, policies }: LegacyNamespace,
@@ -166,7 +172,8 @@ export function accessPoliciesFor(
     else if (account) add({ ...policy, subject: { account } });
   }
 
-  // "All members" does not include service accounts, and a service account can get another role than `service`.
+  // The subject "all members" does not include service accounts, and a service account can have a role other than
+  // `service`.
   const principals: readonly Subject[] = [
     { allMembers: true },
     { role: "service" },
@@ -183,11 +190,11 @@ export function accessPoliciesFor(
 
 const fingerprintOf = ({ data }: LegacyKey): string => sha256Fingerprint(parseSshPublicKey(data));
 
-/** Returns a text that two policies share if they have the same effect, regardless of their names. */
+/** Returns a string that is equal for two policies if they have the same effect, regardless of their names. */
 const effectOf = ({ subject, filter, logins, sourceIps, action }: PolicyInputs): string =>
   JSON.stringify([subject, filter, logins.toSorted(), sourceIps.toSorted(), action]);
 
-/** Returns the filter in the form of access policies; undefined if its pattern is not valid. */
+/** Returns the filter in the form that access policies use; undefined if its pattern is not valid. */
 function filterOf({ hostname, tags = [] }: DeviceFilter): DeviceFilter | undefined {
   if (hostname) return patternOf(hostname) && { hostname };
   return tags.length > 0 ? { tags: [...new Set(tags)].sort() } : EVERY_DEVICE;
@@ -233,19 +240,19 @@ function denialsOf(rules: readonly AccessRule[], refusalOf: RefusalOf, reported:
   return { policies, inexpressible };
 }
 
-/** Returns true for a pattern that matches every text of one line. */
+/** Returns true for a pattern that matches every string of one line. */
 const isAny = (pattern: string): boolean => loginNamesIn(pattern).names.includes(EVERY_LOGIN);
 
-/** Returns an IPv4 address as a network, as the service stores it. */
+/** Returns an IPv4 address in the form of a network, in which the service stores it. */
 const asNetwork = (range: string): string => (range.includes("/") ? range : `${range}/32`);
 
-/** Returns true if a login may match both rules. */
+/** Returns true if a login exists that both rules may match. */
 const overlap = (left: AccessRule, right: AccessRule): boolean =>
   !areDisjoint([left.username, right.username], "login") &&
   !areDisjoint([left.sourceIp, right.sourceIp], "address") &&
   shareDevices(left.filter, right.filter);
 
-/** Returns true if a rule may deny a login of a key. @param name a login name that the key admits, or `*` */
+/** Returns true if a rule may deny a login of a key. @param name a login name that the key allows, or `*` */
 function mayDeny(rule: AccessRule, key: LegacyKey, name: string): boolean {
   const matches =
     name === EVERY_LOGIN
@@ -255,8 +262,8 @@ function mayDeny(rule: AccessRule, key: LegacyKey, name: string): boolean {
 }
 
 /**
- * Returns true if a device may match both filters. Device names can contain any character, so only patterns of complete
- * names are compared.
+ * Returns true if a device may match both filters. Only patterns that list complete names are compared, since device
+ * names can contain any character.
  */
 function shareDevices(
   { hostname: left = "" }: DeviceFilter,
@@ -272,7 +279,7 @@ function shareDevices(
   return !isApart(left, right) && !isApart(right, left);
 }
 
-/** Returns true if a key gives access to the same devices, with this login name or with all (`*`). */
+/** Returns true if a key gives access to the same devices with this login name, or with all login names (`*`). */
 function admitsToo(key: LegacyKey | undefined, devices: DeviceFilter, name: string): boolean {
   if (!key || JSON.stringify(filterOf(key.filter)) !== JSON.stringify(devices)) return false;
   if (isAny(key.username)) return true;

@@ -3,7 +3,7 @@ import { namesIn, rangesIn } from "./helperCalls.ts";
 import { type HelperCall, inline, jsonLine, quoted } from "./literal.ts";
 import { type KindOfProgram, type NamedObject, type ProgramFile, uniqueNames } from "./model.ts";
 
-/** Replaces a pattern by a call of a helper if the call returns exactly this pattern. */
+/** Replaces a pattern by a helper call if the call returns exactly this pattern. */
 export const withHelpers = (inputs: Values): Values =>
   Object.fromEntries(
     Object.entries(inputs).map(([name, value]) => {
@@ -16,8 +16,8 @@ export const withHelpers = (inputs: Values): Values =>
   );
 
 /**
- * Maximum number of objects of a kind with separate declarations. A kind with more objects has a data file with a row
- * for each object.
+ * Maximum number of objects of one kind that get separate declarations. If a kind has more objects, the program
+ * contains a data file with one row for each object.
  */
 const DECLARED_MAX = 12;
 
@@ -31,8 +31,8 @@ export const declarationOf = (object: NamedObject): Declaration => ({
 });
 
 /**
- * Returns the objects with separate declarations, by kind, and the values that several declarations share. A kind with
- * more than {@link DECLARED_MAX} objects has no entry.
+ * Returns the objects that get separate declarations, by kind, and the values that several declarations share. A kind
+ * with more than {@link DECLARED_MAX} objects has no entry.
  */
 export function declarationsOf(kinds: readonly KindOfProgram[]): {
   readonly declared: ReadonlyMap<KindOfProgram, readonly Declaration[]>;
@@ -69,7 +69,7 @@ export const withShared = (
 
 const SHARED_MIN = 3;
 /**
- * Minimum length of the source text of a shared value. A shorter value gets no variable, since the value is as clear as
+ * Minimum length of the source text of a shared value. A shorter value gets no variable, since it is as easy to read as
  * a variable name.
  */
 const LENGTH_MIN = 16;
@@ -104,7 +104,7 @@ const IDENTIFIER_MAX = 40;
 /**
  * Returns a variable name for a shared value, such as `loginRootAna` for `login("root", "ana")` or `from10_0_0_0_8` for
  * `cidr("10.0.0.0/8")`.
- * @param plain the name for a text without letters and digits
+ * @param plain the name for a value without letters and digits
  */
 export function identifierOf(prefix: string, text: string, plain = `${prefix}Pattern`): string {
   if (text === '{ hostname: ".*" }') return "onEveryDevice";
@@ -117,12 +117,12 @@ export function identifierOf(prefix: string, text: string, plain = `${prefix}Pat
 }
 
 /**
- * A pattern input in a data file. If a helper such as `login` returns the pattern, the row contains the helper's
- * arguments instead.
+ * A column of a data file that contains a pattern. If a helper such as `login` can generate the pattern, the row
+ * contains the helper's arguments instead.
  */
 interface Column {
   readonly input: string;
-  /** The row's field for the helper's arguments. */
+  /** The name of the row's field that contains the helper's arguments. */
   readonly field: string;
   readonly helper: "login" | "cidr";
   readonly what: string;
@@ -140,11 +140,11 @@ const COLUMNS: readonly Column[] = [
   { input: "sourceIp", field: "ranges", helper: "cidr", what: "networks", callIn: rangesIn },
 ];
 
-/** Many objects of a kind as rows of a data file, by the names of the resources. */
+/** The rows of a data file for a kind with many objects, by resource name. */
 export interface Table {
-  /** Content of the data file, with one line for each row so that users can edit the file. */
+  /** The data file. Each row is on its own line, so that users can edit the file. */
   readonly data: ProgramFile;
-  /** The input whose default in a row is the resource's name; undefined if no row omits the input. */
+  /** The input that defaults to the resource's name if a row omits it. Undefined if no row omits the input. */
   readonly fills: string | undefined;
   readonly columns: readonly Column[];
   readonly notes: readonly string[];
@@ -155,8 +155,8 @@ export function tableOf(
   { file, objects, ...kind }: KindOfProgram,
   nameIn = (input: string): string => input,
 ): Table {
-  // A row may omit this input only if all objects have the input. Otherwise the resource's name would also become the
-  // input of an object without this input.
+  // A row may omit this input only if all objects have the input. Otherwise, the default would add the input to objects
+  // that do not have it.
   const naming = objects.every(({ inputs }) => kind.naming !== undefined && kind.naming in inputs)
     ? kind.naming
     : undefined;
@@ -164,7 +164,7 @@ export function tableOf(
   const lines = objects.map(({ resource }, index) => `  ${quoted(resource)}: ${jsonLine(rows[index])}`);
   const fills =
     naming !== undefined && rows.some((row) => !(nameIn(naming) in row)) ? nameIn(naming) : undefined;
-  // Another kind may have an input with the name of a column's field.
+  // A different kind can have an input with the same name as a column's field.
   const ofKind = COLUMNS.filter(({ input }) => objects.some(({ inputs }) => input in inputs));
   const columns = ofKind
     .filter(({ field }) => rows.some((row) => field in row))

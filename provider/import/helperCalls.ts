@@ -1,7 +1,7 @@
 import { cidr, hostname, login } from "../helpers/patterns.ts";
 import { HelperCall } from "./literal.ts";
 
-/** Matches a pattern in which each special character has a backslash before it. */
+/** Matches a pattern in which every special character is escaped by a backslash. */
 const ESCAPED = /^(?:[^\\^$.|?*+()[\]{}]|\\[\\^$.|?*+()[\]{}])+$/u;
 
 /** Returns the call of `login` or `hostname` that returns the pattern; undefined if no call returns the pattern. */
@@ -34,7 +34,7 @@ function checked(
 
 /**
  * Returns the alternatives of an anchored pattern: `a` and `b` for `^(a|b)$`, and `a` for `^a$`. An alternative can
- * contain groups.
+ * contain groups. Returns undefined for a pattern that is not anchored.
  */
 function alternativesIn(pattern: string): string[] | undefined {
   const inner = /^\^(.*)\$$/su.exec(pattern)?.[1];
@@ -56,7 +56,7 @@ function alternativesIn(pattern: string): string[] | undefined {
   return parts.length > 1 ? parts : [inner];
 }
 
-/** Returns the address range that a pattern of four octets matches; undefined for other patterns. */
+/** Returns the address range that a pattern of four octets matches. Returns undefined for other patterns. */
 function rangeOf(pattern: string): string | undefined {
   const octets = pattern.split("\\.").map((octet) => OCTETS.get(octet));
   if (octets.length !== 4 || !octets.every((octet) => octet !== undefined)) return undefined;
@@ -66,14 +66,15 @@ function rangeOf(pattern: string): string | undefined {
 }
 
 /**
- * The possible octets of address ranges, by the pattern of the octet. `fixed` is the number of leading bits that all
- * values of the octet have in common.
+ * The first octet of every address range with a prefix length of 0 to 8, by the pattern of the octet. `fixed` is the
+ * prefix length: the number of leading bits that all values of the octet have in common.
  */
 const OCTETS: ReadonlyMap<string, { readonly low: number; readonly fixed: number }> = new Map(
   [0, 1, 2, 3, 4, 5, 6, 7, 8].flatMap((fixed) =>
     Array.from({ length: 2 ** fixed }, (_, index) => {
       const low = index * 2 ** (8 - fixed);
-      // The helper `cidr` returns the pattern of the complete range. Its first part is the pattern of the first octet.
+      // The helper `cidr` returns the pattern of the whole range. This pattern begins with the pattern of the first
+      // octet.
       const [octet = ""] = cidr(`${low}.0.0.0/${fixed}`).slice(1).split("\\.");
       return [octet, { low, fixed }] as const;
     }),

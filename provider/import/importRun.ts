@@ -18,13 +18,13 @@ import { SECRET, SIGNATURE } from "../engineMarks.ts";
 import type { ImportedResource } from "./model.ts";
 
 interface ImportRun {
-  /** Directory of the program, which contains the settings of the stack. */
+  /** Directory of the program. It also contains the settings of the stack. */
   readonly folder: string;
   readonly project: string;
   readonly stack: string;
   /**
-   * URL of the backend in which the import stores the state. Undefined to return the state only in
-   * {@link Imported.deployment}.
+   * URL of the backend in which the import stores the state. If undefined, the state is returned only in {@link
+   * Imported.deployment}.
    */
   readonly backend: string | undefined;
   readonly resources: readonly ImportedResource[];
@@ -36,8 +36,8 @@ interface ImportRun {
 interface Imported {
   readonly preview: Plan;
   /**
-   * The state in the format of `pulumi stack import`, in which each secret is an empty text. Undefined if the backend
-   * stores the state.
+   * The state in the format of `pulumi stack import`. Each secret is replaced by an empty string. Undefined if the
+   * backend stores the state.
    */
   readonly deployment: unknown;
 }
@@ -45,8 +45,8 @@ interface Imported {
 const ENTRY = ".gatehouse-import.cjs";
 
 /**
- * A wrapper program that runs the user's program and adds the option `import` to all resources. The source of the
- * user's program does not contain the option.
+ * A wrapper program that runs the user's program and adds the option `import` to all resources, so that the user's
+ * program does not contain the option.
  */
 const PROGRAM = `const { readFileSync } = require("node:fs");
 const { runtime } = require("@pulumi/pulumi");
@@ -61,9 +61,9 @@ module.exports = require("./index");
 
 /**
  * Creates the state of a program that declares existing objects. Runs the program once and imports all resources. The
- * engine compares each object with the declaration of the resource, and changes nothing on the service. The run always
- * uses the embedded engine, since the Pulumi CLI cannot import dynamic resources. The Pulumi CLI can use the state
- * afterwards.
+ * engine compares each object with the declaration of its resource, and changes nothing on the service. The run always
+ * uses the embedded engine, since the Pulumi CLI cannot import dynamic resources. Afterwards, the Pulumi CLI can use
+ * the state.
  * @throws the errors of opening and running a stack; UpdateFailedError if an object differs from its declaration
  */
 export async function importState(run: ImportRun): Promise<Imported> {
@@ -104,7 +104,8 @@ async function requireEmpty(stack: Stack): Promise<void> {
 }
 
 /**
- * @throws EngineError (`import`) if the program did not declare all resources; the message lists the missing resources
+ * Checks that the program declared all resources.
+ * @throws EngineError (`import`) with a list of the resources that the program did not declare
  */
 function requireAll(resources: readonly ImportedResource[], { steps }: Result): void {
   const done = new Set(steps.map(({ type, name }) => `${type}::${name}`));
@@ -117,14 +118,14 @@ function requireAll(resources: readonly ImportedResource[], { steps }: Result): 
   );
 }
 
-/** The location of the state, and the environment variables to access the state. */
+/** The location of the state, and the environment variables that give access to it. */
 interface StateLocation {
   readonly backend: string;
   readonly settings: string;
   readonly env: NodeJS.ProcessEnv;
 }
 
-/** Returns the user's backend, or a temporary backend with a random passphrase. */
+/** Returns the user's backend. If the user has none, returns a temporary backend with a random passphrase. */
 async function placeOf(
   { backend, stack, env }: ImportRun,
   folder: string,
@@ -146,7 +147,7 @@ async function placeOf(
   };
 }
 
-/** Opens the stack in a new project whose `main` is the program's file or directory. */
+/** Creates a Pulumi project whose `main` is the program's file or directory, and opens the stack in this project. */
 async function opened(
   { project, stack, onEvent }: ImportRun,
   folder: string,
@@ -172,8 +173,8 @@ async function deploymentOf(stack: Stack): Promise<unknown> {
 }
 
 /**
- * Replaces the secrets of imported objects by empty texts. The service returns the secrets of install keys only. The
- * state contains no secrets provider, so the Pulumi CLI could not decrypt secrets in the state.
+ * Replaces the secrets of imported objects by empty strings. Only install keys have secrets that the service returns.
+ * The state contains no secrets provider, so the Pulumi CLI could not decrypt secrets in the state.
  */
 function withoutSecrets(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withoutSecrets);
@@ -182,7 +183,9 @@ function withoutSecrets(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, withoutSecrets(item)]));
 }
 
-/** Returns true if the packages that a program imports are installed. @param folder directory of the program */
+/**
+ * Returns true if the packages that an imported program needs are installed. @param folder directory of the program
+ */
 export function hasPackages(folder: string): boolean {
   const { resolve: find } = createRequire(join(resolve(folder), "index.js"));
   try {

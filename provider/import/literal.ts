@@ -1,6 +1,6 @@
 import { codeOf, escaping, printable } from "../words.ts";
 
-/** Source code that is written to the program as it is, such as a helper call, instead of a quoted value. */
+/** Source code that is written to the program unchanged and without quotation marks, such as a helper call. */
 export class Code {
   readonly text: string;
 
@@ -10,8 +10,8 @@ export class Code {
 }
 
 /**
- * A call of the helper `login`, `hostname` or `cidr`, which returns a pattern. The inherited `text` is the call in
- * TypeScript; other languages use `helper` and `args`.
+ * A call of the helper `login`, `hostname` or `cidr`, which returns a pattern. The inherited field `text` contains the
+ * call in TypeScript. Other languages use `helper` and `args`.
  */
 export class HelperCall extends Code {
   readonly helper: "login" | "hostname" | "cidr";
@@ -33,12 +33,12 @@ interface Notation {
 const WIDTH = 110;
 
 /**
- * Returns a text as a literal of TypeScript and JSON. Characters that can hide or reorder text in an editor, such as
+ * Returns a string as a literal of TypeScript and JSON. Characters that can hide or reorder text in an editor, such as
  * direction marks, are escaped.
  */
 export const quoted = (text: string): string => escaped(JSON.stringify(text));
 
-/** Escapes characters that can hide or reorder text in JSON, as `\uXXXX` for each UTF-16 code unit. */
+/** Escapes the characters in JSON that can hide or reorder text. Each UTF-16 code unit becomes `\uXXXX`. */
 const escaped = (json: string): string =>
   escaping(json, (char) =>
     char
@@ -48,7 +48,7 @@ const escaped = (json: string): string =>
   );
 
 /**
- * Returns a value as the text of a JSON file, escaped like {@link quoted}.
+ * Returns a value as the content of a JSON file, escaped like {@link quoted}.
  * @param indent number of spaces for each level
  */
 export const jsonText = (value: unknown, indent: number): string =>
@@ -82,7 +82,7 @@ function lineOf(value: unknown, notation: Notation): string {
 }
 
 /**
- * Formats a value on one line if it fits, otherwise with one line for each array item or object property.
+ * Formats a value on one line if it fits. Otherwise, puts each array item or object property on its own line.
  * @param available number of characters that are available on the first line
  */
 export function literal(value: unknown, indent = "", available = WIDTH): string {
@@ -118,7 +118,7 @@ export function construction(
 const LETTERS: Readonly<Record<string, string>> = { "\n": "\\n", "\r": "\\r", "\t": "\\t" };
 
 /**
- * Returns a text as a literal of Terraform's language, without template expressions. Characters that can hide or
+ * Returns a string as a literal of Terraform's language, without template expressions. Characters that can hide or
  * reorder text in an editor are escaped.
  */
 const hclQuoted = (text: string): string => {
@@ -147,7 +147,7 @@ export const hcl = (value: unknown): string => lineOf(value, HCL);
 export const FUNCTIONS = "provider::gatehouse::";
 
 /**
- * Returns a call of a pattern helper in Terraform's language, where helpers are functions of the provider.
+ * Returns a call of a pattern helper in Terraform's language. In Terraform, the helpers are functions of the provider.
  * @param args source text of the arguments
  */
 export const helperCall = (helper: string, args: string): string => `${FUNCTIONS}${helper}(${args})`;

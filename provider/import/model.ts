@@ -17,13 +17,13 @@ export interface ProgramOptions {
   /** True to declare the resources of the plugin instead of dynamic resources. YAML programs always use the plugin. */
   readonly plugin: boolean;
   /**
-   * True to add `adopt: true` to all resources, for a program without a state. The program then omits objects that
-   * cannot be adopted.
+   * True to add `adopt: true` to all resources, so that a program without a state adopts existing objects. The program
+   * then omits objects that cannot be adopted.
    */
   readonly adopt: boolean;
   /**
-   * New access policies and service accounts. The subject of a policy can be the id of a new account. The program then
-   * also changes the namespace to identity mode, after it created the policies.
+   * New access policies and service accounts. The subject of a policy can be the id of a new account. If there are new
+   * objects, the program also changes the namespace to identity mode after it creates the policies.
    * @default the program declares only existing objects
    */
   readonly newObjects?: readonly Declarable[];
@@ -34,7 +34,7 @@ export interface ProgramFile {
   readonly text: string;
 }
 
-/** A resource of a program, with the id of the object on the service. */
+/** A resource of a program, with the id of its object on the service. */
 export interface ImportedResource {
   readonly type: string;
   readonly name: string;
@@ -50,12 +50,13 @@ export interface Program {
 interface KindOfFile {
   readonly kind: string;
   readonly file: string;
-  /** Name of the input that usually equals the resource's name. */
+  /** Name of the input that usually has the same value as the resource's name. */
   readonly naming?: string;
   /** Returns the resource's name for an object without a name. */
   readonly nameOf?: (object: Declarable) => string;
   /**
-   * The Pulumi options of each resource of the kind. With the option `protect`, `destroy` does not delete the resource.
+   * The Pulumi options of each resource of the kind. If the option `protect` is true, `destroy` does not delete the
+   * resource.
    */
   readonly options?: Readonly<Record<string, unknown>>;
 }
@@ -73,8 +74,8 @@ export interface NamedObject extends Declarable {
 const NAME_MAX = 255;
 
 /**
- * Assigns names to the resources of a kind, according to the names of the objects, and sorts the resources by name. If
- * several objects have the same name, each object after the first gets a number.
+ * Assigns names to the resources of a kind, based on the names of the objects, and sorts the resources by name. If
+ * several objects have the same name, every object except the first gets a number.
  * @param taken names of existing resources of the kind
  */
 export function named(
@@ -94,8 +95,8 @@ export function named(
 }
 
 /**
- * Assigns names to the resources of all kinds, like {@link named} for one kind.
- * @param takenOf returns the names of the program's resources of a kind
+ * Assigns names to the resources of all kinds. Uses {@link named} for each kind.
+ * @param takenOf returns the names of the program's existing resources of a kind
  */
 export const namedByKind = (
   objects: readonly Declarable[],
@@ -106,8 +107,9 @@ export const namedByKind = (
   );
 
 /**
- * Returns an object that refers to its subject by source code if the subject is a new service account.
- * @param accountIds the source code of the ids of new accounts, by the ids in {@link ProgramOptions.newObjects}
+ * If the subject of an object is a new service account, replaces the id of the account by a reference in source code.
+ * Returns other objects unchanged.
+ * @param accountIds the references to the ids of new accounts, by the ids in {@link ProgramOptions.newObjects}
  */
 export function withSubject<T extends Declarable>(object: T, accountIds: ReadonlyMap<string, Code>): T {
   const { user = "" } = (object.inputs.subject ?? {}) as { readonly user?: string };
@@ -115,7 +117,10 @@ export function withSubject<T extends Declarable>(object: T, accountIds: Readonl
   return reference ? { ...object, inputs: { ...object.inputs, subject: { user: reference } } } : object;
 }
 
-/** Makes the namespace depend on other resources. @param dependsOn source code; undefined if there are none */
+/**
+ * Makes the namespace depend on other resources. @param dependsOn source code of these resources; undefined if there
+ * are none
+ */
 export const withNamespaceLast = (
   kinds: readonly KindOfProgram[],
   dependsOn: unknown,
@@ -156,7 +161,7 @@ export function uniqueNames(options: {
 }
 
 /**
- * Returns a resource name that engines accept and users can type. The name has one line and does not contain the
+ * Returns a resource name that engines accept and that users can type. The name has one line and does not contain the
  * separator of URNs.
  */
 function resourceName(text: string): string {
@@ -165,7 +170,7 @@ function resourceName(text: string): string {
     .replaceAll(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, " ")
     .replaceAll("::", ":-")
     .trim()
-    // Terraform normalizes Unicode, so two Unicode forms of one name would be the same resource.
+    // Terraform normalizes Unicode, so it would treat two Unicode forms of a name as the same resource.
     .normalize();
   return line.slice(0, NAME_MAX).toWellFormed() || "unnamed";
 }

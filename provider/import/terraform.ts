@@ -39,7 +39,7 @@ interface Part {
 }
 
 /**
- * Returns the files of a Terraform root module: a file for each kind of object, data files for long lists, and import
+ * Returns the files of a Terraform root module: one file for each kind of object, data files for long lists, and import
  * blocks.
  */
 export function terraformFiles(
@@ -70,8 +70,8 @@ export function terraformFiles(
 
 /**
  * Declares the new objects of a kind.
- * @param kinds the existing objects
- * @param accountIds see {@link withSubject}; receives the ids of new service accounts
+ * @param kinds the kinds of the existing objects
+ * @param accountIds see {@link withSubject}; the function adds the ids of new service accounts
  */
 function newResources(kind: KindOfProgram, kinds: readonly KindOfProgram[], accountIds: Map<string, Code>) {
   const others = kinds.find((other) => other.kind === kind.kind);
@@ -84,7 +84,7 @@ function newResources(kind: KindOfProgram, kinds: readonly KindOfProgram[], acco
 }
 
 /**
- * Returns blocks that declare and import objects, for an existing configuration.
+ * Returns blocks that declare and import objects, to add to an existing configuration.
  * @param provider value of the argument `provider` in new resources; undefined to omit the argument
  */
 export function terraformAdoptions(
@@ -100,8 +100,8 @@ export function terraformAdoptions(
     const taken = addresses.flatMap((address) =>
       address.startsWith(head) ? [address.slice(head.length).replace(/\[.*$/s, "")] : [],
     );
-    // With the argument `provider`, patterns are literals: a function call contains the provider's local name, which
-    // may not be `gatehouse` in this configuration.
+    // If the argument `provider` is set, patterns are literals. A function call contains the provider's local name, and
+    // this configuration may use a local name other than `gatehouse`.
     const declarations = own.objects.map((object) =>
       provider === undefined ? declarationOf(object) : { ...object, args: object.inputs },
     );
@@ -113,8 +113,8 @@ export function terraformAdoptions(
 }
 
 /**
- * Converts the input values of a kind's objects to Terraform values. The input names remain the property names of the
- * Pulumi classes.
+ * Converts the input values of a kind's objects to Terraform values. The inputs keep the property names of the Pulumi
+ * classes.
  */
 function inTerraform(kind: KindOfProgram): KindOfProgram {
   const types = new Map(
@@ -134,8 +134,8 @@ function inTerraform(kind: KindOfProgram): KindOfProgram {
 }
 
 /**
- * Removes null properties, and normalizes Unicode texts as Terraform does. Without the normalization, the helpers would
- * sort texts in another order than Terraform.
+ * Removes null properties, and normalizes the Unicode form of strings as Terraform does. Without the normalization, the
+ * helpers would sort strings differently than Terraform.
  */
 function written(value: unknown): unknown {
   if (typeof value === "string") return value.normalize();
@@ -283,7 +283,7 @@ const commentsOf = (comment: string | undefined): string[] =>
 
 const notesOf = ({ kind }: KindOfProgram): string[] => (NOTES[kind] ?? []).map(hclComment);
 
-/** Returns the text of a file from comments and blocks. Each comment is directly above the next block. */
+/** Joins comments and blocks to the content of a file. Each comment is directly above the next block. */
 function fileOf(name: string, ...parts: readonly (string | Block)[]): ProgramFile {
   const texts = parts.map((part) => (typeof part === "string" ? part : `${blockText(part)}\n`));
   return { path: `${name}.tf`, text: `${texts.join("\n").trimEnd()}\n` };

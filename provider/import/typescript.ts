@@ -28,7 +28,7 @@ import { yamlText } from "./yaml.ts";
 const PROVIDER = "@gatehouse-access/provider";
 const SDK = "@gatehouse-access/pulumi";
 
-/** Returns the files of a TypeScript program: a file for each kind of object, and data files for long lists. */
+/** Returns the files of a TypeScript program: one file for each kind of object, and data files for long lists. */
 export function typescriptFiles(
   existing: readonly KindOfProgram[],
   added: readonly KindOfProgram[],
@@ -140,7 +140,7 @@ const statementText = (
 ) =>
   (comment === undefined ? "" : `// ${printable(comment)}\n`) + construction(kind, resource, args, options);
 
-/** The variable with all new access policies. */
+/** The name of the variable that contains all new access policies. */
 const POLICIES = "accessPolicies";
 
 function addedFile(kinds: readonly KindOfProgram[], { plugin }: ProgramOptions): ProgramFile {

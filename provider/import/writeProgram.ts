@@ -15,8 +15,8 @@ export function writeProgram(objects: readonly Declarable[], options: ProgramOpt
   const { format, newObjects } = options;
   const canBe = ({ definition, id }: Declarable) =>
     (!options.adopt || definition.inputs.adopt !== undefined) &&
-    // Terraform normalizes Unicode. If an object's id changes under this normalization, Terraform would read a
-    // different object, so a Terraform program omits the object.
+    // Terraform normalizes Unicode. If normalization changes an object's id, Terraform would read a different object,
+    // so a Terraform program omits the object.
     (format !== "terraform" || id === id.normalize());
   const kinds = kindsWith("imported")
     .map(({ definition, imported }): KindOfProgram => {
@@ -28,7 +28,7 @@ export function writeProgram(objects: readonly Declarable[], options: ProgramOpt
     })
     .filter((kind) => kind.objects.length > 0);
   const leftOut = objects.filter((object) => !canBe(object));
-  // The subject of a policy can be a new account.
+  // The accounts come first, since a new account can be the subject of a policy.
   const added = [serviceAccount.definition, accessPolicy.definition]
     .map(({ name: kind }): KindOfProgram => {
       const own = newObjects?.filter(({ definition }) => definition.name === kind) ?? [];
@@ -50,7 +50,7 @@ export function writeProgram(objects: readonly Declarable[], options: ProgramOpt
   };
 }
 
-/** Returns a namespace whose declaration changes it to identity mode, and other objects unchanged. */
+/** Returns a namespace with a declaration that changes it to identity mode. Returns other objects unchanged. */
 function inIdentityMode(object: Declarable): Declarable {
   const { definition, inputs } = object;
   if (!isNamespace(definition)) return object;

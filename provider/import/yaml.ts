@@ -58,9 +58,7 @@ export function yamlFiles(
   return [{ path: "Pulumi.yaml", text: yamlText(program) }];
 }
 
-/**
- * Returns entries for the section `resources` of an existing program. The entries declare objects with `adopt: true`.
- */
+/** Returns entries for the section `resources` of an existing program, which declare objects with `adopt: true`. */
 export function yamlAdoptions(
   objects: readonly Declarable[],
   namesOf: (kind?: string) => Iterable<string>,
@@ -83,7 +81,9 @@ function entryOf(
   return [key, { type: `gatehouse:${kind}`, ...name, properties: literalText(inputs) }];
 }
 
-/** Returns a value as the text of a YAML file. Characters that can hide or reorder text in an editor are escaped. */
+/**
+ * Returns a value as the content of a YAML file. Characters that can hide or reorder text in an editor are escaped.
+ */
 export function yamlText(value: unknown): string {
   const document = new Document(value);
   visit(document, {
@@ -95,7 +95,7 @@ export function yamlText(value: unknown): string {
       if (escaping(text, () => "") !== text) scalar.type = Scalar.QUOTE_DOUBLE;
     },
   });
-  // These options prevent line folding in long texts and in texts with several lines.
+  // These options prevent line folding in long strings and in strings with several lines.
   const text = document.toString({ lineWidth: 0, doubleQuotedMinMultiLineLength: Number.MAX_SAFE_INTEGER });
   return text
     .split("\n")
@@ -103,7 +103,7 @@ export function yamlText(value: unknown): string {
     .join("\n");
 }
 
-/** Replaces `$` by `$$` in all texts of a value, so that Pulumi interprets no text as a reference. */
+/** Replaces `$` by `$$` in all strings of a value, so that Pulumi does not interpret any of them as a reference. */
 export function literalText(value: unknown): unknown {
   if (typeof value === "string") return value.replaceAll(/\$(?=[${])/g, "$$$$");
   if (value instanceof Code) return value.text;

@@ -7,14 +7,17 @@ import { addressInWords, CONDITION_WORDS, edgesOf, loginInWords } from "./edges.
 export interface AccessMapMeta extends Omit<MapSubtitle, "evaluated"> {
   readonly title: string;
   readonly notes?: readonly string[];
-  /** For a map of drift: the last change of an object, by its fingerprint or id. Undefined if it is not known. */
+  /**
+   * Returns the last change of an object, by fingerprint or id, or undefined if it is not known. Set only for a map of
+   * drift.
+   */
   readonly lastChangeOf?: (id: string) => string | undefined;
 }
 
 /**
- * Returns the data of a map of the access before and after a change.
+ * Returns the map data for the access before and after a change.
  * @param before must have the same evaluated login names and addresses, and the same list of uids, as `after`. For a
- * map without changes, pass the same access as `before` and `after`.
+ *   map without changes, pass the same access as `before` and `after`.
  * @throws RangeError if the evaluated login names, the evaluated addresses or the lists of uids differ
  */
 export function accessMapData(before: Access, after: Access, meta: AccessMapMeta): AccessMapData {
@@ -47,7 +50,7 @@ export function accessMapData(before: Access, after: Access, meta: AccessMapMeta
     title,
     subtitle: { ...subtitle, evaluated: evaluatedInWords(after.evaluated) },
     isDrift: lastChangeOf !== undefined,
-    // If the access mode changes, the map shows keys and users together.
+    // If the access mode changes, the map shows both keys and users, and labels them as users.
     subject: [before, after].some(({ decider }) => decider.mode === "identity") ? "user" : "key",
     conditions: CONDITION_WORDS,
     keys: keys.items,
@@ -83,7 +86,9 @@ function ownersOf(accesses: readonly Access[]): ReadonlyMap<string, string> {
 /** Maximum number of times for which a map shows the access. */
 const TIMES_MAX = 20;
 
-/** Returns the time of the access, and the later times at which access can change, in RFC 3339. */
+/**
+ * Returns the time for which the access was evaluated, and the later times at which access can change, in RFC 3339.
+ */
 function timesOf(before: Access, after: Access): string[] {
   const ends = [before, after].flatMap(({ decider }) => decider.ends);
   const later = ends.filter((end) => !hasPassed(end, after.time)).map((end) => canonicalTime(end));
@@ -106,7 +111,7 @@ function both<T, Id extends keyof T>(before: readonly T[], after: readonly T[], 
   ];
 }
 
-/** Maximum number of devices with the same tags in one group. Larger groups are split by device name. */
+/** Maximum number of devices in a group of devices with the same tags. Larger groups are split by device name. */
 const GROUP_MAX = 60;
 
 interface Grouped<T> {
@@ -116,7 +121,7 @@ interface Grouped<T> {
 
 const byName = byTexts(({ name }: { readonly name: string }) => name);
 
-/** Groups keys by owner. Each key without a known owner forms its own group. */
+/** Groups keys by owner. Each key without a known owner is in its own group. */
 function groupKeys(keys: readonly MapKey[]): Grouped<MapKey> {
   const named = [...Map.groupBy(keys, ({ owner, fingerprint }) => owner ?? `\0${fingerprint}`).values()];
   const lists = named.map((list) => ({
@@ -150,7 +155,7 @@ function splitByName(name: string, items: readonly MapDevice[]): NamedList<MapDe
   return single.length > 0 ? [...lists, { name: `${name} · other names`, items: single }] : lists;
 }
 
-/** Returns a name without the number at its end: `edge-berlin-` for `edge-berlin-07`. */
+/** Returns a name without its trailing number: `edge-berlin-` for `edge-berlin-07`. */
 const commonPart = (name: string): string => name.replace(/(?<![0-9])[0-9]+$/, "");
 
 function joined<T>(lists: readonly NamedList<T>[]): Grouped<T> {

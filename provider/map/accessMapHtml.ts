@@ -7,7 +7,10 @@ import type { AccessMapData } from "./data.ts";
 
 /** The page's scripts in the order of concatenation, without file extensions. */
 const PAGE_SCRIPTS = ["model", "rows", "columns", "links", "tables", "main"];
-/** Drawing libraries, each after its dependencies. All libraries add functions to the global `d3`. */
+/**
+ * The drawing libraries in load order: each library comes after its dependencies. All libraries add functions to the
+ * global `d3`.
+ */
 const LIBRARIES = ["d3-path", "d3-selection", "d3-shape"];
 
 const require = createRequire(import.meta.url);
@@ -15,7 +18,7 @@ const ofPackage = (path: string) => readFileSync(packageFile(path), "utf8");
 
 const sha256 = (text: string) => `'sha256-${createHash("sha256").update(text).digest("base64")}'`;
 
-/** Returns a value as JSON that cannot contain the closing tag of the surrounding HTML element. */
+/** Returns a value as JSON that is safe inside an HTML element: it cannot contain the element's closing tag. */
 const inert = (data: AccessMapData) => JSON.stringify(data).replaceAll("<", "\\u003c");
 
 /**
@@ -49,7 +52,10 @@ ${pageBody(data)}
 `;
 }
 
-/** Returns the page for a namespace whose access is not known: the reason and the notes instead of a map. */
+/**
+ * Returns the page for a namespace whose access is not known. The page contains the reason and the notes instead of a
+ * map.
+ */
 export function unknownMapHtml({ title, notes }: AccessMapData, reason: string): string {
   const lines = [reason, ...notes.filter((note) => note !== reason)];
   return `<!doctype html>
@@ -124,7 +130,7 @@ const chosen = (id: string, label: string, options: string, more = "") =>
 
 const ANY = '<option value="">any</option>';
 
-/** The choices of the filter for changes, by value. */
+/** The options of the filter for changes: the labels, by value. */
 const CHANGES = { all: "All", changed: "Changed", gained: "+ Gained", lost: "− Lost", kept: "= Kept" };
 
 const changes = () =>
@@ -150,8 +156,8 @@ const mark = (change: string, path: string) =>
   `<g class="mark ${change}" transform="translate(24,8)"><circle r="7"/><path d="${path}"/></g>`;
 
 /**
- * The words for the subjects of a map, and the attributes of controls that apply only to keys or only to users. A user of
- * a namespace in identity mode is the person. Public keys have no conditions.
+ * The words for the subjects of a map, and the attributes that hide controls. In identity mode, a user is also the
+ * person, so controls for persons are hidden. Public keys have no conditions, so controls for conditions are hidden.
  */
 const SUBJECTS = {
   key: { noun: "Key", searched: "Key, person", column: "Keys and people", ofKeys: "", ofUsers: " hidden" },

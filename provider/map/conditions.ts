@@ -8,7 +8,7 @@ const SUBJECTS = {
   device: { any: "all devices", one: "device", many: "devices whose names" },
 } as const satisfies Record<Subject, object>;
 
-/** Returns the logins, addresses and devices that a firewall rule matches, with the patterns of the rule. */
+/** Describes the logins, addresses and devices that a firewall rule matches, and lists the patterns of the rule. */
 export function conditionsOf({ action, username, sourceIp, filter }: AccessRule): MapText {
   const { hostname = "", tags = [] } = filter;
   const phrases = [
@@ -24,7 +24,7 @@ export function conditionsOf({ action, username, sourceIp, filter }: AccessRule)
   };
 }
 
-/** Returns words for a pattern of a rule. Without exact words for the pattern, returns the pattern itself. */
+/** Describes a pattern of a rule in words. If no words describe the pattern exactly, returns the pattern itself. */
 function phraseOf(pattern: string, subject: Subject, action: AccessRule["action"]): MapText {
   const { one, many } = SUBJECTS[subject];
   const isValid = patternOf(pattern) !== undefined;
@@ -34,12 +34,12 @@ function phraseOf(pattern: string, subject: Subject, action: AccessRule["action"
   return { text: words, patterns: pattern === "" ? [] : [`${one} ${pattern}`] };
 }
 
-/** Names that words can contain without quotation marks. */
+/** Matches names that a description can contain without quotation marks. */
 const NAME = /^[\w.:@+-]+$/;
 
 /**
- * Returns words for exactly the login names, addresses or device names that a pattern matches. No name contains a line
- * break. Returns undefined if there are no such words.
+ * Returns words for exactly the login names, addresses or device names that a pattern matches. Assumes that no name
+ * contains a line break. Returns undefined if no words describe the pattern exactly.
  */
 function patternInWords(pattern: string, subject: Subject): string | undefined {
   const { any, one, many } = SUBJECTS[subject];

@@ -1,23 +1,25 @@
 /**
- * Change of access. `gained`: only after the change. `lost`: only before the change. `kept`: before and after the
- * change.
+ * A change of access. `gained`: the access exists only after the change. `lost`: the access exists only before the
+ * change. `kept`: the access exists before and after the change.
  */
 export type MapChange = "gained" | "lost" | "kept";
 
-/** A public key, or a user or service account in identity mode. */
+/** A public key. In identity mode, a user or service account. */
 export interface MapKey {
-  /** The fingerprint of a key; otherwise the id. */
+  /** The fingerprint of a key, or the id of a user or service account. */
   readonly fingerprint: string;
   readonly name: string;
   /** Omitted for a public key. */
   readonly kind?: "user" | "service account";
-  /** The e-mail address of the member who owns the key. Omitted without an owner, and if the owner is not known. */
+  /**
+   * The e-mail address of the member who owns the key. Omitted if the key has no owner, or if the owner is not known.
+   */
   readonly owner?: string;
-  /** The last change of the object as a text, such as `last changed by user ana`. Only in a map of drift. */
+  /** A description of the object's last change, such as `last changed by user ana`. Present only in a map of drift. */
   readonly changedBy?: string;
   /**
-   * `new`: only after the change. `removed`: only before the change. Omitted if the key exists before and after the
-   * change.
+   * `new`: the key exists only after the change. `removed`: the key exists only before the change. Omitted if the key
+   * exists before and after the change.
    */
   readonly state?: "new" | "removed";
 }
@@ -27,8 +29,8 @@ export interface MapDevice {
   readonly name: string;
   readonly tags: readonly string[];
   /**
-   * `new`: only after the change. `removed`: only before the change. Omitted if the device exists before and after the
-   * change.
+   * `new`: the device exists only after the change. `removed`: the device exists only before the change. Omitted if the
+   * device exists before and after the change.
    */
   readonly state?: "new" | "removed";
 }
@@ -41,8 +43,8 @@ export interface MapGroup {
 }
 
 /**
- * Access of one key to a set of devices, with all login names and addresses for which change, rule and cause are the
- * same.
+ * The access of one key to a set of devices. An edge combines all login names and addresses that have the same change,
+ * rule and cause.
  */
 export interface MapEdge {
   readonly key: number;
@@ -51,26 +53,37 @@ export interface MapEdge {
   readonly addresses: readonly string[];
   readonly change: MapChange;
   /**
-   * Index in `texts` of the rule that allows the access. For lost access: the rule that allowed it before the change.
+   * Index in `texts` of the rule that allows the access. For lost access, the rule that allowed it before the change.
    */
   readonly rule: number;
-  /** Index in `texts` of the reason why the access is gained or lost, or of its condition before the change. */
+  /**
+   * Index in `texts` of the reason why the access is gained or lost. For kept access with a changed condition or expiry
+   * time, index of the sentence about the previous one. Omitted for unchanged access.
+   */
   readonly cause?: number;
   /** The condition of the access; omitted for access without a condition. */
   readonly condition?: MapCondition;
-  /** The time when the access ends, as text; omitted for access that does not expire. */
+  /** The expiry time of the access, as text. Omitted for access that does not expire. */
   readonly until?: string;
-  /** Indexes in {@link AccessMapData.times} of the times with this access; omitted if the access exists at all times. */
+  /**
+   * Indexes in {@link AccessMapData.times} of the times at which the access exists. Omitted if the access exists at all
+   * times.
+   */
   readonly times?: readonly number[];
 }
 
-/** A condition of access: the login waits, or the service does not show whether the user has an SSH key. */
+/**
+ * A condition of access. `reauthentication` and `approval`: the login waits for a re-authentication or an approval.
+ * `unknown`: the service does not show whether the user has an SSH key.
+ */
 type MapCondition = "reauthentication" | "approval" | "unknown";
 
 /** A sentence about a rule or a cause. */
 export interface MapText {
   readonly text: string;
-  /** The regular expressions that `text` replaces by words, each with its subject: `login ^root$`. */
+  /**
+   * The regular expressions that `text` describes in words, each after the word for what it matches: `login ^root$`.
+   */
   readonly patterns: readonly string[];
 }
 
@@ -86,7 +99,7 @@ export interface MapSubtitle {
 export interface AccessMapData {
   readonly title: string;
   readonly subtitle: MapSubtitle;
-  /** True if the map compares the declared with the live access. Gained access is then unauthorized. */
+  /** True if the map compares the declared access with the live access. Gained access is then unauthorized. */
   readonly isDrift: boolean;
   /** The word for an item of `keys`. */
   readonly subject: "key" | "user";
@@ -99,8 +112,8 @@ export interface AccessMapData {
   /** All devices, grouped by tags. Large groups are split by the common part of the names. */
   readonly groups: readonly MapGroup[];
   /**
-   * Sets of devices. Each set contains the first and last index of each index range: `[0, 3, 7, 7]` contains the
-   * devices 0 to 3 and 7.
+   * Sets of devices. Each set is a list of index ranges, and each range is its first and last index: `[0, 3, 7, 7]`
+   * contains the devices 0 to 3 and 7.
    */
   readonly deviceSets: readonly (readonly number[])[];
   /** Sentences about rules and causes. Edges refer to a sentence by its index. */
@@ -110,7 +123,10 @@ export interface AccessMapData {
   /** The evaluated addresses. An edge that lists all of these addresses applies to any address. */
   readonly addresses: readonly string[];
   readonly edges: readonly MapEdge[];
-  /** The times for which the map shows the access, as text: the time of the map, and each later expiry time. */
+  /**
+   * The times for which the map shows the access, as text: the time for which it was evaluated, and each later expiry
+   * time.
+   */
   readonly times: readonly string[];
   /** Additional remarks for the reader, as sentences. */
   readonly notes: readonly string[];

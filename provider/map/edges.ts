@@ -25,7 +25,7 @@ export const addressInWords = (address: string, evaluated: EvaluatedLogins): str
 export const loginInWords = (login: string): string =>
   login === ANY_LOGIN ? "any login that the policy does not mention" : login;
 
-/** Returns the edges of a map at all its times, with the device sets and texts that they refer to. */
+/** Returns the edges of a map at all its times, with the device sets and texts to which the edges refer. */
 export function edgesOf(
   before: Access,
   after: Access,
@@ -51,7 +51,7 @@ export function edgesOf(
   return { edges, deviceSets: deviceSets.items, texts: texts.items };
 }
 
-/** Returns the edges at a given time. Adds their device sets and texts to the lists. */
+/** Returns the edges at one time. Adds the device sets and texts of the edges to the given lists. */
 function edgesAt(
   before: Access,
   after: Access,
@@ -89,14 +89,14 @@ function edgesAt(
   });
 }
 
-/** The access of a key with one login name from one address that a change gives, removes or keeps. */
+/** The access of a key with one login name from one address, and how a change affects it. */
 interface EdgePart {
   readonly found: Omit<ComparedDevices, "places"> & { readonly devices: number };
   readonly login: string;
   readonly address: string;
 }
 
-/** Merges edge parts that differ only in login name or address into edges. */
+/** Merges parts that differ only in login name or address into one edge. */
 function merged(parts: readonly EdgePart[], evaluated: EvaluatedLogins) {
   const ofLogins = Map.groupBy(parts, ({ found, login }) => JSON.stringify([found, login]));
   const withAddresses = [...ofLogins.values()].flatMap(([first, ...more]) =>
@@ -111,7 +111,7 @@ function merged(parts: readonly EdgePart[], evaluated: EvaluatedLogins) {
   });
 }
 
-/** Compresses indexes to ranges, each as first and last index: `[0, 3, 7, 7]` for 0 to 3, and 7. */
+/** Compresses indexes to ranges. Each range is its first and last index: `[0, 3, 7, 7]` for 0 to 3, and 7. */
 function runsOf(indexes: number[]): readonly number[] {
   const runs: number[] = [];
   for (const index of indexes.sort((left, right) => left - right)) {
@@ -134,22 +134,31 @@ class Interned<T> {
   }
 }
 
-/** Devices with the same change, rule and cause for one key, login name and address. */
+/** The devices that have the same change, rule and cause for one key, login name and address. */
 interface ComparedDevices {
   readonly change: MapChange;
-  /** Description of the rule that allows the login. For a lost login: the rule that allowed it before the change. */
+  /** Description of the rule that allows the login. For a lost login, the rule that allowed it before the change. */
   readonly rule: MapText;
-  /** Description of the reason why the login is gained or lost; undefined if the login is kept. */
+  /**
+   * Description of the reason why the login is gained or lost. For a kept login, the condition or expiry time before
+   * the change. Undefined for an unchanged login.
+   */
   readonly cause: MapText | undefined;
-  /** The outcome of the login after the change. For a lost login: the outcome before the change. */
+  /** The outcome of the login after the change. For a lost login, the outcome before the change. */
   readonly outcome: Exclude<Outcome, "deny">;
-  /** The time when the access ends after the change. For a lost login: the time when it ended before the change. */
+  /** The expiry time of the access after the change. For a lost login, the expiry time before the change. */
   readonly until: string | undefined;
-  /** Indexes of the devices in the list of device uids that both sides share, in ascending order. */
+  /**
+   * Indexes of the devices in the list of device uids, in ascending order. The access before the change and the access
+   * after the change have the same list.
+   */
   readonly places: readonly number[];
 }
 
-/** The decisions of one policy, before or after the change, about one subject, login name and address. */
+/**
+ * The decisions of one policy about one subject, login name and address. The policy is the one before or after the
+ * change.
+ */
 interface Side {
   readonly access: Access;
   readonly subject: AccessSubject | undefined;
@@ -159,7 +168,9 @@ interface Side {
   readonly reach: DeviceSet | undefined;
 }
 
-/** Compares the devices that the policies before and after a change allow for one subject, login name and address. */
+/**
+ * Compares the devices that one subject can access with one login name from one address, before and after a change.
+ */
 type Comparison = (
   was: AccessSubject | undefined,
   is: AccessSubject | undefined,
@@ -168,7 +179,8 @@ type Comparison = (
 ) => Generator<ComparedDevices>;
 
 /**
- * Returns a function that compares the access of two policies for one login, with the reason and the cause.
+ * Returns a function that compares the access before and after a change, with the rule and the cause of each
+ * difference.
  * @param accessBefore must have the same list of uids as `accessAfter`
  */
 function comparisonOf(accessBefore: Access, accessAfter: Access): Comparison {
@@ -230,7 +242,10 @@ function* reached({ access, subject, admitted, shares }: Side): Generator<Reache
   }
 }
 
-/** Yields access that remains, with a cause for the devices on which its condition or its end changes. */
+/**
+ * Yields the access that exists before and after the change. If its condition or expiry time changes on a device, the
+ * cause contains the previous one.
+ */
 function* kept(before: Side, { reason, outcome, until, devices }: Reached): Generator<ComparedDevices> {
   const same = devices.clone();
   const about = { change: "kept", rule: allowedBy(reason), outcome, until } as const;
@@ -249,7 +264,7 @@ function* kept(before: Side, { reason, outcome, until, devices }: Reached): Gene
   yield { ...about, cause: undefined, places: same.array() };
 }
 
-/** The condition of an allowed login, as a phrase. */
+/** The conditions of allowed logins, as phrases. */
 export const CONDITION_WORDS: AccessMapData["conditions"] = {
   reauthentication: "after a re-authentication",
   approval: "after the approval of an SSH key",
@@ -294,7 +309,10 @@ function causeInWords(cause: AccessRule | AccessPolicy | string, verb: string): 
   return typeof cause === "string" ? { text: cause, patterns: [] } : objectInWords(cause, "", verb);
 }
 
-/** Returns the cause why one side refuses access that the other side allows: a phrase, or the object that denies. */
+/**
+ * Returns the reason why one side refuses access that the other side allows. The reason is a phrase, or the rule or
+ * policy that denies the access.
+ */
 function causeOf(
   place: number,
   refusing: Side,
@@ -321,7 +339,7 @@ function allowedBy({ rule, policy }: Reason): MapText {
 const objectInWords = (object: AccessRule | AccessPolicy, before: string, after: string): MapText =>
   "subject" in object ? policyInWords(object, before, after) : ruleInWords(object, before, after);
 
-/** The conditions of the access policies of a map. The names of principals replace their ids. */
+/** The conditions of the access policies of a map, as text. The names of principals replace their ids. */
 const policyConditions = new WeakMap<AccessPolicy, string>();
 
 const policyInWords = (policy: AccessPolicy, before: string, after: string): MapText => ({
@@ -329,7 +347,7 @@ const policyInWords = (policy: AccessPolicy, before: string, after: string): Map
   patterns: [],
 });
 
-/** The conditions of the rules. Reading a pattern takes time, and most rules decide for many keys. */
+/** The conditions of the rules, as text. This cache saves time, since most rules decide logins for many keys. */
 const conditions = new WeakMap<AccessRule, MapText>();
 
 function ruleInWords(rule: AccessRule, before: string, after: string): MapText {

@@ -1,8 +1,8 @@
-/** Height of a line, in pixels. Must equal the height in the style sheet. */
+/** Height of a line, in pixels. Must equal the line height in the style sheet. */
 const LINE = 48;
 
 const lists: Readonly<Record<Side, HTMLElement>> = { keys: byId("keys"), devices: byId("devices") };
-/** Id of the line in each list that the Tab key focuses. */
+/** For each list, the id of the line that the Tab key focuses. */
 const entry: Record<Side, string | undefined> = { keys: undefined, devices: undefined };
 
 function drawColumns(state: Shown): void {
@@ -93,8 +93,8 @@ function focusLine(row: Row | undefined): void {
 }
 
 /**
- * Handles clicks and the keys of the tree pattern (WAI-ARIA practices). Arrow keys without a function in the pattern
- * move to the other list.
+ * Handles clicks and the keys of the tree pattern (WAI-ARIA practices). Arrow keys that the pattern does not use for a
+ * line move the focus to the other list.
  */
 function listen(side: Side): void {
   const list = lists[side];

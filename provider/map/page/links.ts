@@ -1,10 +1,13 @@
 /**
- * Distance in pixels that a link extends beyond the edge of the picture if the line at its end is scrolled out of view.
+ * Distance in pixels by which a link extends beyond the edge of the picture if one of its lines is scrolled out of
+ * view.
  */
 const BEYOND = 28;
 /** Vertical offset of links in pixels, so that gained and lost links between the same lines do not overlap. */
 const APART: Readonly<Record<Change, number>> = { gained: -9, lost: 9, kept: 0 };
-/** Drawing order of changes. The change with the most saturated color comes last, on top of the other changes. */
+/**
+ * Drawing order of changes. The change with the most saturated color comes last, so that it is above the other changes.
+ */
 const DRAWN = ["kept", "lost", "gained"] as const;
 
 type Weight = "faint" | "plain";
@@ -13,7 +16,7 @@ const picture = byId("links") as HTMLElement & SVGSVGElement;
 const curve = d3.linkHorizontal();
 
 /**
- * Draws the links of all visible lines. Each kind of link is one path, which keeps drawing fast for any number of
+ * Draws the links of all visible lines. All links of one kind share one path, so that drawing is fast for any number of
  * links.
  */
 function drawLinks(state: Shown): void {

@@ -61,7 +61,7 @@ function addOptions(list: HTMLElement, texts: readonly string[]): void {
 }
 
 const PRINTED_MAX = 2000;
-/** Delay between the last input and the application of a filter, in milliseconds. */
+/** Delay in milliseconds between the last input and the application of a filter. */
 const PAUSE = 80;
 
 const controls = Object.fromEntries(
@@ -175,7 +175,8 @@ byId("details").addEventListener("keydown", (event) => {
   if (event.key === "Escape") byId("details-close").click();
 });
 byId("list-more").addEventListener("click", () => drawList(state, listedLines + PAGE));
-// A printed page cannot show more lines or patterns on demand, so it contains all lines up to the limit.
+// A printed page cannot show more lines or patterns on demand, so the print shows all patterns, and all lines up to the
+// limit.
 addEventListener("beforeprint", () => {
   drawList(state, PRINTED_MAX);
   for (const details of document.querySelectorAll("details")) details.open = true;

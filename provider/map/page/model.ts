@@ -7,9 +7,9 @@ type Side = "keys" | "devices";
 
 declare const d3: typeof import("d3-selection") & typeof import("d3-shape");
 
-/** The bit flag of each kind of change. One number can combine several changes. */
+/** The bit flag of each kind of change. The bit flags of several changes can be combined in one number. */
 const BIT = { gained: 1, lost: 2, kept: 4 } as const;
-/** The bit flag of each kind of change of access without a condition. */
+/** The bit flag of each kind of change for access without a condition. */
 const PLAIN_BIT = { gained: 8, lost: 16, kept: 32 } as const;
 const CHANGES = ["gained", "lost", "kept"] as const;
 const SIGN: Readonly<Record<Change, string>> = { gained: "+", lost: "−", kept: "=" };
@@ -33,8 +33,8 @@ const deviceSets = data.deviceSets.map((runs) => {
 const devicesOf = (edge: MapEdge): readonly number[] => deviceSets[edge.devices] ?? [];
 
 /**
- * Returns a name in a form that is safe to show. Invisible characters and characters that change the reading direction
- * become code points, so that different names never look the same.
+ * Returns a name in a form that is safe to display. Replaces invisible characters, and characters that change the
+ * reading direction, by their code points, so that different names never look the same.
  */
 function shown(text: string): string {
   return text.replace(
@@ -47,17 +47,17 @@ const collator = new Intl.Collator("en", { numeric: true });
 const plural = (count: number, one: string) =>
   `${count.toLocaleString("en")} ${one}${count === 1 ? "" : "s"}`;
 
-/** The word for an item of `data.keys` at the beginning of a text. */
+/** The word for an item of `data.keys`, with a capital letter. */
 const Subject = data.subject === "user" ? "User" : "Key";
 
-/** Returns the condition of access as text. */
+/** Returns the condition of an edge's access, as text. */
 const conditionOf = ({ condition }: MapEdge): string =>
   condition === undefined ? "without a condition" : data.conditions[condition];
 
-/** True if the access exists at a time: an index in `data.times`. */
+/** Returns true if the access exists at a given time. @param time an index in `data.times` */
 const existsAt = ({ times }: MapEdge, time: number): boolean => times?.includes(time) ?? true;
 
-/** True if the change also affects the condition or the expiry time of access that remains. */
+/** Returns true if the access is kept, but its condition or expiry time changes. */
 const isAltered = ({ change, cause }: MapEdge): boolean => change === "kept" && cause !== undefined;
 
 const keyName = (index: number) => shown(data.keys[index]?.name ?? "");
@@ -68,19 +68,19 @@ function keyTitle(index: number): string {
   return owner === undefined ? keyName(index) : `${shown(owner)} · ${keyName(index)}`;
 }
 
-/** Returns the beginning of a fingerprint, which is usually enough to distinguish keys. */
+/** Returns the first characters of a fingerprint, which are usually enough to distinguish keys. */
 const shortFingerprint = (text: string) => (text.length > 20 ? `${shown(text.slice(0, 19))}…` : shown(text));
 
 const FILTERS = ["text", "person", "key", "tag", "device", "login", "condition", "time", "change"] as const;
 
-/** The selected filters. Empty texts match everything. */
+/** The selected filters. An empty filter matches everything. */
 type Filters = Readonly<Record<(typeof FILTERS)[number], string>>;
 
 interface View {
   readonly filtered: boolean;
-  /** The changes between each key and each device as bits, in row-major order with one row for each key. */
+  /** The changes between each key and each device, as bit flags in row-major order. Each key has one row. */
   readonly pairs: Uint8Array;
-  /** Edges that match the filters, with their matching devices. */
+  /** The edges that match the filters, each with the devices that match the filters. */
   readonly edges: readonly VisibleEdge[];
 }
 
@@ -125,7 +125,7 @@ function viewOf(raw: Filters): View {
   const edges: VisibleEdge[] = [];
   for (const edge of data.edges) {
     if (!keys[edge.key] || !changeMatches(edge, filters.change)) continue;
-    // An empty text is the time of the map, which has the index 0.
+    // An empty filter selects index 0, the time for which the map was evaluated.
     if (!existsAt(edge, Number(filters.time))) continue;
     if (filters.login !== "" && !edge.logins.includes(raw.login)) continue;
     if (filters.condition !== "" && conditionOf(edge) !== raw.condition) continue;

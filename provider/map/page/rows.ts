@@ -18,7 +18,7 @@ interface Row {
   readonly counts: Counts;
 }
 
-/** Returns the combined change bits of each key, or of each device, depending on `side`. */
+/** Returns the combined change bits of each key or device of a list. */
 function bitsOfAll(view: View, side: Side): Uint8Array {
   const bits = new Uint8Array(data[side].length);
   eachPair(view, (key, device, bit) => {
@@ -28,7 +28,7 @@ function bitsOfAll(view: View, side: Side): Uint8Array {
   return bits;
 }
 
-/** Calls `visit` for each pair of a key and a device with access between them. */
+/** Calls `visit` for each key and device with access between them. */
 function eachPair({ pairs }: View, visit: (key: number, device: number, bits: number) => void): void {
   const width = data.devices.length;
   for (const [place, bits] of pairs.entries())
@@ -36,8 +36,8 @@ function eachPair({ pairs }: View, visit: (key: number, device: number, bits: nu
 }
 
 /**
- * Counts the items of the other list by kind of change. An item counts for a kind if its access to at least one member
- * changed in that way.
+ * Counts the items of the other list by kind of change. An item is counted for a kind of change if any member has such
+ * a change with this item.
  * @param members the keys or devices of one line
  */
 function countsOf(view: View, side: Side, members: readonly number[]): Counts {
@@ -142,7 +142,7 @@ function restRow(view: View, side: Side, id: string, members: readonly number[],
 }
 
 /**
- * Returns, for each key or device, the index of the line where its links end. This is the line of the item, or of its
+ * For each key or device, returns the index of the line at which its links end: the item's own line, or the line of its
  * group if the group is closed.
  */
 function rowPlaces(side: Side, rows: readonly Row[]): Int32Array {
@@ -155,8 +155,8 @@ function rowPlaces(side: Side, rows: readonly Row[]): Int32Array {
 }
 
 /**
- * Returns the change bits for each pair of a line in the key list and a line in the device list, with one row for each
- * line of the key list.
+ * Returns the change bits between each line of the key list and each line of the device list, in row-major order. Each
+ * line of the key list has one row.
  */
 function bitsBetween(view: View, keyRows: readonly Row[], deviceRows: readonly Row[]): Uint8Array {
   const [ofKey, ofDevice] = [rowPlaces("keys", keyRows), rowPlaces("devices", deviceRows)];
@@ -169,8 +169,8 @@ function bitsBetween(view: View, keyRows: readonly Row[], deviceRows: readonly R
 }
 
 /**
- * Returns the changes of a line as words for screen readers, such as `gains 2 devices, keeps 3 devices`. The line
- * itself shows each kind of change as a sign.
+ * Returns the changes of a line in words for screen readers, such as `gains 2 devices, keeps 3 devices`. The line
+ * itself shows a sign for each kind of change.
  */
 function changesInWords({ side, counts }: Row): string {
   const [other, verbs] =
@@ -198,7 +198,7 @@ interface Shown {
 
 const otherSide = (side: Side): Side => (side === "keys" ? "devices" : "keys");
 
-/** Returns the change bits between a line of one side and a line of the other side. */
+/** Returns the change bits between a line of one list and a line of the other list. */
 function bitsAt({ between, rows }: Shown, side: Side, place: number, other: number): number {
   const [key, device] = side === "keys" ? [place, other] : [other, place];
   return between[key * rows.devices.length + device] ?? 0;
@@ -212,7 +212,9 @@ function selectedPlaces({ rows, selected }: Shown): ReadonlySet<number> {
   return new Set(rows[side].flatMap((row, place) => (inside(row) ? [place] : [])));
 }
 
-/** Returns the indexes of the lines on the other side that are connected to the selection, with the change bits. */
+/**
+ * Returns the lines of the other list that are connected to the selection: the change bits, by the index of the line.
+ */
 function connectedPlaces(state: Shown): ReadonlyMap<number, number> {
   const connected = new Map<number, number>();
   const { selected } = state;

@@ -1,6 +1,6 @@
 interface Cell {
   readonly text: string;
-  /** Regular expressions that `text` replaces by words. The cell shows the expressions on demand. */
+  /** Regular expressions that `text` describes in words. The cell shows the expressions on demand. */
   readonly patterns?: readonly string[];
   readonly change?: Change;
 }
@@ -18,8 +18,8 @@ function newElement<K extends keyof HTMLElementTagNameMap>(
 }
 
 /**
- * The columns of a table of edges. `Key` contains the key and its owner, `Name` only the key. Both columns have the
- * header "Key", or "User" for users.
+ * The columns of a table of edges. `Key` contains the key and its owner, and `Name` contains only the key. Both columns
+ * have the header "Key", or "User" in identity mode.
  */
 const COLUMNS = {
   Change: ({ edge }) => ({ text: `${SIGN[edge.change]} ${edge.change}`, change: edge.change }),
@@ -40,18 +40,18 @@ const COLUMNS = {
 
 type Column = keyof typeof COLUMNS;
 
-/** The columns that only maps with users have, and the columns that only maps with public keys have. */
+/** The columns that appear only in maps of users, and the columns that appear only in maps of public keys. */
 const COLUMNS_OF_USERS: readonly Column[] = ["Condition"];
 const COLUMNS_OF_KEYS: readonly Column[] = ["Person"];
-/** The columns that a map has only if it has a value for them. */
+/** The columns that a map shows only if it has a value for them. */
 const OPTIONAL_COLUMNS: Readonly<Partial<Record<Column, boolean>>> = {
   Until: data.edges.some(({ until }) => until !== undefined),
   "Changed by": data.keys.some(({ changedBy }) => changedBy !== undefined),
 };
 
 /**
- * Creates a table of edges in a box that scrolls and that the keyboard can focus.
- * @param below returns the text of a row below the row of an edge, over the width of the table; undefined for no row
+ * Creates a table of edges in a scrollable box that can receive the keyboard focus.
+ * @param below returns the content of an additional row below an edge, across the whole table; undefined for no row
  */
 function tableOf(
   caption: string,
@@ -73,7 +73,7 @@ function tableOf(
     const part = newElement("tbody");
     const line = part.insertRow();
     for (const [index, column] of columns.entries()) {
-      // On a phone, each cell is a line of its own, which begins with the header.
+      // On a phone, each cell is on its own line, and the line begins with the header.
       addCell(line, COLUMNS[column](edge)).dataset.header = headers[index];
     }
     const more = below(edge.edge);
@@ -130,7 +130,7 @@ function reasonOf({ change, rule, cause }: MapEdge): Cell {
   return { text: `${shown(because.text)}; ${change === "lost" ? "before" : "now"} ${allowed}`, patterns };
 }
 
-/** Returns the last change of the key of an edge, in a map of drift. */
+/** For a map of drift: returns the last change of an edge's key. */
 function changeOf({ key }: MapEdge): Cell | undefined {
   const changedBy = data.keys[key]?.changedBy;
   return changedBy === undefined ? undefined : { text: shown(changedBy) };
@@ -265,7 +265,7 @@ function limited(
   return [table, newElement("p", { className: "quiet", text })];
 }
 
-/** Number of lines that the table shows at first, and that each press of the button adds. */
+/** Number of lines that the table shows initially, and that each click on the button adds. */
 const PAGE = 100;
 
 let listedLines = PAGE;
