@@ -19,8 +19,8 @@ export interface OwnResource extends StateResource {
 }
 
 /**
- * The Gatehouse resources of a state that belong to one service. Provider instances of one program may use several
- * services.
+ * Returns the Gatehouse resources of a state that belong to one service. The provider instances of one program can use
+ * different services.
  * @param service address of the service
  */
 export function ownResources(resources: readonly StateResource[], service: string): OwnResource[] {
@@ -37,14 +37,16 @@ export function ownResources(resources: readonly StateResource[], service: strin
 export function namespacesUsedBy(own: readonly OwnResource[]): ReadonlyMap<string, number> {
   const used = new Map<string, number>();
   for (const { id = "", outputs = {} } of own) {
-    // If the namespace is a secret value, the id of the object still contains the namespace.
+    // If the namespace is a secret value, the object's id still contains the id of the namespace.
     const tenant = [outputs.tenant, id.split("/", 1)[0]].find((text) => tenantId.safeParse(text).success);
     if (typeof tenant === "string") used.set(tenant, (used.get(tenant) ?? 0) + 1);
   }
   return used;
 }
 
-/** A resource that manages an object: its definition, its URN, and the id and the outputs in the state. */
+/**
+ * The fields of a resource that show which object the resource manages. The id and the outputs come from the state.
+ */
 export type ManagingResource = Pick<OwnResource, "definition" | "urn" | "id" | "outputs">;
 
 /** The set of objects that the resources in one or more states manage. */
@@ -60,8 +62,8 @@ export class ManagedObjects {
   }
 
   /**
-   * Returns the URN of the resource that manages the object or its parent object; undefined if no resource manages
-   * either object.
+   * Returns the URN of the resource that manages the object or its parent object. Returns undefined if no resource
+   * manages either of them.
    */
   ownerOf({ definition, id, state }: LiveObject): string | undefined {
     const keys =
@@ -72,8 +74,8 @@ export class ManagedObjects {
 }
 
 /**
- * Returns the keys of the objects that only one resource may manage. Omits keys that several resources may share, such
- * as the keys of a device's tags.
+ * Returns the keys of the objects that a resource manages alone. Omits keys that several resources can share, such as
+ * the keys of a device's tags.
  */
 const ownKeys = (definition: ResourceDefinition, id: string): string[] =>
   claimsOfId(definition, id)
@@ -91,24 +93,24 @@ export interface UnmanagedObject {
   readonly id: string;
   /** Display name, such as the e-mail address of a member. */
   readonly name: string;
-  /** The exception for the object in access.ignore; omitted if there is no exception, or if the exception has ended. */
+  /** The exception for the object in access.ignore. Omitted if there is no exception, or if the exception is over. */
   readonly exception?: { readonly until: string; readonly reason: string };
   /**
-   * True if this stack declared the object earlier, and its state does not contain the object. Causes are a creation
-   * whose answer was lost, a lost state, and an object that moved to another stack.
+   * True if this stack declared the object earlier, but its state does not contain the object. Possible causes: the
+   * response to the create request was lost, the state was lost, or the object moved to a different stack.
    */
   readonly declaredEarlier?: true;
 }
 
-/** A program and its stack, which declare objects. */
+/** A project and its stack, whose program declares objects. */
 export interface Declarer {
   readonly project: string;
   readonly stack: string;
 }
 
 /**
- * Returns true if the stack declared the object last, according to the service. The declaration of an object that
- * several resources share identifies none of them.
+ * Returns true if the stack was the last to declare the object, according to the service. Returns false for an object
+ * that several resources share, since its declaration does not identify a single resource.
  */
 export const isDeclaredBy = (
   { definition, declaredBy }: Pick<LiveObject, "definition" | "declaredBy">,
@@ -127,8 +129,8 @@ export interface KindCoverage {
   /** Number of all objects, managed and unmanaged. */
   readonly total: number;
   /**
-   * Share of managed objects in percent, rounded down; 100 if there are no objects. Null if a list of objects could not
-   * be read.
+   * Percentage of managed objects, rounded down; 100 if there are no objects. Null if a list of objects could not be
+   * read.
    */
   readonly percent: number | null;
 }
@@ -143,21 +145,21 @@ export interface NamespaceCoverage extends Omit<KindCoverage, "kind"> {
   readonly tenant: string;
   readonly kinds: readonly KindCoverage[];
   readonly unmanaged: readonly UnmanagedObject[];
-  /** Objects that no stack manages, and whose access has ended. They count neither as managed nor as unmanaged. */
+  /** Expired objects that no stack manages. They are excluded from the numbers of managed and unmanaged objects. */
   readonly expired: readonly ExpiredObject[];
   /** Sentences about lists that could not be read. */
   readonly unknown: readonly string[];
 }
 
-/** An unmanaged object, and the exception for the object if one applies. */
+/** An unmanaged object, and the exception that applies to it, if any. */
 export interface Unmanaged {
   readonly object: LiveObject;
   readonly exception: Exception | undefined;
 }
 
 /**
- * Returns the objects that no resource manages, including objects with an exception. Omits objects whose access has ended
- * on the service, because they give no access.
+ * Returns the objects that no resource manages, including objects with an exception. Omits objects that have expired on
+ * the service, because they give no access.
  * @param managed the managed objects of states, of a plan, or of both
  */
 export function unmanagedOf(
@@ -171,7 +173,7 @@ export function unmanagedOf(
     .map((object) => ({ object, exception: exceptionFor(exceptions, object, now) }));
 }
 
-/** Returns the objects that no resource manages, and whose access has ended on the service, in the format of reports. */
+/** Returns the objects that no resource manages and that have expired on the service, in the format of reports. */
 export const endedObjects = (
   objects: readonly LiveObject[],
   managed: Pick<ManagedObjects, "ownerOf">,
@@ -184,7 +186,7 @@ export const endedObjects = (
 
 /**
  * Returns an unmanaged object in the format of reports.
- * @param declarer the stack of the report; undefined if no stack is known
+ * @param declarer the stack for which the report is generated; undefined if no stack is known
  */
 export const shownObject = ({ object, exception }: Unmanaged, declarer?: Declarer): UnmanagedObject => ({
   kind: object.definition.name,
@@ -194,7 +196,7 @@ export const shownObject = ({ object, exception }: Unmanaged, declarer?: Declare
   ...(isDeclaredBy(object, declarer) && { declaredEarlier: true }),
 });
 
-/** Computes the coverage of a namespace, in total and for each kind. */
+/** Computes the coverage of a namespace: the total, and the coverage of each kind of object. */
 export function coverageOf(
   { objects: all, unknown, unread }: Inventory,
   where: Pick<NamespaceCoverage, "service" | "tenant">,
@@ -222,7 +224,7 @@ export function coverageOf(
   };
 }
 
-/** Returns the number and the share of managed objects in a list of objects. */
+/** Returns the number and the percentage of managed objects. */
 export function share(
   { length: total }: readonly LiveObject[],
   unmanaged: readonly Unmanaged[],
@@ -234,10 +236,12 @@ export function share(
 /** The file in the project directory that lists exceptions for unmanaged objects. */
 export const EXCEPTIONS_FILE = "access.ignore";
 
-/** An exception in access.ignore: one object, or all objects of a kind, may be unmanaged until a date. */
+/** An exception in access.ignore. It allows one object, or all objects of a kind, to be unmanaged until a date. */
 export interface Exception {
   readonly kind: string;
-  /** Id of the object without the namespace, or e-mail address of a member; `*` for all objects of the kind. */
+  /**
+   * Id of the object without the namespace, or the e-mail address of a member. `*` matches all objects of the kind.
+   */
   readonly id: string;
   /** Last day of the exception, in UTC: `2027-01-31`. */
   readonly until: string;
@@ -250,8 +254,7 @@ const FORM = 'must have the form <kind> <id> until <YYYY-MM-DD>: <reason>; put a
 
 /**
  * Reads the exceptions of a project directory.
- * @throws EngineError (`project`) if the file cannot be read or a line is invalid. The error contains the number of the
- * line.
+ * @throws EngineError (`project`) if the file cannot be read or a line is invalid. The error contains the line number.
  */
 export async function readExceptions(folder: string): Promise<Exception[]> {
   const file = join(folder, EXCEPTIONS_FILE);
@@ -281,13 +284,13 @@ function unquoted(text: string, refuse: (why: string) => Error): string {
   }
 }
 
-/** True if the last day of an exception is over. */
+/** Returns true if the last day of an exception is over. */
 export const isExceptionOver = ({ until }: Exception, now: Date): boolean =>
   now.getTime() >= Date.parse(until) + DAY;
 
 /**
- * Returns the exception that applies to an object at a time; undefined if there is no exception, or if the exception
- * has ended.
+ * Returns the exception that applies to an object at a given time. Returns undefined if there is no exception, or if
+ * the exception is over.
  */
 export function exceptionFor(
   exceptions: readonly Exception[],
@@ -299,17 +302,17 @@ export function exceptionFor(
   );
 }
 
-/** True if an exception matches an object, even after its end. */
+/** Returns true if an exception matches an object, even if the exception is over. */
 export function matchesException({ kind, id }: Exception, object: LiveObject): boolean {
   if (kind !== object.definition.name) return false;
   if (id === "*" || id === idWithin(object)) return true;
   return isNamed(object) && id.toLowerCase() === object.name.toLowerCase();
 }
 
-/** True for an object that access.ignore names by its display name, such as the e-mail address of a member. */
+/** Returns true if access.ignore identifies the object by its display name, such as the e-mail address of a member. */
 const isNamed = (object: LiveObject): boolean => kindOf(object).watched?.isNamed === true;
 
-/** A line of access.ignore for an object. */
+/** Returns the line of access.ignore for an object. */
 export function exceptionLine(object: LiveObject, until: string, reason: string): string {
   const id = isNamed(object) ? object.name : idWithin(object);
   const text = /^[^\s"]+$/u.test(id) ? id : JSON.stringify(id);

@@ -6,27 +6,27 @@ import { urnName } from "../urn.ts";
 import { agoText } from "../words.ts";
 import { definitionOf, type LiveObject } from "./liveObjects.ts";
 
-/** An object whose end has passed. */
+/** An object whose expiry time has passed. */
 export interface ExpiredObject {
   /** Name of the resource type, such as `PublicKey`. */
   readonly kind: string;
   /** Id of the object: fingerprint of a key, id of a rule, user id of a member. */
   readonly id: string;
-  /** Name of the resource that declares the object; display name of an object that no resource declares. */
+  /** Name of the resource that declares the object. If no resource declares the object, its display name. */
   readonly name: string;
   /** Id of the namespace. */
   readonly tenant: string;
   /** URN of the resource that declares the object; omitted if no resource declares the object. */
   readonly urn?: string;
-  /** The end, RFC 3339 in UTC. */
+  /** The expiry time, RFC 3339 in UTC. */
   readonly expiresAt: string;
   /**
-   * `enforced`: the service has ended the access. `by-run`: the access continues until the next run or `gatehouse
-   * expire`. `removed`: the object no longer exists. `changed`: the object was changed out of band, so `gatehouse expire`
-   * does not remove the object.
+   * `enforced`: the service ended the access. `by-run`: the access continues until the next run or `gatehouse expire`.
+   * `removed`: the object no longer exists. `changed`: the object was changed out of band, so `gatehouse expire` does
+   * not delete the object.
    */
   readonly status: "enforced" | "by-run" | "removed" | "changed";
-  /** The fields that were changed out of band; only if the status is `changed`. */
+  /** The fields that were changed out of band. Present only if the status is `changed`. */
   readonly changed?: readonly string[];
 }
 
@@ -42,15 +42,15 @@ export const expiredObject = (
   ...expiry,
 });
 
-/** A resource of a state whose end has passed. Its fields as an object are those in the state. */
+/** A resource of a state whose expiry time has passed. The object's fields have the values in the state. */
 export interface ExpiredResource extends LiveObject {
   readonly urn: string;
   readonly shown: ExpiredObject;
 }
 
 /**
- * Finds the resources of a state whose end has passed. `notEvaluated` contains a sentence for each resource whose end is
- * secret or invalid in the state.
+ * Finds the resources of a state whose expiry time has passed. `notEvaluated` contains a sentence for each resource
+ * whose expiry time is secret or invalid in the state.
  */
 export function stateExpiry(resources: readonly StateResource[]) {
   const now = new Date();
@@ -58,7 +58,8 @@ export function stateExpiry(resources: readonly StateResource[]) {
   const notEvaluated: string[] = [];
   for (const { type, urn, id, outputs = {} } of resources) {
     const definition = definitionOf({ type });
-    // States of earlier versions have no status. Their output `expiresAt` is the end of an invitation.
+    // States that earlier versions wrote have no expiry status. In these states, the output `expiresAt` is the expiry
+    // time of an invitation.
     const { expiryStatus = "none", expiresAt } = outputs;
     if (!definition || expiryStatus === "none" || id === undefined) continue;
     const name = urnName(urn);
@@ -67,7 +68,7 @@ export function stateExpiry(resources: readonly StateResource[]) {
     } else if (hasPassed(expiresAt, now)) {
       const object = { definition, id, name, state: outputs, urn };
       const status = expiryStatus as ExpiredObject["status"];
-      // States of Terraform keep the notation of the configuration.
+      // In a Terraform state, the time has the notation of the configuration.
       const expiry = { urn, expiresAt: canonicalTime(expiresAt), status };
       expired.push({ ...object, shown: expiredObject(object, expiry) });
     }
@@ -75,7 +76,7 @@ export function stateExpiry(resources: readonly StateResource[]) {
   return { expired, notEvaluated };
 }
 
-/** True if the service has ended the access that a live object gave. */
+/** Returns true if a live object has expired and the service enforces the expiry. */
 export const hasEndedOnService = ({ state = {} }: Pick<LiveObject, "state">): boolean =>
   state.expiryStatus === "enforced" &&
   typeof state.expiresAt === "string" &&
@@ -86,7 +87,7 @@ const REMEDIES: Readonly<Partial<Record<ExpiredObject["status"], string>>> = {
   changed: " changed out of band; check the object, and delete the object manually",
 };
 
-/** A sentence about an expired object: `PublicKey temp: expired 3 days ago; delete this resource from the program`. */
+/** Describes an expired object: `PublicKey temp: expired 3 days ago; delete this resource from the program`. */
 export function expiredSentence({ kind, urn, expiresAt, status, changed }: ExpiredObject, name: string) {
   const source = urn
     ? "delete this resource from the program"

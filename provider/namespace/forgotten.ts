@@ -3,9 +3,9 @@ import { type Declarer, isDeclaredBy, ManagedObjects, type OwnResource } from ".
 import { inventoryOf, type LiveObject } from "./liveObjects.ts";
 
 /**
- * Returns the objects that a stack declared earlier and that its state does not contain, for example after a creation
- * whose answer was lost. Lists the objects of the kinds and in the namespaces of the state. Sends few requests to servers
- * that store no declarations.
+ * Returns the objects that a stack declared earlier and that its state does not contain, for example because the
+ * response to a create request was lost. Lists only the kinds and namespaces that occur in the state. Sends few
+ * requests to servers that store no declarations.
  */
 export async function forgottenObjects(
   connection: Connection,

@@ -15,7 +15,7 @@ export type { LiveObject } from "../model/object.ts";
 /** The objects of a namespace. */
 export interface Inventory {
   readonly objects: readonly LiveObject[];
-  /** Lists that the credential may not read, as sentences. */
+  /** Notes on lists that the credential may not read, as sentences. */
   readonly unknown: readonly string[];
   /** The kinds of objects whose lists the credential may not read. */
   readonly unread: readonly string[];
@@ -28,7 +28,7 @@ export function definitionNamed(kind: string): ResourceDefinition {
   return definition;
 }
 
-/** The definition of a resource; undefined for resources of other packages. */
+/** Returns the definition of a resource; undefined for resources of other packages. */
 export function definitionOf({ type }: { readonly type: string }): ResourceDefinition | undefined {
   const own = ownTypeName(type);
   return definitions.find(({ name }) => name === own);
@@ -41,8 +41,8 @@ export function declaresNamespace(resource: { readonly type: string }): boolean 
 }
 
 /**
- * Lists objects of a namespace.
- * @param wanted the kinds whose objects are listed
+ * Lists the objects of a namespace.
+ * @param wanted the kinds of objects to list
  * @throws RequestError if a list cannot be read for a reason other than missing permissions
  */
 export async function inventoryOf(
@@ -73,8 +73,8 @@ export async function inventoryOf(
 }
 
 /**
- * Returns the objects of a namespace for which reports check whether a program manages them, and the kinds that could not
- * be read.
+ * Returns the objects of a namespace for which reports show whether a program manages them, and the kinds that could
+ * not be read.
  */
 export function watchedIn(state: NamespaceState): Inventory {
   const unread = new Map(
@@ -87,7 +87,10 @@ export function watchedIn(state: NamespaceState): Inventory {
   return { objects: state.watched(), unknown: unreadNotes(unread), unread: [...unread.keys()] };
 }
 
-/** Returns the reason why objects could not be read, with their name if only a part of the kind could not be read. */
+/**
+ * Returns the reason why objects could not be read. If only a part of the kind could not be read, the reason begins
+ * with the name of this part.
+ */
 const reasonOf = ({ what, reason }: Unread, reading: Reading | undefined): string =>
   what === reading?.what ? reason : `${what}: ${reason}`;
 
@@ -97,7 +100,7 @@ const unreadNotes = (unread: ReadonlyMap<string, string>): string[] =>
 /** An object with the inputs that declare it in a program. */
 export interface Declarable extends Omit<LiveObject, "state" | "reason"> {
   readonly inputs: Readonly<Record<string, unknown>>;
-  /** A comment above the declaration, such as the name of an object whose id the inputs contain. */
+  /** A comment above the declaration, for example the name of an object whose id is in the inputs. */
   readonly comment?: string;
 }
 
@@ -108,8 +111,8 @@ export interface Undeclarable {
 }
 
 /**
- * Splits objects into those that a program can declare, and those with values that the resource type's inputs do not
- * allow.
+ * Splits objects into two lists: objects that a program can declare, and objects with values that the inputs of the
+ * resource type do not allow.
  */
 export function declarable(objects: readonly LiveObject[]) {
   const possible: Declarable[] = [];
@@ -124,6 +127,6 @@ export function declarable(objects: readonly LiveObject[]) {
   return { declarable: possible, undeclarable };
 }
 
-/** Title of an object in sentences: `PublicKey ana (73:d4:…)`. */
+/** Returns the title of an object for sentences: `PublicKey ana (73:d4:…)`. */
 export const objectText = ({ definition, id, name }: LiveObject): string =>
   `${definition.name} ${name} (${idWithin({ id })})`;

@@ -6,8 +6,8 @@ import { kindNamed, kindOf, kindsWith } from "../resources/index.ts";
 import { byTexts } from "../words.ts";
 
 /**
- * Returns objects of one kind by their key. Two keys can be equal if a server does not return what distinguishes the
- * objects, so a further object gets a number.
+ * Returns the objects of one kind by key. Two objects have the same key if a server does not return the values that
+ * distinguish them. Each further object with the same key gets a number.
  */
 export function byKey(objects: Iterable<LiveObject>): Objects {
   const byKey = new Map<string, LiveObject>();
@@ -26,7 +26,7 @@ export function byKey(objects: Iterable<LiveObject>): Objects {
   return byKey;
 }
 
-/** A namespace: its objects by kind. Live, or after a plan. */
+/** The objects of a namespace by kind, either live or after a plan. */
 export class NamespaceState extends NamespaceObjects {
   #policy: NamespacePolicy | undefined;
 
@@ -36,7 +36,7 @@ export class NamespaceState extends NamespaceObjects {
     return this.#policy;
   }
 
-  /** The objects for which reports check whether a program manages them, by kind and name. */
+  /** The objects whose coverage reports show, sorted by kind and name. */
   watched(): LiveObject[] {
     return kindsWith("watched").flatMap(({ definition, parts, watched }) => {
       const all = parts?.of(this.of) ?? [...(this.of(definition)?.values() ?? [])];
@@ -45,8 +45,8 @@ export class NamespaceState extends NamespaceObjects {
   }
 
   /**
-   * Returns the same namespace with the objects of each kind sorted by name. The order of creation stays where it decides:
-   * between rules of the same priority.
+   * Returns the same namespace with the objects of each kind sorted by name. Kinds whose creation order affects
+   * decisions keep this order: it decides between rules of the same priority.
    */
   inOrder(): NamespaceState {
     const sorted = Array.from(this.objects, ([name, own]) => {
@@ -57,12 +57,12 @@ export class NamespaceState extends NamespaceObjects {
     return this.with({ objects: new Map(sorted) });
   }
 
-  /** Returns the same namespace with another content. */
+  /** Returns the same namespace with changed content. */
   with(changes: Partial<NamespaceContent>): NamespaceState {
     return new NamespaceState({ ...this.#content(), ...changes });
   }
 
-  /** Returns the same namespace with other objects of one kind. */
+  /** Returns the same namespace, in which one kind has the given objects. */
   withObjects({ name }: { readonly name: string }, objects: Objects): NamespaceState {
     return this.with({ objects: new Map([...this.objects, [name, objects]]) });
   }
@@ -87,7 +87,7 @@ export class NamespaceState extends NamespaceObjects {
       } else {
         const present = new Set(own.values());
         const [same, others] = [new Set(some), some.filter((object) => !present.has(object))];
-        // After a plan, another object can have the key.
+        // After a plan, the namespace can contain a changed copy of an object. The copy has the same key.
         const keys = new Set(others.map(keyOf));
         left.set(name, new Map([...own].filter(([key, one]) => !same.has(one) && !keys.has(key))));
       }
@@ -112,7 +112,7 @@ const byPrincipal = byTexts<Principal>(
   ({ id }) => id,
 );
 
-/** The parts of the policy that lists of objects are, since many states share their lists. */
+/** A cache of the policy parts that come from each list of objects, since many states share their lists. */
 const known = new WeakMap<Objects, { readonly facts: DecidingFacts; readonly parts: PolicyParts }>();
 
 function partsOf(name: KindName, objects: Objects, facts: DecidingFacts): PolicyParts {
@@ -134,7 +134,7 @@ function policyOf({ objects, facts, accessPoliciesDecide }: NamespaceState): Nam
     return isMixed ? of("principals").toSorted(byPrincipal) : of("principals");
   };
   const hasMembers = all.some(({ members }) => members);
-  // Without all lists, the policy of identity mode is not known.
+  // The policy of identity mode is known only if all of its lists were read.
   const isRead = kindsWith("decides").every(
     ({ definition }) => definition.actsIn !== "identity" || objects.has(definition.name),
   );

@@ -24,15 +24,15 @@ const SESSIONS_MAX = 500;
 
 interface ReadOptions {
   /**
-   * False if only the objects are needed, and not who has access. Sessions are then not read, and lists without which no
-   * access can be evaluated may be unreadable.
+   * False if only the objects are needed, but not the access. Sessions are then not read, and the lists that the
+   * evaluation of access requires may be unreadable.
    * @default true
    */
   readonly evaluatesAccess?: boolean;
 }
 
 /**
- * Reads a namespace: all objects of all kinds, by kind. `unread` contains the kinds that the credential may not read.
+ * Reads all objects of a namespace, by kind. `unread` contains the kinds that the credential may not read.
  * @param named id of the namespace; default: the namespace of resources without a tenant
  * @throws RequestError if devices, public keys or firewall rules cannot be read
  */
@@ -114,7 +114,7 @@ export async function readNamespace(
   });
 }
 
-/** Reads the objects of a kind. */
+/** Reads the objects of one kind. */
 async function objectsOf(
   { definition, reading }: Kind & { readonly reading: Reading },
   connection: Connection,
@@ -133,16 +133,19 @@ async function objectsOf(
 }
 
 /**
- * True if an object has an expiry time that the server enforces. This project's server ends access by itself, and sends
- * the revision of a namespace. If the namespace could not be read, an object with an expiry time shows that the server
- * is this project's server.
+ * Returns true if an object has an expiry time that the server enforces. Only this project's server enforces expiry
+ * times. It also identifies itself by the revision of a namespace. If the namespace could not be read, an object with
+ * an enforced expiry time identifies the server.
  */
 const hasEnd = (objects: ReadonlyMap<KindName, Objects>): boolean =>
   [...objects.values()].some((own) =>
     [...own.values()].some(({ state }) => state.expiryStatus === "enforced"),
   );
 
-/** Returns the ids of the owners of objects whose address the service returns, by the address in lower case. */
+/**
+ * Returns the ids of object owners by e-mail address, in lower case. Contains only owners whose address the service
+ * returns.
+ */
 const formerOwnersIn = (objects: ReadonlyMap<KindName, Objects>): ReadonlyMap<string, string> =>
   new Map(
     [...objects.values()].flatMap((own) =>
@@ -154,7 +157,7 @@ const formerOwnersIn = (objects: ReadonlyMap<KindName, Objects>): ReadonlyMap<st
     ),
   );
 
-/** Returns the reason why the access in a namespace in identity mode is not known, as a sentence. */
+/** Returns the reason why the access of a namespace in identity mode is not known, as a sentence. */
 export function identityUnknown(state: NamespaceState): string | undefined {
   const deciding = kindsWith("decides");
   const unread = deciding.flatMap(({ definition }) => {
@@ -186,7 +189,10 @@ async function keysOfUsers({ listing }: TenantClient) {
   }
 }
 
-/** Returns SSH keys by the id of their user, and by the e-mail address, which a plan knows before the id. */
+/**
+ * Returns SSH keys by the id of their user, and also by the e-mail address of their user. A plan knows the address
+ * earlier than the id.
+ */
 export function keysByUser(keys: readonly WireSshIdentity[]): Map<string, SshIdentity[]> {
   const byUser = new Map<string, SshIdentity[]>();
   for (const { principalId, principalEmail, fingerprint, expiresAt, consumedAt, lastReauthAt } of keys) {
@@ -214,7 +220,7 @@ async function seenLogins(client: Client): Promise<NamespaceFacts["seen"]> {
 
 /**
  * Reads several namespaces, one after the other. `unreadable` contains a sentence for each namespace that the
- * credential may not read, by id.
+ * credential may not read, by the id of the namespace.
  * @param home id of the namespace that must be readable. An error while reading this namespace is thrown.
  */
 export async function readEach<T>(
@@ -236,8 +242,8 @@ export async function readEach<T>(
 }
 
 /**
- * Returns the reason why it is not known what authorizes logins in a namespace, as a sentence. Undefined if public keys
- * and firewall rules decide, or access policies.
+ * Returns the reason why the access mode of a namespace is not known, as a sentence. Returns undefined if the mode is
+ * known: either public keys and firewall rules authorize logins, or access policies do.
  * @param namespace undefined if the credential may not read the namespace
  */
 export async function accessUnknownIn(
@@ -255,7 +261,7 @@ export async function accessUnknownIn(
     return undefined;
   }
   const server = await client.serverVersion().catch((error: unknown) => {
-    // Without a version number, the version is determined by the settings of the namespace.
+    // If the server's version number cannot be read, the settings of the namespace determine the version.
     if (isUnreadable(error)) return undefined;
     throw error;
   });
@@ -264,7 +270,8 @@ export async function accessUnknownIn(
 }
 
 /**
- * Returns a policy in which invited users are treated as members, since they can accept at any time without a review.
+ * Returns a policy in which invited users are treated as members, since they can accept their invitation at any time
+ * without a review.
  */
 export const countingInvited = <T extends NamespacePolicy>(policy: T): T =>
   policy.members
@@ -278,8 +285,8 @@ export const byDevice = byTexts<AccessDevice>(
 );
 
 /**
- * The login names and addresses to evaluate in a namespace: those in its policies and sessions, and those that the
- * caller adds.
+ * Returns the login names and addresses to evaluate in a namespace: those in its policies and sessions, and those that
+ * the caller adds.
  * @param policies the policies of the namespace before and after a change
  */
 export function evaluatedFor(

@@ -19,20 +19,23 @@ import type { Decision } from "./api/types.ts";
 import { type QueriedAccess, queriedAccess, readNetworks, readQuery, within } from "./queriedAccess.ts";
 import type { EvaluatedCases, PolicyCounterexample } from "./results.ts";
 
-/** The result of a matcher. For an assertion with `.not`, the result is negated later. */
+/** The result of a matcher before negation. The caller negates the result of an assertion with `.not`. */
 interface Judgment {
   readonly holds: boolean;
   readonly message: string;
   readonly counterexamples?: readonly PolicyCounterexample[];
   readonly cases?: number;
   readonly evaluated?: EvaluatedCases;
-  /** Reason why the assertion is always true, for example because the query matches no key; otherwise undefined. */
+  /**
+   * The reason why the result proves nothing, for example because the query matches no key. Undefined if the result is
+   * meaningful.
+   */
   readonly vacuous?: string | undefined;
 }
 
 /**
- * Evaluates a matcher. If `negated` is true, examples of refused logins are omitted. Throws TypeError for an invalid
- * subject or invalid arguments.
+ * Evaluates a matcher. If `negated` is true, the result omits examples of refused logins. Throws TypeError for an
+ * invalid subject or invalid arguments.
  */
 type Judge = (subject: unknown, args: readonly unknown[], negated: boolean) => Judgment;
 
@@ -49,7 +52,7 @@ export const matchers: Readonly<Record<MatcherName, Judge>> = {
 
 /**
  * Returns the result of a predicate.
- * @throws TypeError if the result is not a boolean. A promise, for example, would always be treated as true.
+ * @throws TypeError if the result is not a boolean. For example, a promise would always be treated as true.
  */
 function booleanOf(predicate: string, result: unknown): boolean {
   if (typeof result === "boolean") return result;
@@ -150,7 +153,10 @@ function toExpireWithin(subject: unknown, [duration, query = {}, ...more]: reado
 const DURATION = /^([1-9][0-9]{0,5})([mhd])$/;
 const UNITS_MS: Readonly<Record<string, number>> = { m: MINUTE, h: HOUR, d: DAY };
 
-/** Returns a duration in milliseconds, such as `30m`, `24h` or `14d`. @throws TypeError for another value */
+/**
+ * Parses a duration such as `30m`, `24h` or `14d`, and returns it in milliseconds. @throws TypeError for an invalid
+ * duration
+ */
 function durationOf(matcher: string, given: unknown): number {
   const [, count, unit = ""] = (typeof given === "string" && DURATION.exec(given)) || [];
   const unitMs = UNITS_MS[unit];
@@ -180,8 +186,8 @@ const nothingAllowed = (queried: QueriedAccess): string => {
 };
 
 /**
- * Checks that the fields exist, and does not use `instanceof`, since a policy file may import another copy of the class
- * `Access`.
+ * Returns the access that an assertion checks. Checks that the fields exist instead of using `instanceof`, since a
+ * policy file may import a different copy of the class `Access`.
  */
 function accessOf(matcher: string, subject: unknown): Pick<Access, "policy" | "evaluated" | "time"> {
   const { policy, evaluated, time = new Date() } = (subject ?? {}) as Partial<Access>;
@@ -195,9 +201,9 @@ const SHOWN_MAX = 5;
 const hasOutcome = (wanted: Outcome) => (grant: Grant) => grant.outcome === wanted;
 
 /**
- * Counts the logins that a query matches and the policy allows, and returns examples. Examples that differ in key,
- * login name or rule come before examples that differ only in the device.
- * @param isCounted default: all grants
+ * Counts the allowed logins that a query matches, and returns examples. Examples that differ in key, login name or rule
+ * come before examples that differ only in the device.
+ * @param isCounted returns true for the grants to count; default: all grants
  */
 function allowedCases(queried: QueriedAccess, isCounted: (grant: Grant) => boolean = () => true) {
   const devices = new Map(queried.access.policy.devices.map((device) => [device.uid, device]));

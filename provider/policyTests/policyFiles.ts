@@ -11,9 +11,9 @@ const FOLDER = "policy";
 const ENDINGS = ["ts", "mts", "cts", "js", "mjs", "cjs"].map((ending) => `.policy.${ending}`);
 
 /**
- * Returns the sorted paths of a program's policy tests, relative to the project directory: `*.policy.ts` in the
- * directory and in `policy/`, also `.mts`, `.js`, `.mjs` and `.cjs`. The list includes `.cts`, which fails with an
- * error later.
+ * Returns the sorted paths of a program's policy tests, relative to the project directory. Includes `*.policy.ts` in
+ * the directory and in `policy/`, and the extensions `.mts`, `.js`, `.mjs` and `.cjs`. Also includes `.cts` files,
+ * which are rejected when they are loaded.
  * @throws Error if the directory cannot be read
  */
 export async function policyTestFiles(folder: string): Promise<string[]> {
@@ -47,7 +47,7 @@ const loaded = new Map<string, Promise<LoadedFile>>();
 let queue: Promise<unknown> = Promise.resolve();
 
 /**
- * Loads a policy file into this process, once.
+ * Loads a policy file into this process. Each file is loaded only once.
  * @param path absolute path of the file
  */
 export function loadPolicyFile(path: string): Promise<LoadedFile> {
@@ -69,8 +69,8 @@ async function load(path: string): Promise<LoadedFile> {
     declareUntested: (one) => untested.push(one),
   };
   try {
-    // For modules that a CommonJS module in TypeScript requires, Node.js does not call the hooks of `addHooks`. So
-    // `.cts` files are rejected.
+    // A `.cts` file is a CommonJS module in TypeScript. Node.js does not call the hooks of `addHooks` for modules that
+    // it requires, so `.cts` files are rejected.
     if (path.endsWith(".cts"))
       throw new Error("policy tests in TypeScript are ES modules; rename the file to *.policy.ts or .mts");
     await endedWithin(TIME_LIMIT, import(pathToFileURL(path).href));
@@ -83,7 +83,10 @@ async function load(path: string): Promise<LoadedFile> {
   }
 }
 
-/** Loads policy files as ES modules, regardless of the program's module type, with this copy of the package. */
+/**
+ * Makes Node.js load policy files as ES modules, regardless of the program's module type, and makes them import this
+ * copy of the package.
+ */
 function addHooks(): void {
   registerHooks({
     resolve(specifier, context, next) {
@@ -95,9 +98,10 @@ function addHooks(): void {
   });
 }
 
-/** Returns the topmost line of a file in a call stack. */
+/** Returns the topmost line number of a file in a call stack. */
 export function lineIn(stack: string | undefined, file: string): number | undefined {
-  // Stacks contain URLs for ES modules, and paths for CommonJS modules and for files that cannot be parsed.
+  // Call stacks contain URLs for ES modules. They contain paths for CommonJS modules and for files that cannot be
+  // parsed.
   const names = [`${pathToFileURL(file).href}:`, `${file}:`];
   for (const text of (stack ?? "").split("\n")) {
     for (const name of names) {
@@ -114,7 +118,8 @@ export class TimeLimitError extends Error {
 }
 
 /**
- * Waits for work until a time limit. The work continues after the time limit, since nothing can stop it.
+ * Waits until the work ends, at most until a time limit. The work continues after the time limit, since nothing can
+ * stop it.
  * @throws TimeLimitError if the work has not ended after `seconds`
  */
 export async function endedWithin<T>(seconds: number, work: T | Promise<T>): Promise<T> {

@@ -24,8 +24,8 @@ const text = z.string().min(1, "must not be empty");
 const networks = z.union([text, z.array(text).min(1, "must contain at least one network")], {
   error: "must be an address, a network, or a list of addresses and networks",
 });
-// An undefined field usually comes from a variable that is not set. If such a field were ignored, the query would match
-// everything.
+// An undefined field usually comes from a variable that is not set. If undefined fields were ignored, the query would
+// match too many logins.
 const schema = z.strictObject({
   key: text.exactOptional(),
   user: text.exactOptional(),
@@ -64,9 +64,12 @@ function misuse(matcher: string, { issues }: z.ZodError): TypeError {
   return new TypeError(`${matcher}(): ${faults.join("; ")}`);
 }
 
-/** The subset of the evaluated access that a matcher's query matches. */
+/** The part of the evaluated access that a matcher's query matches. */
 export interface QueriedAccess {
-  /** The access of the matching keys to the matching devices, with matching login names and addresses only. */
+  /**
+   * The access of the matching keys or principals to the matching devices, limited to matching login names and
+   * addresses.
+   */
   readonly access: Access;
   readonly where: ReadQuery["where"];
   /** The query fields that match nothing: `key` or `user`, `device`, `address`. */
@@ -74,8 +77,8 @@ export interface QueriedAccess {
 }
 
 /**
- * Restricts the evaluated access to the keys, devices, login names and addresses that a query matches. Also evaluates
- * the login names and addresses in the query.
+ * Restricts the evaluated access to the subjects, devices, login names and addresses that a query matches. Also
+ * evaluates the login names and addresses in the query.
  * @param networks networks whose addresses are also evaluated
  * @param fits returns true if an address matches the query
  */
@@ -113,7 +116,7 @@ export function queriedAccess(
   return { access: evaluateAccess(selected, { logins, addresses }, undefined, time), where, missing };
 }
 
-/** True if one of the networks contains the address, or if `networks` is undefined. */
+/** Returns true if one of the networks contains the address, or if `networks` is undefined. */
 export const within = (networks: readonly Network[] | undefined, address: string): boolean =>
   networks === undefined || networks.some((network) => network.contains(address));
 

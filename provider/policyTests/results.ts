@@ -6,38 +6,44 @@ import type {
   Principal,
 } from "@gatehouse-access/sdk/policy";
 
-/** A login that contradicts an assertion: it is allowed but must be refused, or it is refused but must be allowed. */
+/**
+ * A login that contradicts an assertion: the login is allowed but must be refused, or it is refused but must be
+ * allowed.
+ */
 export interface PolicyCounterexample {
   readonly login: string;
   readonly address: string;
   readonly device: { readonly uid: string; readonly name: string };
   /** The public key; omitted in identity mode. */
   readonly key?: { readonly fingerprint: string; readonly name: string };
-  /** The user or service account; only in identity mode. */
+  /** The user or service account. Present only in identity mode. */
   readonly principal?: Pick<Principal, "id" | "name" | "kind">;
-  /** The rule that decides the login; null if no rule matches, and in identity mode. */
+  /** The rule that decides the login. Null in identity mode, and if no rule matches. */
   readonly rule: { readonly id: string; readonly action: "allow" | "deny"; readonly priority: number } | null;
-  /** An access policy that decides the login; only in identity mode. */
+  /** An access policy that decides the login. Present only in identity mode. */
   readonly policy?: Pick<AccessPolicy, "id" | "name" | "action">;
-  /** The outcome of an allowed login; only in identity mode. */
+  /** The outcome of an allowed login. Present only in identity mode. */
   readonly outcome?: Outcome;
-  /** The time when the access ends, in RFC 3339; null if it does not end. Omitted if the login is refused. */
+  /**
+   * The expiry time of the access, in RFC 3339; null if the access does not expire. Omitted if the login is refused.
+   */
   readonly until?: string | null;
   /**
-   * The cause of a refusal: the key's login names, the key's devices, the type of the key, the end of the key, the owner of the key, or the
-   * rule; in identity mode the SSH key, the policy, or that no policy allows the login. Omitted if the login is allowed.
+   * The reason for a refusal. In legacy mode: the key's login names, devices, type, expiry or owner, or the rule. In
+   * identity mode: the SSH key, the policy, or the default if no policy allows the login. Omitted if the login is
+   * allowed.
    */
   readonly deniedBy?: "login" | "device" | "rule" | "key" | KeyLapse | "policy" | "policies" | "default";
 }
 
 /**
- * The evaluated login names and addresses of an assertion about access, and the numbers of evaluated subjects and
- * devices.
+ * The evaluated login names and addresses of an assertion about access, and the numbers of evaluated keys, principals
+ * and devices.
  */
 export interface EvaluatedCases extends EvaluatedLogins {
   /** Number of evaluated keys: 0 in identity mode. */
   readonly keys: number;
-  /** Number of evaluated users and service accounts; only in identity mode. */
+  /** Number of evaluated users and service accounts. Present only in identity mode. */
   readonly principals?: number;
   /** Number of evaluated devices. */
   readonly devices: number;
@@ -45,7 +51,7 @@ export interface EvaluatedCases extends EvaluatedLogins {
 
 /** A failed assertion of a test, or an error. */
 export interface PolicyFailure {
-  /** The assertion as code. Omitted if the test itself threw an error, or its file cannot be loaded. */
+  /** The assertion as code. Omitted if the test itself threw an error, or if the file cannot be loaded. */
   readonly assertion?: string;
   readonly message: string;
   /** Examples of cases that contradict the assertion. */
@@ -56,11 +62,11 @@ export interface PolicyFailure {
    */
   readonly cases: number;
   readonly evaluated?: EvaluatedCases;
-  /** Line of the assertion or of the error in the policy file. */
+  /** Line number of the assertion or of the error in the policy file. */
   readonly line: number | undefined;
 }
 
-/** A warning that a passing test may be vacuous, for example because a query matches no key. */
+/** A warning that a passing test may prove nothing, for example because a query matches no key. */
 export interface PolicyWarning {
   readonly assertion?: string;
   readonly message: string;
@@ -71,7 +77,7 @@ export interface PolicyWarning {
 export interface NamespaceName {
   /** Id of the namespace. */
   readonly tenant: string;
-  /** Name of the namespace; its id if the credential may not read the name. */
+  /** Name of the namespace. If the credential may not read the name, the id of the namespace. */
   readonly name: string;
 }
 
@@ -95,8 +101,8 @@ export interface PolicyTestResult {
   /** Line of the test's declaration. */
   readonly line: number | undefined;
   /**
-   * The namespace that the test checked. Omitted in a review, which has a list of tests for each namespace, and for a
-   * file that cannot be loaded.
+   * The namespace that the test checked. Omitted for a file that cannot be loaded. Also omitted in a review, which has
+   * a separate list of tests for each namespace.
    */
   readonly namespace?: NamespaceName;
   readonly ok: boolean;

@@ -22,7 +22,7 @@ import type {
   PolicyWarning,
 } from "./results.ts";
 
-/** The namespace that policy tests check, live or after a plan. */
+/** The namespace that policy tests check: the live namespace, or the namespace after a plan. */
 export interface PolicyTestFacts {
   readonly state: NamespaceState;
   /**
@@ -58,8 +58,8 @@ export interface PolicyTestSelection {
 }
 
 /**
- * Runs policy tests of a program on one namespace, in this process, since they are as trusted as the program. A file
- * that cannot be loaded, or that declares no test, is treated as a failed test.
+ * Runs the policy tests of a program on one namespace. The tests run in this process, since they are as trusted as the
+ * program. A file that cannot be loaded, or that declares no test, is treated as a failed test.
  *
  * Other test runners are unsuitable: `run()` of node:test works only once in a process (Node.js 22), waits for open
  * connections, and reports the line of our call of `test()` instead of the line in the policy file. Vitest runs files
@@ -82,7 +82,7 @@ export async function runPolicyTests(
   return { ok: tests.every(({ ok }) => ok), tests };
 }
 
-/** Returns a failed test if a file cannot be loaded; otherwise an empty list. */
+/** Returns a failed test if a file could not be loaded. Otherwise, returns an empty list. */
 export function fileFailures({ file, path, error }: PolicyFile): PolicyTestResult[] {
   if (error === undefined) return [];
   const failure = thrown(error, path);
@@ -118,7 +118,7 @@ function subjectsOf({ state, evaluated }: PolicyTestFacts): PolicySubjects {
   };
 }
 
-/** Returns the objects of a kind. @throws Error if not all of them could be read */
+/** Returns the objects of a kind. @throws Error if some of the objects could not be read */
 function readObjects<T>(
   { unread }: NamespaceState,
   { definition: { name }, reading }: Kind,
@@ -130,10 +130,10 @@ function readObjects<T>(
   return objects;
 }
 
-// Node.js does not check the types of a policy file.
+// An invalid argument is possible, since Node.js does not check the types of a policy file.
 const refuseTime = (detail: string) => new TypeError(`access.at(): ${detail}`);
 
-/** Returns the access at a time, for a policy test. */
+/** Returns the access at a given time, in the form that policy tests use. */
 function timedAccess(policy: NamespacePolicy, evaluated: EvaluatedLogins, time: Date): TimedAccess {
   return Object.assign(evaluateAccess(policy, evaluated, undefined, time), {
     at: (other: unknown) => timedAccess(policy, evaluated, queryTime(other, refuseTime)),
@@ -185,7 +185,7 @@ async function runTest(
 }
 
 /**
- * Returns the failure for an error of a test, or for an error while its file is loaded.
+ * Returns the failure for an error that a test threw, or for an error from loading its file.
  * @param path the file whose line is reported
  * @param otherwise the line to report if the error's stack does not contain the file
  */
@@ -225,7 +225,7 @@ function literal(value: unknown): string {
   return fields.length === 0 ? "{}" : `{ ${fields.join(", ")} }`;
 }
 
-/** Returns path and line of a file that could not be parsed, from the first line of the stack. */
+/** Returns the path and line of a file that could not be parsed. Reads them from the first line of the call stack. */
 function unparsedPlace(stack: string | undefined): string | undefined {
   const [head = ""] = (stack ?? "").split("\n");
   return /:[0-9]+$/.test(head) && /^(file:|\/|[A-Z]:\\)/.test(head) ? head : undefined;

@@ -6,51 +6,53 @@ import type { NamespaceName, UntestedNamespace } from "./results.ts";
 
 /** A namespace that policy tests must check, unless a policy file declares the namespace as untested. */
 export interface RequiredNamespace extends NamespaceName {
-  /** Why tests must check the namespace, as a relative clause: `which the plan changes`. */
+  /** The reason why tests must check the namespace, as a relative clause: `which the plan changes`. */
   readonly reason: string;
 }
 
 /** The reason to require a test of a namespace that the plan changes. */
 export const CHANGED = "which the plan changes";
 
-/** The reason to require a test of a namespace with resources, as in `in which 3 resources of the stack are`. */
+/** Returns the reason to require a test of a namespace with resources: `in which 3 resources of the stack are`. */
 export const usedBy = (resources: number, owner: "stack" | "plan"): string =>
   `in which ${counted(resources, "resource")} of the ${owner} ${resources === 1 ? "is" : "are"}`;
 
 /** The namespaces of a run. */
 export interface RunNamespaces {
-  /** Id of the namespace that tests without the option `namespaces` check; undefined if there is none. */
+  /** Id of the namespace that tests without the option `namespaces` check. Undefined if there is no main namespace. */
   readonly main: string | undefined;
   /** The namespaces that the run evaluates. */
   readonly evaluated: readonly NamespaceName[];
   readonly required: readonly RequiredNamespace[];
-  /** Names of the namespaces that the plan creates; undefined for a name that is not known before the apply. */
+  /** Names of the namespaces that the plan creates. A name is undefined if it is not known before the apply. */
   readonly created: readonly (string | undefined)[];
 }
 
 /**
- * Finds a namespace that a test names and that the run does not evaluate. Returns the reason if there is no such
- * namespace, as a sentence.
+ * Finds a namespace that is listed in a test's option `namespaces` but that the run does not evaluate. If the namespace
+ * does not exist, returns the reason as a sentence.
  */
 export type NamespaceSearch = (declared: string) => Promise<NamespaceName | string>;
 
 /** The namespaces that the tests of a suite check in one run. */
 export interface TestCoverage {
-  /** Returns a function that is true for the tests that check the namespace with this id. */
+  /** Returns a predicate for tests, which is true if a test checks the namespace with the given id. */
   readonly checksOn: (tenant: string) => (test: DeclaredTest) => boolean;
-  /** True if at least one test checks the namespace with this id. */
+  /** Returns true if at least one test checks the namespace with the given id. */
   readonly isTested: (tenant: string) => boolean;
-  /** Namespaces that tests name, in addition to the evaluated namespaces. */
+  /** Namespaces that tests check, although the run does not evaluate them. */
   readonly elsewhere: readonly NamespaceName[];
-  /** Declared tests that cannot run, and namespaces without a test, as sentences. They block. */
+  /** Blocking findings as sentences: declared tests that cannot run, and namespaces without a test. */
   readonly notEvaluated: readonly string[];
-  /** Required and new namespaces without a test that a policy file declares as untested, as sentences. */
+  /**
+   * Notes on required and new namespaces that have no test and that a policy file declares as untested, as sentences.
+   */
   readonly untested: readonly string[];
 }
 
 /**
- * Assigns the tests of a suite to namespaces. In a project with policy tests, each required namespace and each namespace
- * that the plan creates is tested, declared as untested, or reported as not evaluated.
+ * Assigns the tests of a suite to namespaces. In a project with policy tests, each required namespace and each new
+ * namespace of the plan is tested, declared as untested, or reported as not evaluated.
  */
 export async function testCoverage(
   suite: PolicySuite,
@@ -125,8 +127,8 @@ const namedBy = (tests: readonly DeclaredTest[]): ReadonlySet<string> =>
   new Set(tests.flatMap(({ namespaces = [] }) => namespaces).filter((name) => name !== ALL_NAMESPACES));
 
 /**
- * True if a text is the id of a namespace. Such a text never refers to a name, so that a namespace whose name is the id
- * of another namespace does not get its tests.
+ * Returns true if a string is the id of a namespace. Such an id never refers to a namespace by name. Otherwise, a
+ * namespace could get the tests of a different namespace by using its id as a name.
  */
 export const isNamespaceId = (declared: string): boolean => tenantId.safeParse(declared).success;
 
@@ -136,7 +138,7 @@ const isName = (declared: string, name: string): boolean =>
 const refersTo = (declared: string, { tenant, name }: NamespaceName): boolean =>
   declared === tenant || isName(declared, name);
 
-/** A namespace in a sentence: `the namespace prod (3f…)`, or only the id if the name is not known. */
+/** Returns a namespace as part of a sentence: `the namespace prod (3f…)`, or only the id if the name is not known. */
 export const namespaceText = ({ tenant, name }: NamespaceName): string =>
   name === tenant ? `the namespace ${tenant}` : `the namespace ${name} (${tenant})`;
 

@@ -20,14 +20,15 @@ export const TIME_LIMIT = 10;
 /** Options of a policy test. */
 export interface PolicyTestOptions {
   /**
-   * Time limit of the test in seconds. A test that has not ended after this time fails.
+   * Time limit of the test in seconds. A test that takes longer fails.
    * @default {@link TIME_LIMIT}
    */
   readonly timeLimit?: number;
   /**
-   * The namespaces that the test checks, by name or id. The test runs once for each of them, also in a run whose plan
-   * does not contain the namespace. `*` stands for all namespaces that the run evaluates. An id stays valid if the
-   * namespace is renamed. A namespace that does not exist, or that the credential cannot read, is not evaluated.
+   * The namespaces that the test checks, by name or id. The test runs once for each of these namespaces, even if the
+   * plan does not contain the namespace. `*` matches all namespaces that the run evaluates. An id stays valid if the
+   * namespace is renamed. If a namespace does not exist, or if the credential cannot read it, it is reported as not
+   * evaluated.
    * @default the main namespace: `GATEHOUSE_TENANT`, or the only namespace of the credential
    */
   readonly namespaces?: readonly string[];
@@ -58,7 +59,7 @@ export function policyTest(name: string, body: PolicyTestBody, options: PolicyTe
   if (!(timeLimit > 0)) {
     throw new TypeError(`policyTest("${name}"): timeLimit must be a positive number of seconds`);
   }
-  // An empty list usually comes from a variable that is not set. The test would then check nothing.
+  // An empty list usually comes from a variable that is not set. A test with an empty list would check nothing.
   if (namespaces !== undefined && !(Array.isArray(namespaces) && namespaces.length > 0)) {
     throw new TypeError(`policyTest("${name}"): namespaces must be a list of at least one name or id`);
   }
@@ -77,8 +78,8 @@ export function policyTest(name: string, body: PolicyTestBody, options: PolicyTe
 
 /**
  * Declares in a policy file that no policy test checks a namespace. Without this declaration, a changed namespace
- * without a policy test is not evaluated, and blocks. Reports list the namespace with the reason. If a policy test
- * checks the namespace, the test runs.
+ * without a policy test is reported as not evaluated, which is a blocking finding. Reports list the untested namespace
+ * with the reason. If a policy test checks the namespace, the test runs despite the declaration.
  * @param namespace name or id of the namespace. An id stays valid if the namespace is renamed
  * @param reason why the namespace needs no test, for reviewers
  * @example untested("sandbox", "experiments without production data");
@@ -101,9 +102,9 @@ const notLoaded = (call: string) =>
   new Error(`${call}: gatehouse did not load this file; run the tests with: gatehouse test`);
 
 /**
- * Returns the matchers for a value; `.not` has their negations. The type of the value determines the matchers. A failed
- * assertion fails the test but does not end the test, so that one run reports all failures. An assertion with invalid
- * arguments also fails the test, with or without `.not`.
+ * Returns the matchers for a value. The property `not` contains the negated matchers. The type of the value determines
+ * the matchers. A failed assertion fails the test, but the test continues, so that one run reports all failures. An
+ * assertion with invalid arguments also fails the test, with or without `.not`.
  * @example expect(access).not.toAllow({ login: "root", from: "0.0.0.0/0" });
  * @throws Error if a matcher is called outside of a running policy test
  */

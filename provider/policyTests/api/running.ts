@@ -14,7 +14,7 @@ export const MATCHERS = [
 
 export type MatcherName = (typeof MATCHERS)[number];
 
-/** In the namespaces of a test: all namespaces that the run evaluates. */
+/** The entry in a test's list of namespaces that matches all namespaces that the run evaluates. */
 export const ALL_NAMESPACES = "*";
 
 /** A policy test, as declared in its file. */
@@ -28,7 +28,7 @@ export interface DeclaredTest {
   readonly stack: string;
 }
 
-/** A declaration that no test checks a namespace, as written in its file. */
+/** A declaration that a namespace is untested, as written in its file. */
 export interface DeclaredUntested {
   /** Name or id of the namespace. */
   readonly namespace: string;
@@ -54,7 +54,7 @@ export interface Declarations {
 /** Holds the functions that register the declarations of a policy file while the file is being loaded. */
 export const loading: { file: Declarations | undefined } = { file: undefined };
 
-/** Holds the callback that evaluates the matchers which the running test calls. */
+/** Holds the callback that evaluates each matcher that the running test calls. */
 export const running = new AsyncLocalStorage<(called: CalledMatcher) => void>();
 
 /** Returns the call stack, starting with the caller of a function. */

@@ -13,23 +13,26 @@ import type { NamespaceSettings } from "../../resources/namespace/resource.ts";
 import type { Workload } from "../../resources/trustedWorkload.ts";
 import type { ApiKey, Namespace } from "../../service/listings.ts";
 
-/** A member of the namespace, as the service lists it. */
+/** A member of the namespace, in the form that the service lists. */
 export type PolicyMember = Namespace["members"][number];
 
-/** An API key of the namespace, as the service lists it: without its secret. */
+/** An API key of the namespace, in the form that the service lists. The secret is omitted. */
 export type PolicyApiKey = ApiKey;
 
-/** A trusted workload of the namespace, as the service lists it. */
+/** A trusted workload of the namespace, in the form that the service lists. */
 export type PolicyWorkload = Workload;
 
 /** The settings of the namespace, with the names and defaults of the resource `Namespace`. */
 export type PolicySettings = NamespaceSettings;
 
-/** The subjects of a policy test: a namespace in its current state, or after a planned change. */
+/** The argument of a policy test: a namespace in its current state, or after a planned change. */
 export interface PolicySubjects {
-  /** The allowed logins at present, for `expect(access)`. For another time: `expect(access.at("2026-12-01T18:00Z"))`. */
+  /**
+   * The logins that are allowed now, for `expect(access)`. Use `expect(access.at("2026-12-01T18:00Z"))` for a different
+   * time.
+   */
   readonly access: TimedAccess;
-  /** The accepted devices, the public keys and the firewall rules, for your own predicates. */
+  /** The accepted devices, the public keys and the firewall rules, for custom predicates. */
   readonly policy: NamespacePolicy;
   /**
    * The members and the open invitations. If the credential has no permission to read the members, a test that uses this
@@ -41,8 +44,8 @@ export interface PolicySubjects {
    */
   readonly apiKeys: readonly PolicyApiKey[];
   /**
-   * The trusted workloads: programs with a role. If the credential has no permission to read them, a test that uses this
-   * property fails.
+   * The trusted workloads, which are programs with a role. If the credential has no permission to read the trusted
+   * workloads, a test that uses this property fails.
    */
   readonly workloads: readonly PolicyWorkload[];
   /**
@@ -61,7 +64,7 @@ export interface PolicySubjects {
 /** The allowed logins at a given time. Users who have not accepted their invitation are treated as members. */
 export interface TimedAccess extends Access {
   /**
-   * Returns the access at another time, at which keys, rules and memberships may have ended.
+   * Returns the access at a different time. Keys, rules and memberships can have expired at that time.
    * @param time RFC 3339 with an offset from UTC or Z, such as `2026-12-01T18:00Z`, or a `Date`
    * @example expect(access.at("2026-12-01T18:00Z")).not.toAllow({ key: "contractor-*" });
    * @throws TypeError for a date alone, or a time without an offset
@@ -69,14 +72,16 @@ export interface TimedAccess extends Access {
   at(time: string | Date): TimedAccess;
 }
 
-/** The function of a test. If the function returns a promise, the test ends when the promise settles. */
+/**
+ * The function of a test. If the function returns a promise, the test ends when the promise is resolved or rejected.
+ */
 export type PolicyTestBody = (subjects: PolicySubjects) => void | Promise<void>;
 
-/** One login that is allowed: the argument of `where`. */
+/** An allowed login, which is the argument of `where`. */
 export interface Decision {
-  /** The public key of the login. A test that reads this property in identity mode fails. */
+  /** The public key of the login. In identity mode, a test that reads this property fails. */
   readonly key: AccessKey;
-  /** The user or service account that logs in. A test that reads this property in legacy mode fails. */
+  /** The user or service account that logs in. In legacy mode, a test that reads this property fails. */
   readonly principal: Principal;
   /** The login name. `otheruser` represents all names that no pattern contains. */
   readonly login: string;
@@ -84,19 +89,21 @@ export interface Decision {
   readonly address: string;
   /** The device of the login. */
   readonly device: AccessDevice;
-  /** The rule that allows the login; null if no rule matches, and in identity mode. */
+  /** The rule that allows the login. Null in identity mode, and if no rule matches. */
   readonly rule: AccessRule | null;
   /** An access policy that allows the login; null in legacy mode. */
   readonly policy: AccessPolicy | null;
-  /** The condition of the login: `allow` for none, `reauthentication`, `approval`, or `unknown`. */
+  /**
+   * The condition of the login: `reauthentication`, `approval` or `unknown`. `allow` if the login has no condition.
+   */
   readonly outcome: Outcome;
-  /** The time when the access ends, in RFC 3339; null if it does not end. */
+  /** The expiry time of the access, in RFC 3339; null if the access does not expire. */
   readonly until: string | null;
 }
 
-/** A query for devices. A device must match all given fields. */
+/** A query for devices. It matches devices that match all given fields. */
 export interface DeviceQuery {
-  /** Name of the device; `*` matches any text, `?` matches one character. */
+  /** Name of the device. `*` matches any string, and `?` matches one character. */
   readonly name?: string;
   /** A tag of the device. */
   readonly tag?: string;
@@ -105,31 +112,31 @@ export interface DeviceQuery {
 }
 
 /**
- * A query for logins. A login must match all given fields; `{}` matches all logins. An unknown field, an empty text or
- * the value `undefined` fails the test, so that a misspelled or unset value does not match all logins.
+ * A query for logins. It matches logins that match all given fields, so `{}` matches all logins. An unknown field, an
+ * empty string or the value `undefined` fails the test, so that a misspelled or unset value does not match all logins.
  */
 export interface AccessQuery {
-  /** Name of a public key, in which `*` matches any text and `?` matches one character; or its fingerprint. */
+  /** Fingerprint or name of a public key. In a name, `*` matches any string, and `?` matches one character. */
   readonly key?: string;
   /**
-   * E-mail address of a user or name of a service account, in which `*` matches any text and `?` matches one character;
-   * or its id. Only for namespaces in identity mode, which do not decide by `key`.
+   * E-mail address of a user, name of a service account, or id of either. In an address or name, `*` matches any
+   * string, and `?` matches one character. Only for namespaces in identity mode, in which public keys have no effect.
    */
   readonly user?: string;
-  /** Login name; `*` matches any text, `?` matches one character. */
+  /** Login name. `*` matches any string, and `?` matches one character. */
   readonly login?: string;
   /** The devices. */
   readonly device?: DeviceQuery;
-  /** Client addresses: an address, a network like `10.0.0.0/8`, or a list of addresses and networks. */
+  /** Client addresses: an address, a network such as `10.0.0.0/8`, or a list of addresses and networks. */
   readonly from?: string | readonly string[];
   /**
-   * Your own condition. The function is called for allowed logins that match all other fields, and must return `true` or
-   * `false`, not a promise.
+   * A custom condition. The function is called for each allowed login that matches all other fields. It must return
+   * `true` or `false`, not a promise.
    */
   readonly where?: (decision: Decision) => boolean;
 }
 
-/** The matchers of an `expect` call, and in `not` their negations. */
+/** The matchers of an `expect` call. The property `not` contains the negated matchers. */
 export type Expectation<Matchers> = Matchers & {
   /** The negated matchers: `expect(access).not.toAllow(…)`. */
   readonly not: Matchers;
@@ -138,8 +145,8 @@ export type Expectation<Matchers> = Matchers & {
 /** Matchers for any value. */
 export interface ValueMatchers<Value> {
   /**
-   * Asserts that the predicate returns `true`. An error of the predicate, or a result that is not a boolean, fails the
-   * test.
+   * Asserts that the predicate returns `true`. The test fails if the predicate throws an error or returns a value that
+   * is not a boolean.
    * @param predicate function of the value
    * @param what description of the predicate for the report
    * @example expect(members.length).toSatisfy((count) => count <= 20, "at most 20 members");
@@ -163,34 +170,34 @@ export interface ListMatchers<Item> extends ValueMatchers<readonly Item[]> {
 export interface AccessMatchers extends ValueMatchers<Access> {
   /**
    * Asserts that at least one login that matches the query is allowed. A login that needs a re-authentication or the
-   * approval of an SSH key is allowed. With `not`: asserts that no such login is
-   * allowed. A query that matches no key or user, no device or no address proves nothing: the assertion fails, and its negation
-   * passes with a warning.
+   * approval of an SSH key is treated as allowed. With `not`, asserts that no matching login is allowed. A query that
+   * matches no subject, no device or no address proves nothing: the assertion fails, and the negated assertion passes
+   * with a warning.
    * @param query the logins
    * @example expect(access).not.toAllow({ key: "contractor-*", device: { tag: "prod" } });
    * @example expect(access).toAllow({ key: "deploy", login: "deploy", device: { name: "web-*" } });
    */
   toAllow(query: AccessQuery): void;
   /**
-   * Asserts that every allowed login that matches the query needs a re-authentication of the user, or the approval of an
-   * SSH key. The assertion fails if no login is allowed, and in legacy mode. If the credential cannot read whether a user
-   * has an SSH key, the assertion and its negation fail.
+   * Asserts that every allowed login that matches the query needs a re-authentication of the user, or the approval of
+   * an SSH key. The assertion fails in legacy mode, and if no matching login is allowed. If the credential cannot read
+   * whether a user has an SSH key, both the assertion and the negated assertion fail.
    * @param query the logins
    * @example expect(access).toRequireApproval({ login: "root", device: { tag: "prod" } });
    */
   toRequireApproval(query: AccessQuery): void;
   /**
-   * Asserts that no login that matches the query is allowed from an address outside of the networks. A query that matches
-   * no key or no device passes with a warning.
-   * @param networks an address, a network like `10.0.0.0/8`, or a list of addresses and networks
+   * Asserts that no login that matches the query is allowed from an address outside of the networks. A query that
+   * matches no key, user or device passes with a warning.
+   * @param networks an address, a network such as `10.0.0.0/8`, or a list of addresses and networks
    * @param query the logins, without `from`; default: all logins
    * @example expect(access).onlyFrom("10.0.0.0/8", { device: { tag: "prod" } });
    * @example expect(access).onlyFrom(["10.0.0.0/8", "2001:db8::/32"]);
    */
   onlyFrom(networks: string | readonly string[], query?: Omit<AccessQuery, "from">): void;
   /**
-   * Asserts that every allowed login that matches the query ends within a duration after the time of the access. The
-   * assertion passes with a warning if no matching login is allowed.
+   * Asserts that every allowed login that matches the query expires within a duration after the time for which `access`
+   * is evaluated. The assertion passes with a warning if no matching login is allowed.
    * @param duration minutes, hours or days: `30m`, `24h`, `14d`
    * @param query the logins; default: all logins
    * @example expect(access).toExpireWithin("24h", { login: "root", device: { tag: "prod" } });
@@ -201,7 +208,7 @@ export interface AccessMatchers extends ValueMatchers<Access> {
 /** Matchers for `members`. */
 export interface MemberMatchers<Item> extends ListMatchers<Item> {
   /**
-   * Asserts that exactly one member is an owner.
+   * Asserts that exactly one member has the role owner.
    * @example expect(members).exactlyOneOwner();
    */
   exactlyOneOwner(): void;
@@ -211,7 +218,7 @@ export interface MemberMatchers<Item> extends ListMatchers<Item> {
 export interface ApiKeyMatchers<Item> extends ListMatchers<Item> {
   /**
    * Asserts that all API keys have an expiry date. An empty list passes with a warning.
-   * @param limit maximum lifetime of an API key after its creation, in days; default: no maximum
+   * @param limit maximum lifetime of an API key from its creation, in days; default: no maximum
    * @example expect(apiKeys).everyKeyExpires({ withinDays: 90 });
    */
   everyKeyExpires(limit?: { readonly withinDays: number }): void;
