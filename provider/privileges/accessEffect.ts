@@ -10,20 +10,21 @@ import { hasPassed } from "@gatehouse-access/sdk/times";
 import { counted } from "../words.ts";
 import { linesOf, type ReviewedAccess } from "./accessLines.ts";
 
-/** Maximum number of times at which access is evaluated. Each time requires two evaluations of the namespace. */
+/** Maximum number of times at which access is evaluated. The namespace is evaluated twice for each time. */
 const TIMES_MAX = 20;
 
-/** The access that a change gives, removes and alters. */
+/** The access that a change gives, removes or alters. */
 export interface AccessEffect {
-  /** The lines about the access at once, then the lines about access that starts later. */
+  /** The lines about access that changes immediately, followed by the lines about access that starts later. */
   readonly lines: readonly ReviewedAccess[];
-  /** The times beyond the limit, as sentences. */
+  /** A note on the times beyond the limit, as a sentence. Empty if all times were evaluated. */
   readonly notEvaluated: readonly string[];
 }
 
 /**
- * Returns the access that a change gives, removes and alters at once, and the access that it gives or prolongs later: when
- * a rule that denies ends. The later lines omit access that the change gives at once.
+ * Returns the access that a change gives, removes or alters immediately, and the access that it gives or prolongs
+ * later. Access starts later if a deny rule expires. The lines about later access omit access that the change gives
+ * immediately.
  * @param before access before the change
  * @param after access after the change, with the same evaluated login names, addresses and uids as `before`
  */
@@ -47,7 +48,7 @@ export function accessEffect(before: Access, after: Access): AccessEffect {
   };
 }
 
-/** The sorted expiry times of rules that deny logins. No other expiry gives access. */
+/** Returns the sorted expiry times of deny rules. The expiry of other objects gives no access. */
 function endsOfDenials({ rules }: Access): string[] {
   const ends = rules.flatMap(({ action, expiresAt }) =>
     action === "deny" && expiresAt !== undefined ? [expiresAt] : [],
@@ -58,15 +59,18 @@ function endsOfDenials({ rules }: Access): string[] {
 const at = ({ policy, evaluated, uids }: Access, time: Date): Access =>
   evaluateAccess(policy, evaluated, uids, time);
 
-/** Gained or prolonged logins of a subject with one login name, from each of the addresses on each of the devices. */
+/**
+ * The gained or prolonged logins of one subject with one login name. The logins come from each of the addresses and go
+ * to each of the devices.
+ */
 interface Gain {
   readonly addresses: ReadonlySet<string>;
   readonly devices: readonly string[];
-  /** The time when the access ends, in RFC 3339. Undefined if it does not end. */
+  /** The expiry time of the access, in RFC 3339. Undefined if the access does not expire. */
   readonly until: string | undefined;
 }
 
-/** Logins that changes give or prolong, and that a report already contains. */
+/** The gained or prolonged logins that a report already contains. */
 export class ReportedGains {
   readonly #all = new Map<string, Gain[]>();
   readonly #sets = new DeviceLists();
@@ -84,8 +88,8 @@ export class ReportedGains {
   }
 
   /**
-   * Returns the gained logins of changes, without the logins that were added before. Access that has ended at the time
-   * of the changes is new again.
+   * Returns the gained logins of changes that were not added before. A login that was added before is new again if its
+   * access has expired at the time of the changes.
    * @param access the access after the changes
    */
   newIn(changes: Iterable<AccessChange>, { time }: Pick<Access, "time">): AccessChange[] {
@@ -98,7 +102,7 @@ export class ReportedGains {
     });
   }
 
-  /** Returns a change without known gains. Addresses with the same remaining devices are in one change. */
+  /** Returns a change without known gains. Addresses with the same remaining devices share one change. */
   #without(known: readonly Gain[], change: AccessChange): AccessChange[] {
     const byGains = Map.groupBy(change.addresses, (address) =>
       known.flatMap(({ addresses }, index) => (addresses.has(address) ? [index] : [])).join(" "),
@@ -122,7 +126,9 @@ export class ReportedGains {
   }
 }
 
-/** The sets of lists of devices. Equal lists share one set, since many subjects gain access to the same devices. */
+/**
+ * Converts lists of devices to sets. Equal lists share one set, since many subjects gain access to the same devices.
+ */
 class DeviceLists {
   readonly #known = new Map<
     string,
@@ -143,7 +149,7 @@ class DeviceLists {
 const areEqual = (left: readonly string[], right: readonly string[]): boolean =>
   left === right || (left.length === right.length && left.every((one, index) => one === right[index]));
 
-/** True if a change gives access or prolongs it. */
+/** Returns true if a change gives access or prolongs it. */
 export const givesAccess = ({ change, until, untilBefore }: AccessChange): boolean =>
   change === "gained" || (change === "altered" && isLaterEnd(untilBefore, until));
 

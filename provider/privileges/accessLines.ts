@@ -21,31 +21,33 @@ import { byText, CONDITIONS, instantText, OTHER_ADDRESSES, OTHER_LOGINS, untilTe
 /** A user or service account in a report. */
 export type ReviewedPrincipal = Pick<Principal, "id" | "name" | "kind">;
 
-/** Access that one or more keys or principals gain or lose, or whose condition or end changes. */
+/** Access that one or more keys or principals gain or lose, or whose condition or expiry time changes. */
 export interface ReviewedAccess {
-  /** `altered`: the access remains, but its end changes, or its condition, such as a re-authentication. */
+  /** `altered`: the access is kept, but its expiry time or its condition changes, such as a re-authentication. */
   readonly change: AccessChange["change"];
-  /** The public keys; empty in identity mode. */
+  /** The public keys. Empty in identity mode. */
   readonly keys: readonly { readonly fingerprint: string; readonly name: string }[];
   /**
-   * The users and service accounts; only in identity mode. If the line also contains public keys, entries with the same
-   * index have the same SSH key.
+   * The users and service accounts. Present only in identity mode. If the line also contains public keys, the key and
+   * the principal with the same index have the same SSH key.
    */
   readonly principals?: readonly ReviewedPrincipal[];
-  /** The access mode of the namespace after the change. Omitted if the mode stays. */
+  /** The access mode of the namespace after the change. Omitted if the mode does not change. */
   readonly newMode?: AccessMode;
-  /** The outcome of the logins before the change; only in identity mode. */
+  /** The outcome of the logins before the change. Present only in identity mode. */
   readonly before?: Outcome;
-  /** The outcome of the logins after the change; only in identity mode. */
+  /** The outcome of the logins after the change. Present only in identity mode. */
   readonly after?: Outcome;
   /**
-   * The time when the gained or prolonged access starts, in RFC 3339: the end of a rule that denies. Omitted if the
+   * The time when the gained or prolonged access starts, in RFC 3339. At this time, a deny rule expires. Omitted if the
    * access starts with the change.
    */
   readonly starts?: string;
-  /** The time when the access ends after the change, in RFC 3339; null if it does not end, and for a loss. */
+  /**
+   * The expiry time of the access after the change, in RFC 3339. Null if the access does not expire, or if it is lost.
+   */
   readonly until: string | null;
-  /** The time when the access ended before the change; null if it did not end, and for a gain. */
+  /** The expiry time of the access before the change. Null if the access did not expire, or if it is gained. */
   readonly untilBefore: string | null;
   readonly logins: readonly string[];
   /** True if `logins` contains all evaluated login names. */
@@ -53,7 +55,10 @@ export interface ReviewedAccess {
   readonly addresses: readonly string[];
   /** True if `addresses` contains all evaluated addresses. */
   readonly anyAddress: boolean;
-  /** The address that represents all other addresses. Default: 192.0.2.1. An empty text if there are none. */
+  /**
+   * The address that represents all other addresses. Default: 192.0.2.1. An empty string if there are no other
+   * addresses.
+   */
   readonly otherAddress?: string;
   /** Uids of the devices. */
   readonly devices: readonly string[];
@@ -61,23 +66,24 @@ export interface ReviewedAccess {
   readonly where: string;
 }
 
-/** Returns the devices of both policies. If both policies contain a device, the entry of the second policy is used. */
+/** Returns the devices of both policies. If both policies contain a device, returns the entry of the second policy. */
 export const everyDevice = (before: NamespacePolicy, after: NamespacePolicy) =>
   [...new Map([...before.devices, ...after.devices].map((device) => [device.uid, device])).values()].sort(
     byDevice,
   );
 
 /**
- * Returns the access that a change gives, removes and alters. Logins and subjects with the same change share one line.
+ * Returns the access that a change gives, removes or alters. Logins and subjects with the same change share one line.
  * If the access mode changes, a line about an SSH key contains both the public key and its principal. Lines about lost
- * access come first, then lines about altered access. Lines with more devices come before lines with fewer devices.
+ * access come first, followed by lines about altered access, and then by lines about gained access. Within each of
+ * these groups, lines with more devices come first.
  * @param before access before the change
  * @param after access after the change, with the same evaluated login names, addresses and uids as `before`
  */
 export const accessLines = (before: Access, after: Access): ReviewedAccess[] =>
   linesOf(accessChanges(before, after), before, after);
 
-/** Returns lines about a part of the changes between two policies, in the form of {@link accessLines}. */
+/** Returns lines about some of the changes between two policies, in the form of {@link accessLines}. */
 export function linesOf(changes: Iterable<AccessChange>, before: Access, after: Access): ReviewedAccess[] {
   const byLogin = new Map<string, AccessChange & { logins: string[] }>();
   const [mode, newMode] = [before.decider.mode, after.decider.mode];
@@ -119,7 +125,7 @@ export function linesOf(changes: Iterable<AccessChange>, before: Access, after: 
   );
 }
 
-/** Returns the subject of a change, and the previous subject if it is another one. */
+/** Returns the subject of a change, and also the previous subject if it is a different one. */
 const subjectsOf = ({ subject, previous }: AccessChange): SubjectFacts[] =>
   [subject, previous].flatMap((one) => (one ? [subjectFacts(one)] : []));
 
@@ -130,11 +136,14 @@ const firstName = ({ keys, principals = [] }: ReviewedAccess): string =>
 
 const isPrincipalFacts = (facts: SubjectFacts): facts is ReviewedPrincipal => facts.kind !== "key";
 
-/** Returns true if a line gives access, or prolongs it. */
+/** Returns true if a line gives access or prolongs it. */
 export const isGain = ({ change, until, untilBefore }: ReviewedAccess): boolean =>
   change === "gained" || (change === "altered" && isLaterEnd(untilBefore ?? undefined, until ?? undefined));
 
-/** The names of the subjects. If the access mode changes, also the principals of keys: `ana (now user ana@example.com)`. */
+/**
+ * Returns the names of the subjects. If the access mode changes, also includes the principal of each key: `ana (now
+ * user ana@example.com)`.
+ */
 function subjectTexts({ keys, principals = [], newMode }: ReviewedAccess, style: Style): string[] {
   if (keys.length === 0) return principals.map(({ name }) => style.name(name));
   const when = newMode === "identity" ? "now" : "before:";
@@ -145,7 +154,7 @@ function subjectTexts({ keys, principals = [], newMode }: ReviewedAccess, style:
   });
 }
 
-/** A sentence about an access change: `key laptop-alice gains login root on 14 devices tagged prod`. */
+/** Returns a sentence about an access change: `key laptop-alice gains login root on 14 devices tagged prod`. */
 export function accessSentence(line: ReviewedAccess, style: Style): string {
   const { change, keys, principals = [], before = "allow", after = "allow" } = line;
   const subjects = subjectTexts(line, style);
@@ -167,12 +176,15 @@ export function accessSentence(line: ReviewedAccess, style: Style): string {
   }
 }
 
-/** The start of access that a change gives later, in a phrase: ` starting 2026-12-01 18:00 UTC`. Empty otherwise. */
+/**
+ * Returns the start time of access that starts after the change: ` starting 2026-12-01 18:00 UTC`. Returns an empty
+ * string if the access starts with the change.
+ */
 const startPhrase = ({ starts }: Pick<ReviewedAccess, "starts">): string =>
   starts === undefined ? "" : ` starting ${instantText(starts)}`;
 
 /**
- * The expiry time of access after a change, as the last words of a phrase: ` until 2026-12-01 18:00 UTC`. Empty if the
+ * Returns the expiry time of access after a change: ` until 2026-12-01 18:00 UTC`. Returns an empty string if the
  * access does not expire.
  */
 const endPhrase = ({ until }: Pick<ReviewedAccess, "until">): string =>
@@ -187,7 +199,7 @@ const NEEDED: Readonly<Record<Outcome, string>> = {
   deny: "another access policy",
 };
 
-/** The logins, addresses and devices of an access change: `login root on 14 devices tagged prod`. */
+/** Describes the logins, addresses and devices of an access change: `login root on 14 devices tagged prod`. */
 function reachPhrase(
   line: Pick<ReviewedAccess, "anyLogin" | "logins" | "anyAddress" | "addresses" | "otherAddress" | "where">,
   style: Style,
@@ -201,7 +213,10 @@ function reachPhrase(
   return `${logins}${from} on ${style.text(line.where)}`;
 }
 
-/** Returns the access that each key gains and loses, by fingerprint. Each sentence omits its subject, the key. */
+/**
+ * Returns sentences about the access that each key gains and loses, by fingerprint. The sentences omit their subject,
+ * which is the key.
+ */
 export function sentencesByKey(access: readonly ReviewedAccess[]): ReadonlyMap<string, string[]> {
   const sentences = new Map<string, string[]>();
   for (const line of access) {

@@ -18,14 +18,14 @@ import { accessSentence, firstSentences, linesOf, sentencesByKey } from "./acces
 import { comparable, type Privileges } from "./privileges.ts";
 
 /**
- * Maximum number of unmanaged objects other than keys whose access is evaluated. Each of these objects requires
- * evaluations of the namespace.
+ * Maximum number of unmanaged objects whose access is evaluated, not counting keys. The namespace is evaluated again
+ * for each of these objects.
  */
 const OTHERS_MAX = 20;
 
 /**
- * Returns true if an object can authorize logins in a namespace: it takes part in the decision in the present access
- * mode, or it is a part of an object that does.
+ * Returns true if an object can authorize logins in the current access mode of a namespace, or if it is a part of such
+ * an object.
  */
 export const decidesAboutLogins = (object: LiveObject, policy: NamespacePolicy): boolean =>
   decidesIn(accessModeOf(policy), object, policy);
@@ -40,18 +40,18 @@ function decidesIn(mode: AccessMode, object: LiveObject, policy: NamespacePolicy
 
 /** The access and the other privileges that unmanaged objects give. */
 export interface Widening {
-  /** The privileges of each object, as sentences without their subject; empty if the object gives none. */
+  /** The privileges of each object, as sentences without their subject. Empty if the object gives no privileges. */
   readonly of: ReadonlyMap<LiveObject, readonly string[]>;
-  /** The objects, or the access, that could not be evaluated, as sentences. */
+  /** Notes on the objects or the access that could not be evaluated, as sentences. */
   readonly notEvaluated: readonly string[];
 }
 
 /**
- * Returns the privileges that unmanaged objects give: their roles above observer, and the access that the namespace would
- * lose without them. Objects can give the same access, so that the namespace would lose it only without all of them: each
- * object that is sufficient for such access gives it too. An object is open if it has no exception. The gain of an object
- * with an exception never hides the same gain of open objects.
- * @param isExcepted returns true for an object with an exception, which is evaluated last
+ * Returns the privileges that unmanaged objects give: their roles above observer, and the access that the namespace
+ * would lose without them. If several objects give the same access, the namespace would lose it only without all of
+ * them. In this case, the access is reported for each object that is sufficient to give it. An object without an
+ * exception is called open. The access of an object with an exception never hides the same access of an open object.
+ * @param isExcepted returns true for an object with an exception; these objects are evaluated last
  */
 export function wideningOf(
   state: NamespaceState,
@@ -98,7 +98,8 @@ export function wideningOf(
     notEvaluated.push(
       `the access of ${counted(skipped.length, "further unmanaged object")} was not evaluated: the limit is ${OTHERS_MAX}`,
     );
-  // No other object has the access of a key, and the parts were evaluated together.
+  // No other object has the access of a key, and all parts were evaluated together. Objects can therefore share access
+  // only if there are at least two separate evaluations.
   if (others.length + Math.min(parts.length, 1) < 2) return { of: widening, notEvaluated };
   const isSilent = (object: LiveObject) => widening.get(object)?.length === 0;
   const together = accessTogether(state, deciding, reported, isExcepted, isSilent);
@@ -123,28 +124,31 @@ export function wideningOf(
 
 const isKey = (object: LiveObject): boolean => kindOf(object).decides?.subject === "key";
 
-/** The gains of unmanaged objects that a report contains. */
+/** The gains of unmanaged objects that the report already contains. */
 interface Reported {
   /** The gains of objects without an exception. */
   readonly byOpen: ReportedGains;
   readonly byAll: ReportedGains;
 }
 
-/** The access that unmanaged objects give only together, or that each of several objects gives. */
+/** The access that unmanaged objects only give together, or that several objects each give. */
 interface TogetherGiven {
-  /** The access of each object that is sufficient, as sentences. */
+  /** The access of each object that is sufficient to give it, as sentences. */
   readonly of: ReadonlyMap<LiveObject, readonly string[]>;
-  /** The objects without an exception that were not evaluated. */
+  /** The objects without an exception that were not evaluated because of the limit. */
   readonly cut: ReadonlySet<LiveObject>;
-  /** The access for which no single object is sufficient, as sentences. Empty if an open object gives other access. */
+  /**
+   * The access for which no single object is sufficient, as sentences. Empty if the access of an open object is
+   * reported.
+   */
   readonly unexplained: readonly string[];
 }
 
 /**
- * Returns the access that the namespace would lose only without several unmanaged objects. The namespace is compared
- * with the namespace without the open objects, and then with the namespace without the excepted objects too. The second
- * comparison keeps excepted subjects, since no object can replace a subject, but other objects give it access.
- * @param isSilent returns true for an object whose sentences contain no privilege yet
+ * Returns the access that the namespace would lose only if several unmanaged objects were removed together. The first
+ * comparison removes the open objects. The second comparison also removes the objects with an exception, except
+ * subjects: an object cannot replace a subject, but it can give access to one.
+ * @param isSilent returns true for an object for which no privilege is reported yet
  */
 function accessTogether(
   state: NamespaceState,
@@ -182,7 +186,7 @@ function accessTogether(
   return { of, cut, unexplained: hasOpen ? [] : unexplained };
 }
 
-/** Returns the changes on the devices that have a part without an exception. */
+/** Limits changes to the devices that have a part without an exception. */
 function onDevices(
   changes: readonly AccessChange[],
   parts: readonly LiveObject[],
@@ -198,7 +202,9 @@ function onDevices(
   });
 }
 
-/** Returns the privileges of an unmanaged object other than logins: a role above observer, or another privilege. */
+/**
+ * Returns the privileges of an unmanaged object in addition to logins: a role above observer, or a different privilege.
+ */
 function privilegesBesideLogins(object: LiveObject): string[] {
   const { role, watched } = kindOf(object);
   const held = role?.(object);
@@ -235,7 +241,7 @@ class GainedAccess {
     return reported.newIn(this.changes, this.#after.access);
   }
 
-  /** Returns the gained logins that other changes contain too. */
+  /** Returns the gained logins that the given changes also contain. */
   commonWith(others: readonly AccessChange[]): AccessChange[] {
     const [known, different] = [new ReportedGains(), new ReportedGains()];
     known.add(others);
@@ -244,13 +250,13 @@ class GainedAccess {
   }
 }
 
-/** Returns the access that objects give: the access that the namespace loses without them. */
+/** Returns the access that objects give, which is the access that the namespace loses without them. */
 const gainsOfRemoved = (state: NamespaceState, objects: readonly LiveObject[]): GainedAccess =>
   new GainedAccess(state.without(objects), state);
 
 /**
- * Returns the access that parts of objects give, such as the tags of devices, as sentences by the part. Only the first
- * parts get sentences about the logins.
+ * Returns sentences about the access that parts of objects give, such as the tags of devices. Only the first parts, up
+ * to the limit, get detailed sentences about their logins.
  */
 function sentencesOfParts(
   parts: readonly LiveObject[],
@@ -274,8 +280,8 @@ function sentencesOfParts(
 }
 
 /**
- * Returns the access that each of some objects gives without all other removed objects, as sentences. Omits objects that
- * give none.
+ * Returns sentences about the access that each of the given objects gives if all other objects in `removed` are absent.
+ * Omits objects that give no access in this case.
  * @param left the access to consider
  */
 function sufficientObjects(

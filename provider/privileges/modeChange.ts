@@ -17,31 +17,34 @@ import {
 import { byText } from "../words.ts";
 import { isGain, type ReviewedAccess } from "./accessLines.ts";
 
-// A change of the access mode replaces the objects that decide: access policies for public keys and firewall rules, or
-// the reverse. The users keep their SSH keys, so the review compares the objects that apply to the same SSH key.
+// A change of the access mode replaces the objects that authorize logins: public keys and firewall rules in legacy
+// mode, access policies in identity mode. The users keep their SSH keys, so the review compares the objects that apply
+// to the same SSH key.
 
 /** Returns true if a change switches the access mode of a namespace. */
 export const changesMode = (before: Access, after: Access): boolean =>
   before.decider.mode !== after.decider.mode;
 
-/** Returns the objects that give or deny access. Omits firewall rules that allow, since they only limit other rules. */
+/**
+ * Returns the objects that give or deny access. Omits allow rules of the firewall, since they only limit other rules.
+ */
 const decidingObjects = ({ objects }: Access) =>
   objects.filter(({ givesAccess, effect }) => givesAccess || effect === "deny");
 
-/** Returns a text that two filters share if they select the same devices in the same way. */
+/** Returns a string that is equal for two filters if they select the same devices in the same way. */
 function filterKey({ hostname, tags = [] }: DeviceFilter): string {
   if (hostname) return `hostname ${hostname}`;
   return tags.length > 0 ? `tags ${JSON.stringify([...new Set(tags)].sort())}` : "hostname .*";
 }
 
 /**
- * Returns the findings after a change of the access mode that the base already has about the filter of another object,
- * because the change copies this filter. A filter of an object that gives access is treated as copied only if, for each
- * SSH key to which the object applies:
+ * Returns the findings that a change of the access mode copies. A copied finding is about a filter that an object of
+ * the base has too, with the same finding. The filter of an object that gives access is treated as copied only if both
+ * conditions are true for each SSH key to which the object applies:
  * - an object that gave access to the same SSH key had the same filter and the same finding, and
  * - the SSH key gains no access.
  *
- * So a pattern that gave access to one key does not hide the same pattern for another key.
+ * Therefore, a pattern that gave access to one key does not hide the same pattern for a different key.
  * @param lines the access changes
  */
 export function copiedFindings(
@@ -89,7 +92,7 @@ export function copiedFindings(
   return new Set(findingsAfter.filter(isCopied));
 }
 
-/** The effect of a change to a mode on logins that are not evaluated. */
+/** The effect of a change to each access mode on logins that are not evaluated. */
 const OTHER_LOGINS: Readonly<Record<AccessMode, string>> = {
   identity:
     "the access mode changes from legacy to identity: logins with the password of a device account end, and users can approve new SSH keys in the browser",
@@ -101,9 +104,9 @@ const UNDISTINGUISHED =
   "but no evaluated login, address or device distinguishes them; add logins and addresses with --login and --from";
 
 /**
- * Reports the effects of a change of the access mode that the access changes do not contain: logins without an SSH key,
- * and SSH keys whose access does not change for any evaluated login name, address or device, although the logins or
- * devices of the access policies differ from those of the public key.
+ * Reports the effects of a change of the access mode that the access changes do not contain. The first is the effect on
+ * logins without an SSH key. The others are SSH keys for which the access policies differ from the public key in logins
+ * or devices, although no evaluated login name, address or device shows a difference.
  * @param lines the access changes
  */
 export function limitationsOfModeChange(
@@ -147,8 +150,8 @@ const filterText = ({ hostname, tags = [] }: DeviceFilter): string =>
   JSON.stringify(hostname ? { hostname } : tags.length > 0 ? { tags: [...new Set(tags)].sort() } : {});
 
 /**
- * Reports changed patterns of deciding objects that do not change any evaluated access. Without this report, such a change
- * would seem to have no effect for any login name, address or device.
+ * Reports changed patterns that do not change any evaluated access. Otherwise, a reader could conclude that these
+ * changes have no effect for any login name, address or device.
  * @param changes the access changes
  */
 export function undistinguished(
@@ -162,10 +165,10 @@ export function undistinguished(
   const old = new Map(before.decider.objects.map((object) => [idOf(object), object]));
   return after.decider.objects.flatMap((object) => {
     const was = old.get(idOf(object)) ?? object;
-    // An access change cannot be assigned to a single rule or policy. If access changes, the lines about these changes
-    // already show the effect of these objects, so only changed keys are reported here.
+    // An access change cannot be assigned to a single rule or policy. If there are access changes, their lines already
+    // show the effect of rules and policies, so only changed keys are reported here.
     const isShown = object.kind === "key" ? changed.has(object.id) : changes.length > 0;
-    // Access changes show only whether a login needs a re-authentication, not how long the last one counts.
+    // Access changes show whether a login needs a re-authentication, but not how long a re-authentication is valid.
     const [earlier, reauthentication] = [was.reauthentication, object.reauthentication];
     return [
       ...(isShown ? [] : differences(was, object)),

@@ -21,7 +21,10 @@ import { byTexts, firstOf } from "../words.ts";
 import { accessEffect } from "./accessEffect.ts";
 import { everyDevice, type ReviewedAccess } from "./accessLines.ts";
 
-/** The logins, addresses, devices and time for which the access of several states of a namespace is comparable. */
+/**
+ * The logins, addresses, devices and time for which several states of a namespace are evaluated, so that their access
+ * is comparable.
+ */
 export interface Scope {
   readonly evaluated: EvaluatedLogins;
   readonly uids: readonly string[];
@@ -29,17 +32,18 @@ export interface Scope {
 }
 
 /**
- * The privileges in a namespace: who may log in where and until when, and the objects that give roles, forwarding and the
- * enrollment of devices, or protect the namespace.
+ * The privileges in a namespace: who may log in to which device, and until when. Also the objects that give roles,
+ * forwarding or the enrollment of devices, or that protect the namespace.
  */
 export interface Privileges {
   readonly state: NamespaceState;
-  /** The allowed logins. It contains none if the access is not known. */
+  /** The allowed logins. Contains no logins if the access is not known. */
   readonly access: Access;
 }
 
 /**
- * Returns the privileges in a namespace. Invited users are treated as members, since they can accept without a review.
+ * Returns the privileges in a namespace. Invited users are treated as members, since they can accept their invitation
+ * without a review.
  */
 const privilegesOf = (
   state: NamespaceState,
@@ -47,13 +51,13 @@ const privilegesOf = (
   isKnown = state.accessUnknown === undefined,
 ): Privileges => ({ state, access: evaluateAccess(deciding(state.policy, isKnown), evaluated, uids, time) });
 
-/** Omits the objects that decide if it is not known what decides. */
+/** Returns a policy for evaluation. If it is not known which objects authorize logins, omits all of them. */
 const deciding = (policy: NamespacePolicy, isKnown: boolean): NamespacePolicy =>
   isKnown ? countingInvited(policy) : { devices: policy.devices, keys: [], rules: [] };
 
 /**
  * Evaluates two states of a namespace for the same logins, addresses and devices, so that they are comparable. If the
- * access in the second state is not known, both contain no access.
+ * access in the second state is not known, both results contain no access.
  */
 export function comparable(
   old: NamespaceState,
@@ -70,9 +74,9 @@ export function comparable(
   return { before: privilegesOf(old, scope, isKnown), after: privilegesOf(now, scope, isKnown) };
 }
 
-/** The changes of privileges other than access, by the list of the report. */
+/** The changes of privileges other than access, with one field for each list of the report. */
 export interface OtherChanges {
-  /** Members who are added, are removed, or get another role or end. */
+  /** Members who are added or removed, or whose role or expiry time changes. */
   readonly members: readonly MemberChange[];
   /** Trusted workloads that are added, removed or changed. */
   readonly workloads: readonly WorkloadChange[];
@@ -80,17 +84,17 @@ export interface OtherChanges {
   readonly apiKeys: readonly ApiKeyChange[];
   /** Changed settings of the namespace, with the values before and after the change. */
   readonly settings: readonly SettingChange[];
-  /** Privileges other than logins and roles that change. */
+  /** Changed privileges other than logins and roles. */
   readonly privileges: readonly OtherPrivilege[];
 }
 
 /** The changes of privileges between two states of a namespace. */
 export interface PrivilegeChanges extends OtherChanges {
-  /** Access changes, losses first; null if the access is not known. */
+  /** Access changes, with losses first. Null if the access is not known. */
   readonly access: readonly ReviewedAccess[] | null;
 }
 
-/** The kinds with a list of changes other than access, in the order of reports. */
+/** The kinds of objects that have a list of changes, in the order of reports. */
 const changing = kindsWith("changes").toSorted(
   (left, right) => LIST_NAMES.indexOf(left.changes.list) - LIST_NAMES.indexOf(right.changes.list),
 );
@@ -108,8 +112,8 @@ function otherChanges(before: NamespaceState, after: NamespaceState): OtherChang
 }
 
 /**
- * Returns both states with the objects of a kind. If the kind could not be read, these are the objects of the plans, so
- * that reports show the privileges that a plan gives.
+ * Returns both states with the known objects of a kind. If the kind could not be read, uses the objects in the plans,
+ * so that reports show the privileges that a plan gives.
  */
 function knownSides(kind: KindName, before: NamespaceState, after: NamespaceState) {
   const [old, now] = [before, after].map(({ ofUnread }) => ofUnread.get(kind) ?? NO_OBJECTS);
@@ -123,12 +127,12 @@ function knownSides(kind: KindName, before: NamespaceState, after: NamespaceStat
 
 const NO_OBJECTS: PlanSides = { was: new Map(), is: new Map() };
 
-/** Returns objects after the changes of a plan. */
+/** Applies the changes of a plan to objects. */
 const changed = (objects: Objects, { was, is }: PlanSides): Objects =>
   new Map([...[...objects].filter(([key]) => !was.has(key)), ...is]);
 
 /**
- * Returns the difference between two states of a namespace, and the parts that were not evaluated, as sentences.
+ * Returns the changes between two states of a namespace, and notes on the parts that were not evaluated, as sentences.
  * @param before the privileges before the change, evaluated for the same logins as `after`
  */
 export function differenceOf(
@@ -143,8 +147,8 @@ export function differenceOf(
 const GAINED_MAX = 5;
 
 /**
- * Returns the privileges other than logins that changes give: roles above observer, forwarding and the enrollment of
- * devices. The summary of a review lists them.
+ * Returns the privileges that changes give, other than logins: roles above observer, forwarding and the enrollment of
+ * devices. The summary of a review lists these privileges.
  */
 export function gainsOf(changes: OtherChanges): string[] {
   const all = everyChange(changes);
@@ -173,7 +177,7 @@ export const weakenedBy = (changes: OtherChanges): string[] =>
     .filter(({ list, change }) => list.weakens(change))
     .map(({ list, change }) => `the setting ${list.sentence(change, PLAIN)}`);
 
-/** True if changes give no access and no other privilege, and weaken no protection. */
+/** Returns true if changes give no access and no other privilege, and do not weaken any protection. */
 export const isWithoutGain = (changes: PrivilegeChanges): boolean =>
   changes.access?.every(({ change }) => change === "lost") === true &&
   everyChange(changes).every(({ list, change }) => list.isLoss(change)) &&

@@ -26,7 +26,7 @@ function foldersUp(program: string): string[] {
 
 /**
  * Links the packages that are installed in the working directory into a checkout of a revision. Workspace packages
- * become links to the checkout's own files. Otherwise both revisions would use the workspace packages of the working
+ * become links to files of the checkout. Otherwise, both revisions would use the workspace packages of the working
  * directory.
  * @throws EngineError (`git`) if links of the revision point outside of the checkout
  */
@@ -57,7 +57,7 @@ export function linkDependencies({ root: given, program }: Repository, checkout:
     const inner = within(root, real);
     const own = inner?.split(sep).includes(MODULES) ? undefined : inner;
     const source = own === undefined ? real : join(checkout, own);
-    // Skips packages of the repository that the revision does not contain.
+    // Skips packages of the repository that do not exist in the revision.
     if (!existsSync(source)) return;
     symlinkSync(source, place, "junction");
     if (own !== undefined) linkFolder(own);
@@ -91,8 +91,8 @@ const SECTIONS = [
 ];
 
 /**
- * Returns the lock files and package.json files, relative to the root, in which the dependencies of the checkout differ
- * from the dependencies of the working directory.
+ * Returns the lock files and package.json files in which the dependencies of the checkout differ from those of the
+ * working directory. The paths are relative to the root.
  */
 export function dependencyDifferences({ root, program }: Repository, checkout: string): string[] {
   const differs = (file: string, read: (path: string) => unknown) =>

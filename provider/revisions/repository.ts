@@ -7,14 +7,14 @@ import { EngineError } from "../engine/index.ts";
 export interface Repository {
   readonly root: string;
   readonly gitFolder: string;
-  /** The program's directory, relative to the root; empty if the program is in the root. */
+  /** The program's directory, relative to the root. Empty if the program is in the root directory. */
   readonly program: string;
   readonly env: NodeJS.ProcessEnv;
 }
 
 /**
  * Finds the repository of a program.
- * @throws EngineError (`git`) if the directory is in no repository that git trusts
+ * @throws EngineError (`git`) if the directory is not in a repository that git trusts
  */
 export function openRepository(folder: string, env: NodeJS.ProcessEnv = process.env): Repository {
   const revParse = (option: string) => {
@@ -53,7 +53,7 @@ export function commitOf({ root, env }: Repository, name: string, flag: string):
   }
 }
 
-/** Returns the checked out commit, and whether the files in the program's directory differ from the commit. */
+/** Returns the checked-out commit, and whether the files in the program's directory differ from the commit. */
 export function headOf({ root, program, env }: Repository) {
   const [commit = "", committedAt = ""] = git(root, ["log", "-1", "--format=%H %cI"], env).split(" ");
   const status = [
@@ -69,7 +69,7 @@ export function headOf({ root, program, env }: Repository) {
 }
 
 /**
- * Variables that git sets for its hooks. With these variables git would use another repository, or the index of an
+ * Variables that git sets for its hooks. With these variables, git would use a different repository, or the index of an
  * unfinished commit.
  */
 const OF_HOOKS = ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_PREFIX"];
@@ -78,11 +78,10 @@ const OF_HOOKS = ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR"
 const OUTPUT_MAX = 1_000_000;
 
 /**
- * Runs git synchronously and without a shell. This process waits for git, so git does not continue after this process
- * ends.
+ * Runs git synchronously and without a shell. This process waits for git, so git never runs longer than this process.
  * @param env the environment; variables that git sets for hooks are removed
  * @param own variables to add
- * @returns the output without the newline at its end
+ * @returns the output without the trailing newline
  * @throws EngineError (`git`) with the error output of git, or if git is not installed
  */
 export function git(
@@ -108,7 +107,9 @@ export function git(
   }
 }
 
-/** Disables user settings that let git write to the repository, run other programs, or skip files. */
+/**
+ * Options that disable user settings with which git could write to the repository, run other programs, or skip files.
+ */
 const PLAIN = [
   "core.splitIndex=false",
   "core.fsmonitor=false",
@@ -117,7 +118,7 @@ const PLAIN = [
 ].flatMap((setting) => ["-c", setting]);
 
 /**
- * Checks out all files of a commit into a new directory. Uses a separate index next to the directory, so that the
+ * Checks out all files of a commit into a new directory. Uses a separate index outside of this directory, so that the
  * repository, its index and its list of work trees do not change, even if this process is killed.
  * @param commit id of the commit
  * @param folder absolute path; the parent directory must exist and be accessible only to this user
@@ -133,7 +134,7 @@ export function checkOut({ gitFolder, env }: Repository, commit: string, folder:
 }
 
 /**
- * Checks before a write that a file or directory is inside a checkout.
+ * Checks that a file or directory is inside a checkout, before the caller writes to it.
  * @throws EngineError (`git`) if links of the revision, or `..`, lead outside of the checkout
  */
 export function requireInside(checkout: string, folder: string): void {

@@ -6,15 +6,18 @@ import { checkOut, type Repository, requireInside } from "./repository.ts";
 
 interface RevisionProgram {
   readonly folder: string;
-  /** Reasons why this preview may differ from a preview that was run when the revision was current, as sentences. */
+  /**
+   * Reasons why this preview may differ from a preview that ran when the revision was the latest one, as sentences.
+   */
   readonly unknown: readonly string[];
 }
 
 /**
- * Prepares the program of a revision in a new directory: its files, the packages that are installed in the working
- * directory, and the stack's settings from the working directory if the revision has none.
+ * Prepares the program of a revision in a new directory. Copies the files of the revision, and links the packages that
+ * are installed in the working directory. If the revision has no settings of the stack, copies them from the working
+ * directory.
  * @param root absolute path of the new directory for the whole repository; its parent directory must be accessible only
- * to this user
+ *   to this user
  * @throws EngineError (`git`) or ProjectError if the program cannot be prepared
  */
 export async function revisionProgram(
@@ -49,7 +52,10 @@ export async function revisionProgram(
   return { folder, unknown };
 }
 
-/** Copies the stack's settings if the revision lacks them, since many repositories ignore settings of local stacks. */
+/**
+ * Copies the stack's settings if the revision does not contain them. Many repositories have the settings of local
+ * stacks in `.gitignore`.
+ */
 async function copyStackFile(
   repository: Repository,
   folder: string,

@@ -25,13 +25,13 @@ type Role =
   /** A secret that the configuration sets. It is not stored in state or plan. */
   | { readonly role: "secret"; readonly field: OutputField }
   /**
-   * A version number of a secret. A change of this number sets a new secret, because Terraform cannot detect a change
-   * of the secret itself.
+   * A version number of a secret. A new version number sets a new secret, because Terraform cannot detect a change of
+   * the secret itself.
    */
   | { readonly role: "secretVersion" }
   /** A secret input. It is not stored in state or plan. */
   | { readonly role: "secretInput"; readonly field: InputField }
-  /** A version number of a secret input. A change of this number sends the secret again. */
+  /** A version number of a secret input. A new version number sends the secret again. */
   | { readonly role: "secretInputVersion" };
 
 /** An attribute of a resource in Terraform. */
@@ -39,8 +39,8 @@ export type Attribute = Member & Role;
 
 /**
  * Returns the attributes of a resource, from its definition. Terraform stores states in plaintext, so the attributes
- * contain no secret outputs. A secret that a program may choose becomes a write-only input. Other secret outputs are
- * omitted.
+ * contain no secret outputs. If a program can choose a secret, the secret becomes a write-only input. Other secret
+ * outputs are omitted.
  */
 export function attributesOf(definition: ResourceDefinition): readonly Attribute[] {
   const { id, idNote, inputs, outputs } = definition;
@@ -60,11 +60,11 @@ export function attributesOf(definition: ResourceDefinition): readonly Attribute
   return all.map((attribute) => withTerms(definition, attribute));
 }
 
-/** The sentence that the description of an input gets if its change replaces the object. */
+/** The sentence in the description of an input whose change replaces the object. */
 const REPLACES = " Changing this forces a new resource to be created.";
 
 /**
- * Returns the sentence about a value's default for its description. Empty for objects, because each property of an
+ * Returns the sentence that describes a default value. Returns an empty string for objects, because each property of an
  * object has its own sentence.
  */
 const defaultText = (value: unknown): string =>
@@ -72,7 +72,7 @@ const defaultText = (value: unknown): string =>
     ? ` Defaults to \`${value === "" ? '""' : value}\`.`
     : "";
 
-/** Returns a type in which the description of each nested attribute contains its default. */
+/** Returns a type that describes the default of each nested attribute in its description. */
 function withDefaults(type: Type, fallback: unknown): Type {
   if (type.kind !== "object" || typeof fallback !== "object" || fallback === null) return type;
   const values = fallback as Readonly<Record<string, unknown>>;
@@ -84,8 +84,8 @@ function withDefaults(type: Type, fallback: unknown): Type {
 }
 
 /**
- * Returns the read-only form of an attribute. Omits the instructions for setting a value from its description and from
- * the descriptions of nested attributes.
+ * Returns the read-only form of an attribute. Removes the instructions for setting a value from all descriptions,
+ * including those of nested attributes.
  */
 export function readOnly<M extends Member>(member: M): M {
   const readOnlyType = (type: Type): Type => {
@@ -95,7 +95,7 @@ export function readOnly<M extends Member>(member: M): M {
   return { ...member, description: readOnlyText(member.description), type: readOnlyType(member.type) };
 }
 
-/** Returns an attribute whose description, and the descriptions of its nested attributes, use Terraform's terms. */
+/** Returns an attribute with Terraform's terms in its description and in the descriptions of its nested attributes. */
 function withTerms<M extends Member>(definition: ResourceDefinition, member: M): M {
   const typeWithTerms = (type: Type): Type => {
     if (type.kind === "object") {
@@ -149,10 +149,10 @@ function outputAttributes(property: string, field: OutputField): Attribute[] {
   ];
 }
 
-/** Terraform's codes for the nesting modes of nested attributes. */
+/** The codes of Terraform's plugin protocol for the nesting modes of nested attributes. */
 const NESTING = { object: 1, list: 2, set: 3, map: 4 } as const;
 
-/** The schema flags that determine whether the configuration or the provider sets an attribute's value. */
+/** The schema flags that determine whether the configuration or the provider sets the value of an attribute. */
 interface Given {
   readonly required?: boolean;
   readonly optional?: boolean;
@@ -186,7 +186,7 @@ function givenBy(attribute: Attribute): readonly [Given, (member: Member) => Giv
     case "output":
       return [COMPUTED, () => COMPUTED];
     case "instruction":
-      // The attribute is computed, so that removing it from the configuration is not a change.
+      // The attribute is also computed, so that Terraform plans no change if the configuration omits it.
       return [{ optional: true, computed: true }, () => ({ optional: true })];
     case "secret":
     case "secretInput":
@@ -211,7 +211,7 @@ export const resourceSchema = (description: string, attributes: readonly Attribu
     attributes.map((attribute) => schemaAttribute(attribute, ...givenBy(attribute))),
   );
 
-/** Returns the schema of an item that has arguments and result attributes, such as a data source. */
+/** Returns the schema of an item with arguments and result attributes, such as a data source. */
 export const lookupSchema = (
   description: string,
   args: readonly (Member & Pick<Given, "sensitive" | "computed">)[],

@@ -6,7 +6,7 @@ import { packageFile, packageVersion } from "../packageFile.ts";
 import { type Choice, SOURCE, TERRAFORM_CLIS, type TerraformCli } from "./source.ts";
 
 /**
- * Returns the CLIs that a command applies to: the CLIs in `--for`, or the CLIs on the PATH. If neither Terraform nor
+ * Returns the CLIs to which a command applies: the CLIs in `--for`, or the CLIs on the PATH. If neither Terraform nor
  * OpenTofu is on the PATH, returns both, because Gatehouse itself does not start the CLIs.
  */
 export function clisFor(env: NodeJS.ProcessEnv, choice?: Choice): readonly TerraformCli[] {
@@ -26,10 +26,10 @@ interface InstalledProvider {
 }
 
 /**
- * Installs the provider in a filesystem mirror, which has a directory for each CLI's registry host.
+ * Installs the provider in a filesystem mirror. The mirror contains a directory for the registry host of each CLI.
  * @param env contains HOME, the home directory
  * @param mirror the directory of the mirror; default: the mirror in the home directory, which both CLIs search by
- * default
+ *   default
  * @throws Error on Windows, which cannot start scripts as programs, and if the directory cannot be written
  */
 export async function installProvider(
@@ -47,7 +47,7 @@ export async function installProvider(
   const version = packageVersion();
   const folder =
     mirror === undefined ? join(env.HOME || homedir(), ".terraform.d", "plugins") : resolve(mirror);
-  // The file must be the same on every platform, because lock files contain the file's digest.
+  // The file must have the same content on every platform, because lock files contain its digest.
   const built = packageFile("dist/terraform/terraform-provider-gatehouse");
   const files = programs.map(async (program) => {
     const target = join(folder, program.host, SOURCE, version, platformName());
@@ -61,7 +61,7 @@ export async function installProvider(
   return { version, files: await Promise.all(files), folder };
 }
 
-/** Returns the CLI settings that add the mirror to the search. */
+/** Returns the CLI settings that make the CLI search the mirror. */
 export const mirrorText = (folder: string) => `provider_installation {
   filesystem_mirror {
     path    = ${JSON.stringify(folder)}

@@ -2,8 +2,8 @@
 export const SOURCE = "gatehouse-access/gatehouse";
 
 /**
- * Returns true for this provider's full source address in any registry or mirror, independent of the local name.
- * @param source as in plans, such as `registry.terraform.io/gatehouse-access/gatehouse`
+ * Returns true for this provider's full source address in any registry or mirror. The local name has no effect.
+ * @param source the address in the form that plans contain, such as `registry.terraform.io/gatehouse-access/gatehouse`
  */
 export const isOwnSource = (source: string): boolean => `/${source}`.endsWith(`/${SOURCE}`);
 
@@ -12,13 +12,13 @@ export const TERRAFORM_CLIS = {
   terraform: {
     name: "Terraform",
     command: "terraform",
-    /** The default host of a source address, which is also the provider's folder in a mirror. */
+    /** The default host of a source address. It is also the name of the host's directory in a mirror. */
     host: "registry.terraform.io",
     /** The file with the CLI's settings. */
     settings: "~/.terraformrc",
     /**
-     * The first version that supports each feature. `least` is the first version that supports all other features of
-     * the provider.
+     * The first version that supports each feature. `least` is the first version that supports the features without
+     * their own entry.
      */
     versions: { least: "1.5", functions: "1.8", ephemeral: "1.10", writeOnly: "1.11" },
   },
@@ -40,7 +40,7 @@ export const CHOICES = [...(Object.keys(TERRAFORM_CLIS) as (keyof typeof TERRAFO
 /** A value of `--for`: the name of one CLI, or `both` for Terraform and OpenTofu. */
 export type Choice = (typeof CHOICES)[number];
 
-/** Returns the first versions with a feature: `Terraform 1.8 or OpenTofu 1.7`. */
+/** Returns the first version of each CLI that supports a feature: `Terraform 1.8 or OpenTofu 1.7`. */
 export const versionText = (what: keyof TerraformCli["versions"]): string =>
   Object.values(TERRAFORM_CLIS)
     .map(({ name, versions }) => `${name} ${versions[what]}`)

@@ -3,7 +3,7 @@ import type { Schema } from "../model/jsonSchema.ts";
 import type { Phrases, Words } from "../resourceError.ts";
 import { definitions } from "../resources/index.ts";
 
-/** The type of a value in Terraform, with the property names of its objects in the declarative model. */
+/** The type of a value in Terraform. Its object members also contain their property names in the declarative model. */
 export type Type =
   | { readonly kind: "string" /** True if the value may also be a boolean. */; readonly orBool?: true }
   | { readonly kind: "number" | "bool" }
@@ -21,7 +21,7 @@ export interface Member {
   readonly required: boolean;
 }
 
-/** Values in Terraform's form. Missing values are null, and unknown values are the mark {@link UNKNOWN}. */
+/** Values in Terraform's form. A missing value is null, and an unknown value is the mark {@link UNKNOWN}. */
 export type Row = Readonly<Record<string, unknown>>;
 
 /** Converts a property name to Terraform's form: `sourceIp` to `source_ip`. */
@@ -50,7 +50,7 @@ export const memberOf = (property: string, description: string, type: Type, requ
 export const typeNameOf = ({ name }: { readonly name: string }): string => `gatehouse${terraformName(name)}`;
 
 /**
- * Returns the type of a JSON Schema. Lists of plain values become sets because their order has no meaning.
+ * Returns the Terraform type for a JSON Schema. Lists of plain values become sets, because their order has no meaning.
  * @throws Error for a schema that has no type in Terraform
  */
 export function typeOf(schema: Schema, definitions = schema.definitions ?? {}): Type {
@@ -84,7 +84,7 @@ export function typeOf(schema: Schema, definitions = schema.definitions ?? {}): 
 
 /**
  * Merges several variants of a value into one type. Object variants become one object with the members of all variants.
- * The checks verify which members can be combined.
+ * The validation of inputs checks which members can be combined.
  */
 function typeOfAny(forms: readonly Schema[], definitions: NonNullable<Schema["definitions"]>): Type {
   const types = forms.filter(({ type }) => type !== "null").map((form) => typeOf(form, definitions));
@@ -112,7 +112,7 @@ function membersOf(schema: Schema, definitions: NonNullable<Schema["definitions"
     });
 }
 
-/** Returns the type in Terraform's JSON notation. */
+/** Returns a type in Terraform's JSON notation. */
 export function typeConstraint(type: Type): unknown {
   switch (type.kind) {
     case "set":
@@ -182,7 +182,9 @@ export function valuesOf(members: readonly Member[], row: Row): Record<string, u
 const mapValues = (values: Row, of: (value: unknown) => unknown): Record<string, unknown> =>
   Object.fromEntries(Object.entries(values).map(([key, value]) => [key, of(value)]));
 
-/** True if a value in Terraform's form has a type. Null and the mark {@link UNKNOWN} have every type. */
+/**
+ * Returns true if a value in Terraform's form has a given type. Null and the mark {@link UNKNOWN} match every type.
+ */
 export function hasType(type: Type, value: unknown): boolean {
   if (value === null || value === undefined || value === UNKNOWN) return true;
   switch (type.kind) {
@@ -215,7 +217,10 @@ const PHRASES: Phrases = {
   dependsOn: "depends_on",
 };
 
-/** Writes the terms of messages in Terraform's notation. `forceDestroy: true` becomes `force_destroy = true`. */
+/**
+ * Writes the terms in messages in Terraform's notation. For example, `forceDestroy: true` becomes `force_destroy =
+ * true`.
+ */
 export const terraformTerms: Words = (term) => {
   if ("phrase" in term) return PHRASES[term.phrase];
   const name = terraformName(term.field);
@@ -224,7 +229,7 @@ export const terraformTerms: Words = (term) => {
 
 const TYPES = new Map(definitions.map((definition) => [definition.name, typeNameOf(definition)]));
 
-/** Returns a description with Terraform's type names in place of the resource names in backticks. */
+/** Replaces the resource names in backticks in a description by Terraform's type names. */
 export const describedInTerraform = (text: string): string =>
   text.replaceAll(/`([A-Z]\w+)`/g, (code, name: string) =>
     TYPES.has(name) ? `\`${TYPES.get(name)}\`` : code,

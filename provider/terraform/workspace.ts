@@ -10,7 +10,8 @@ export interface Workspace {
 /**
  * Returns the workspace that is selected in a directory. Terraform and OpenTofu store the selection in the same file.
  * @param env TF_WORKSPACE overrides the workspace, and TF_DATA_DIR overrides the data directory
- * @param project the {@link namedProject}; default: the base name of the directory, which other root modules can share
+ * @param project the {@link namedProject}; default: the base name of the directory, which can be equal for several root
+ *   modules
  */
 export function workspaceIn(
   folder: string,
@@ -22,8 +23,8 @@ export function workspaceIn(
 }
 
 /**
- * Returns the project that a setting names. Undefined if no setting names it: two root modules in folders with equal
- * names are then one project.
+ * Returns the project that a setting specifies. Returns undefined if no setting specifies a project: root modules whose
+ * directories have the same base name are then treated as one project.
  * @param inBlock the argument `project` of the provider block, which takes precedence over the environment
  */
 export const namedProject = (inBlock: unknown, env: NodeJS.ProcessEnv): string | undefined =>
@@ -37,7 +38,7 @@ function selectedIn(dataFolder: string): string | undefined {
   try {
     return readFileSync(join(dataFolder, "environment"), "utf8").trim();
   } catch {
-    // Without the file, the default workspace is selected.
+    // If the file does not exist, the default workspace is selected.
     return undefined;
   }
 }

@@ -27,50 +27,58 @@ import type { ComparedSessions, LoginDifference, Verification } from "./verifica
 
 type ListedSession = Awaited<ReturnType<Client["getSessions"]>>[number];
 
-/** A session, as the service returns it. Some servers return no device for a session of a deleted device. */
+/**
+ * A session, as the service returns it. Some servers do not return the device of a session if the device was deleted.
+ */
 export type Session = Omit<ListedSession, "device"> & { readonly device?: { readonly name: string } | null };
 
 const deviceNameOf = ({ device, deviceUid }: Session): string => device?.name ?? deviceUid;
 
-/** Returns the start of a session in UTC. A server may return the time with another offset. */
+/** Returns the start of a session in UTC. A server can return the time with a different offset. */
 const startOf = ({ startedAt }: Session): string => new Date(startedAt).toISOString();
 
 /**
- * Maximum time between the decision about a login and the start of its session, in milliseconds. The service decides
- * first, and stores the session afterwards. The clocks of several instances may differ too.
+ * Maximum time between the decision about a login and the start of its session, in milliseconds. The service first
+ * decides, and then stores the session. The clocks of several instances can also differ.
  */
 const DECISION_LAG = 10_000;
 
-/** The data with which the sessions of a namespace are compared. */
+/** The data that is required to compare the sessions of a namespace with its policy. */
 export interface ComparisonInput {
   readonly estate: Pick<NamespaceState, "policy" | "accessUnknown"> & {
     readonly devices: readonly Pick<DeviceState, "uid" | "status">[];
   };
-  /** Devices that the list of devices does not contain, such as containers. */
+  /** Devices that are not in the list of devices, such as containers. */
   readonly otherDevices: readonly Device[];
-  /** The reasons why other devices could not be read, by the uid of the device. */
+  /** The reasons why devices outside of the list could not be read, by the uid of the device. */
   readonly unreadDevices: ReadonlyMap<string, string>;
-  /** The sessions that began since the last change of the policy, latest first. */
+  /** The sessions that started after the last change of the policy, latest first. */
   readonly sessions: readonly Session[];
   /** The time of the last change of the policy; undefined if it is not known. */
   readonly lastChange: Date | undefined;
-  /** True if the server stores the key of each login by key, so that a session without a key is a login by password. */
+  /**
+   * True if the server stores the key of each login that uses a key. A session without a key is then a login with a
+   * password.
+   */
   readonly storesKeys: boolean;
 }
 
 type Comparison = Pick<Verification, "compared" | "unauthenticated" | "differences" | "notEvaluated">;
 
-/** The kind of data with which a login is compared, as {@link ComparedSessions} counts it. */
+/** The kind of data with which a login is compared. {@link ComparedSessions} contains a count for each kind. */
 type Basis = Exclude<keyof ComparedSessions, "total">;
 
-/** The data of a session that determines the login. */
+/** The data of a session that identifies who logged in. */
 interface LoginBasis {
   readonly basis: Basis;
-  /** The fingerprint of the key, or the id of the user or service account; empty if the session contains neither. */
+  /**
+   * The fingerprint of the key, or the id of the user or service account. Empty if the session contains neither of
+   * them.
+   */
   readonly subject: string;
   /**
-   * True if a session exists only if the policy admitted the login. Otherwise, a server may store the session before it
-   * refuses the login.
+   * True if the server stores a session only after the policy allowed the login. If false, the server may also store
+   * sessions whose login it refuses.
    */
   readonly isAdmitted: boolean;
 }
@@ -83,7 +91,7 @@ interface Login extends LoginBasis {
   readonly at: Date;
 }
 
-/** The decision of the policy about a login. `unknown`: the policy cannot decide with the data of the session. */
+/** The policy's decision about a login. `unknown`: the data of the session is not sufficient for a decision. */
 type Prediction =
   | { readonly decision: "allow" }
   | { readonly decision: "deny" | "unknown"; readonly reason: string };
@@ -91,8 +99,8 @@ type Prediction =
 const ALLOWED: Prediction = { decision: "allow" };
 
 /**
- * Compares the logins that a service admitted with the policy of the namespace. A login holds if the policy allows it at
- * the start of its session, or allowed it at the time of the decision shortly before.
+ * Compares the logins that a service allowed with the policy of the namespace. A login matches the policy if the policy
+ * allows it at the start of the session, or shortly before, when the service made its decision.
  */
 export function compareSessions(input: ComparisonInput): Comparison {
   const { estate, sessions } = input;
@@ -128,7 +136,7 @@ export function compareSessions(input: ComparisonInput): Comparison {
   return { compared: counts, unauthenticated, differences, notEvaluated };
 }
 
-/** Returns a function that predicts the login of a session. */
+/** Returns a function that predicts the policy's decision about the login of a session. */
 function predictor(
   input: ComparisonInput,
   comparison: ModeComparison,
@@ -163,7 +171,7 @@ function predictor(
 const denied = (why: string): Prediction => ({ decision: "deny", reason: why });
 const unknown = (why: string): Prediction => ({ decision: "unknown", reason: why });
 
-/** Returns an address in the form that patterns match; undefined for a text that is not an address. */
+/** Returns an address in the form that patterns match; undefined for a string that is not an address. */
 const normalAddress = (text: string): string | undefined =>
   isIP(text) === 0 || text.includes("%") ? undefined : readAddress(text).toString();
 
@@ -179,18 +187,18 @@ function deviceFinder({ estate, otherDevices }: ComparisonInput) {
     accepted.get(uid) ?? (known.has(uid) ? "not accepted" : undefined);
 }
 
-/** The comparison of logins with a policy of one access mode. */
+/** Compares logins with a policy of one access mode. */
 interface ModeComparison {
   readonly basisOf: (session: Session) => LoginBasis;
   /**
-   * Returns the number of expiry times before a time. Between two of these times, the decision about a login does not
-   * change.
+   * Returns the number of expiry times that are not later than the given time. Between two expiry times, the decision
+   * about a login does not change.
    */
   readonly periodOf: (at: Date) => number;
   readonly predict: (login: Login) => Prediction;
 }
 
-/** Creates the comparisons of each access mode. The decider of the policy has the mode. */
+/** Creates the comparison for each access mode. The decider of the policy determines the mode. */
 const COMPARISONS: Readonly<
   Record<AccessMode, { create(input: ComparisonInput, decider: Decider): ModeComparison }>
 > = { legacy: { create: byKeysAndRules }, identity: { create: byPolicies } };
@@ -201,7 +209,7 @@ function comparisonOf(input: ComparisonInput): ModeComparison {
 }
 
 /**
- * Returns a function that evaluates the policy for a login. The function evaluates equal logins once, unless access ended
+ * Returns a function that evaluates the policy for a login. Equal logins are evaluated only once, unless access expired
  * between them.
  */
 function evaluator({ predict, periodOf }: ModeComparison): (login: Login) => Prediction {
@@ -262,7 +270,7 @@ function byKeysAndRules(
     );
   }
 
-  /** Returns true if any key admits a login, whatever the address of the client. */
+  /** Returns true if any key allows a login, regardless of the client's address. */
   function hasKeyFor({ login, address, device, at }: Login): boolean {
     const question = JSON.stringify([login, device.uid, periodOf(at)]);
     const has =
@@ -309,7 +317,7 @@ function byPolicies({ sessions }: ComparisonInput, decider: Decider<Principal>):
 
 const NO_DEVICE = { name: "", tags: [] };
 
-/** Returns a function that stores its results by the argument. */
+/** Returns a function that caches the result for each argument. */
 function remembered<T>(compute: (text: string) => T): (text: string) => T {
   const known = new Map<string, { readonly value: T }>();
   return (text) => {
@@ -320,8 +328,9 @@ function remembered<T>(compute: (text: string) => T): (text: string) => T {
 }
 
 /**
- * Returns a function that omits the rules that do not match a login name or an address, for any device and time. The
- * evaluation of thousands of logins then tests the patterns of a rule once for each name and each address.
+ * Returns a function that selects the rules that match a login name and an address, for any device and time. With this
+ * selection, the evaluation of thousands of logins tests the patterns of each rule only once for each name and each
+ * address.
  */
 function ruleFilter(rules: readonly AccessRule[]) {
   const matching = (
@@ -354,7 +363,8 @@ function byPrincipal(
   };
   const explanation = explained(keysAt(principal, at));
   if (explanation.outcome !== "deny") return ALLOWED;
-  // The session does not contain the key, and users can delete their keys. The policies alone are evaluated then.
+  // The session does not contain the key, and the user may have deleted it since the login. In this case, only the
+  // policies are evaluated.
   if (explanation.deniedBy === "key" && principal.keys?.length === 0) {
     const byPolicies = explained(undefined);
     if (byPolicies.outcome !== "deny")
@@ -366,15 +376,19 @@ function byPrincipal(
   return denied(identityReason(explanation));
 }
 
-/** Returns the SSH keys of a principal as they were at a time. A single-use key worked until the login that used it. */
+/**
+ * Returns the SSH keys of a principal as they were at a given time. A single-use key was valid until the login that
+ * used it.
+ */
 const keysAt = ({ keys }: Principal, at: Date): Principal["keys"] =>
   keys?.map((key) =>
     key.consumedAt !== null && new Date(key.consumedAt) > at ? { ...key, consumedAt: null } : key,
   );
 
 /**
- * Returns a function that counts the expiry times before a time. Times before the first and after the last session are
- * omitted. @param ends the times at which the decision about a login can change without a change of the policy
+ * Returns a function that counts the expiry times until a given time. Omits expiry times before the first session and
+ * after the last session.
+ * @param ends the times at which the decision about a login can change without a change of the policy
  */
 function periodsOf(ends: readonly string[], sessions: readonly Session[]): ModeComparison["periodOf"] {
   const starts = sessions.map(({ startedAt }) => Date.parse(startedAt));

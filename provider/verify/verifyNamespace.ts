@@ -13,22 +13,25 @@ import type { Verification } from "./verification.ts";
 
 /** The options of {@link verifyNamespace}. */
 export interface VerificationOptions {
-  /** Sessions that began before this time are not compared. Required if the last change of the policy is not known. */
+  /**
+   * Start of the compared period. Sessions that started earlier are not compared. Required if the last change of the
+   * policy is not known.
+   */
   readonly since: Date | undefined;
   /** Maximum number of compared sessions. */
   readonly maxSessions: number;
 }
 
-/** Maximum number of devices that are read at the same time. */
+/** Maximum number of concurrent requests for devices. */
 const PARALLEL = 16;
 
-/** Maximum number of attempts to read the policy while other clients change it. */
+/** Maximum number of attempts to read a policy that other clients change at the same time. */
 const ATTEMPTS = 3;
 
 /**
- * Compares the logins that the service admitted since the last change of the policy with the policy.
- * @throws EngineError (`usage`) if the last change is not known and `since` is missing, or if `since` is in the future;
- * RequestError if the sessions or the policy cannot be read
+ * Compares the logins that the service has allowed since the last change of the policy with the policy.
+ * @throws EngineError (`usage`) if the last change is not known and `since` is omitted, or if `since` is in the future;
+ *   RequestError if the sessions or the policy cannot be read
  */
 export async function verifyNamespace(
   connection: Connection,
@@ -53,7 +56,7 @@ export async function verifyNamespace(
     const { sessions, notEvaluated } = await readSessions(client, period.since, maxSessions);
     const others = await otherDevices(opened.listing(enrolled), devices, sessions);
     const { lastChange } = trail;
-    // A change during the check can be newer than the policy that the command has read.
+    // If the policy changes during the check, the policy that the command read can be outdated.
     const isChanged = (await readTrail(client, tenant, isOwn, since)).lastChange?.entry !== lastChange?.entry;
     if (isChanged && attempt < ATTEMPTS) continue;
     const comparison = compareSessions({
@@ -86,7 +89,7 @@ export async function verifyNamespace(
 
 /** The last change of the policy according to the audit trail. */
 interface Trail {
-  /** Undefined if it is not known, or if the policy did not change since the start of the search. */
+  /** The last change. Undefined if it is not known, or if the policy did not change after the start of the search. */
   readonly lastChange: PolicyChange | undefined;
   /** The reason why the audit trail does not show the last change, as a sentence. */
   readonly missing: string | undefined;
@@ -110,7 +113,7 @@ async function readTrail(
   }
 }
 
-/** Returns the start of the compared period. @throws EngineError (`usage`) if nothing determines it */
+/** Returns the compared period. @throws EngineError (`usage`) if neither the last change nor `since` is known */
 function periodOf(
   { lastChange, missing }: Trail,
   since: Date | undefined,
@@ -136,7 +139,8 @@ function periodOf(
 }
 
 /**
- * Reads the sessions since a time, latest first. `notEvaluated` reports sessions that may be missing.
+ * Reads the sessions that started after a given time, latest first. `notEvaluated` contains notes on sessions that may
+ * be missing.
  * @param most maximum number of sessions
  */
 async function readSessions(client: Client, since: Date, most: number) {
@@ -148,7 +152,8 @@ async function readSessions(client: Client, since: Date, most: number) {
     let isOver = false;
     for (const session of items) {
       const { uid, startedAt } = session;
-      // A session that begins while the pages are read moves the others, so that they occur twice.
+      // If a session starts while the pages are read, it shifts the other sessions, so that a session can occur on two
+      // pages.
       if (known.has(uid)) continue;
       known.add(uid);
       const begun = new Date(startedAt);
@@ -175,7 +180,7 @@ async function readSessions(client: Client, since: Date, most: number) {
 }
 
 /**
- * Reads the devices of sessions that the list of devices does not contain. Containers have a list of their own.
+ * Reads the devices of sessions that are not in the list of devices. For example, containers have a separate list.
  * @returns the devices that exist, and in `unread` the reason for each device that could not be read, by uid
  * @throws TransportError if the service does not respond
  */
@@ -189,9 +194,10 @@ export async function otherDevices(
   const unread = new Map<string, string>();
   const found = await inParallel([...others], PARALLEL, (uid) =>
     devices.find(uid).catch((error: unknown) => {
-      // The service did not respond at all, so the rest of the comparison would fail too.
+      // The service did not respond, so the rest of the comparison would also fail.
       if (!(error instanceof GatehouseError) || error instanceof TransportError) throw error;
-      // The other parts of the message differ for each device. Sessions with the same reason share a sentence.
+      // Uses only the detail of the message, since the other parts differ for each device. Sessions with the same
+      // reason share a sentence.
       unread.set(uid, `the device could not be read: ${error.detail}`);
       return undefined;
     }),
