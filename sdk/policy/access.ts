@@ -10,30 +10,30 @@ import type { AccessSubject, NamespacePolicy, SubjectFacts } from "./namespacePo
 export const deciderOf = (policy: NamespacePolicy): Decider =>
   policy.identity ? new IdentityDecider(policy, policy.identity) : new LegacyDecider(policy);
 
-/** The nouns of each access mode, for texts about data without a policy. */
+/** The nouns of each access mode, for sentences about data without a policy. */
 export const DECIDER_NOUNS: Readonly<Record<AccessMode, DeciderNouns>> = {
   legacy: LEGACY_NOUNS,
   identity: IDENTITY_NOUNS,
 };
 
-/** Returns the access mode in which a policy decides. */
+/** Returns the access mode of a policy. */
 export const accessModeOf = (policy: NamespacePolicy): AccessMode => deciderOf(policy).mode;
 
-/** Returns the subjects whose access a policy decides. */
+/** Returns the subjects to which a policy gives or denies access. */
 export const subjectsOf = (policy: NamespacePolicy): readonly AccessSubject[] => deciderOf(policy).subjects;
 
-/** Returns true for a user or service account. */
+/** Returns true if a subject is a user or service account. */
 export const isPrincipal = (subject: AccessSubject): subject is Principal => "kind" in subject;
 
-/** Returns the identity of a subject. */
+/** Returns the id, name and kind of a subject. */
 export const subjectFacts = (subject: AccessSubject): SubjectFacts =>
   isPrincipal(subject)
     ? { id: subject.id, name: subject.name, kind: subject.kind }
     : { id: subject.fingerprint, name: subject.name, kind: "key" };
 
 /**
- * Returns the subjects of two policies in pairs. If the access mode changes, a public key and a principal are a pair if
- * the principal has this SSH key.
+ * Pairs the subjects of two policies. If the access mode changes, pairs a public key with the principal that has this
+ * SSH key.
  * @param at the time of the logins, at which SSH keys may have expired
  */
 export function subjectPairs(before: NamespacePolicy, after: NamespacePolicy, at: Date): SubjectPair[] {
@@ -45,7 +45,7 @@ export function subjectPairs(before: NamespacePolicy, after: NamespacePolicy, at
 }
 
 /**
- * Prepares the decisions of a policy about the evaluated login names and addresses.
+ * Prepares a policy's decisions about the evaluated login names and addresses.
  * @param uids uids of devices; default: the devices of the policy. To compare two policies, pass the same list for both
  * @param time the time of the logins, at which keys, rules and memberships may have expired
  */

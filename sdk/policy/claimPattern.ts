@@ -1,15 +1,16 @@
-/** Number of states in a word of a set of states. */
+/** Number of states that one 32-bit word of a set of states represents. */
 const WORD = 32;
 
 const SLASH = "/".charCodeAt(0);
 
 /**
- * The required value of a claim. `*` matches any text without a slash, and `**` matches any text. All other characters
- * match themselves.
+ * The required value of a claim. `*` matches any string without a slash, and `**` matches any string. All other
+ * characters match themselves.
  *
- * The class simulates an automaton. State `n` means: the first `n` literal characters of the value have matched. A wildcard
- * before the next literal character lets the automaton stay in its state. The class follows all states at the same time, as
- * a set of bits, so the time of a comparison grows with the product of both lengths and never more.
+ * The class simulates an automaton. The automaton is in state `n` when the first `n` literal characters of the required
+ * value have matched. If a wildcard precedes the next literal character, the automaton can stay in its state. The class
+ * tracks all possible states as a set of bits, so the comparison time is at most proportional to the product of both
+ * lengths.
  */
 export class ClaimPattern {
   readonly #required: string;
@@ -27,14 +28,14 @@ export class ClaimPattern {
     this.#beginning = this.isLiteral ? required : required.slice(0, wildcard);
   }
 
-  /** Returns true if the required value matches at least one of the texts. */
+  /** Returns true if the required value matches at least one of the strings. */
   matchesAny(texts: ReadonlySet<string>): boolean {
     if (this.isLiteral) return texts.has(this.#required);
     for (const text of texts) if (this.matches(text)) return true;
     return false;
   }
 
-  /** Returns true if the required value matches the whole text. */
+  /** Returns true if the required value matches the whole string. */
   matches(text: string): boolean {
     if (this.isLiteral) return text === this.#required;
     if (!text.startsWith(this.#beginning)) return false;
@@ -43,17 +44,17 @@ export class ClaimPattern {
   }
 }
 
-/** An automaton, whose sets of states are lists of words. */
+/** An automaton. A set of its states is a list of 32-bit words. */
 interface Automaton {
-  /** Number of literal characters, which is also the number of the accepting state. */
+  /** Number of literal characters. The state with this number is the accepting state. */
   readonly length: number;
   /** Number of words in a set of states. */
   readonly words: number;
-  /** The states that the automaton leaves with a character, by the code of the character. */
+  /** For each character code, the states that the automaton leaves when it reads this character. */
   readonly leaving: ReadonlyMap<number, Uint32Array>;
-  /** The states that have a wildcard. */
+  /** The states in which the automaton can stay because of a wildcard. */
   readonly staying: Uint32Array;
-  /** The states that have a wildcard for any text. */
+  /** The states in which the automaton can also stay at a slash, because of the wildcard `**`. */
   readonly stayingAtSlash: Uint32Array;
 }
 
@@ -87,7 +88,7 @@ function addTo(states: Uint32Array, state: number): void {
 }
 
 function accepts({ length, words, leaving, staying, stayingAtSlash }: Automaton, text: string): boolean {
-  // Each literal character needs a character of the text.
+  // Each literal character must match a character of the string.
   if (text.length < length) return false;
   const states = new Uint32Array(words);
   addTo(states, 0);

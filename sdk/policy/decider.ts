@@ -13,40 +13,43 @@ import type { AccessPolicy, IdentityExplanation, Outcome } from "./identity.ts";
 import type { AccessSubject, NamespacePolicy, SubjectFacts } from "./namespacePolicy.ts";
 import type { Subject } from "./pattern.ts";
 
-/** The access mode of a namespace: the kind of objects that authorize logins. */
+/** The access mode of a namespace. It determines the kind of objects that authorize logins. */
 export type AccessMode = "legacy" | "identity";
 
 /**
- * Decides about the logins of a namespace by its policy. A policy has one of two deciders: public keys and firewall rules
- * (legacy mode), or access policies and their principals (identity mode). The decider contains everything that differs
- * between the modes, also the words of reports.
+ * Evaluates logins to the devices of a namespace. In legacy mode, the decider evaluates public keys and firewall rules.
+ * In identity mode, it evaluates access policies and their principals. The decider contains everything that differs
+ * between the modes, including the words that reports use.
  */
 export interface Decider<S extends AccessSubject = AccessSubject> {
   readonly mode: AccessMode;
   readonly nouns: DeciderNouns;
-  /** The subjects whose access the policy decides. */
+  /** The subjects to which the policy gives or denies access. */
   readonly subjects: readonly S[];
-  /** The access policies; empty in legacy mode. */
+  /** The access policies. Empty in legacy mode. */
   readonly policies: readonly AccessPolicy[];
-  /** All objects that decide, including those that are not in force. */
+  /** All objects that authorize logins, including those that are not in force. */
   readonly objects: readonly DecidingObject[];
-  /** The numbers of subjects and of other deciding objects. */
+  /** The numbers of subjects, and of rules or policies. */
   readonly counts: DecidingCounts;
-  /** True if the policy denies every login, because the namespace has no object that allows one. */
+  /** True if the policy denies every login because no object allows any login. */
   readonly deniesEverything: boolean;
-  /** The reason for the denial of a login that no object decides, as part of a sentence. Undefined if it is allowed. */
+  /**
+   * The reason why a login is denied if no rule or policy matches it, as part of a sentence. Undefined if such a login
+   * is allowed.
+   */
   readonly defaultDenial: string | undefined;
   /** The expiry times of the objects on which the access depends, in RFC 3339. */
   readonly ends: readonly string[];
-  /** Returns the login names and addresses that the objects contain. */
+  /** Returns the login names and addresses that occur in the objects. */
   mentioned(): MentionedLogins;
-  /** Returns the policy without the subjects that do not pass a test. */
+  /** Returns the policy with only the subjects for which `isKept` returns true. */
   withSubjects(isKept: (subject: Pick<SubjectFacts, "id" | "name">) => boolean): NamespacePolicy;
   /** Returns the decision about one login. @throws RangeError if the policy does not have the device or the subject */
   decide(subject: S, login: SingleLogin): Decision;
   /**
-   * Returns a login name and a device that a subject admits, or the first ones if there are none. Returns undefined if the
-   * policy has no device.
+   * Returns a login name and a device that a subject allows. If the subject allows none, returns the first login name
+   * or device. Returns undefined if the policy has no device.
    * @param logins the login names to choose from
    */
   exampleFor(
@@ -54,8 +57,8 @@ export interface Decider<S extends AccessSubject = AccessSubject> {
     logins: readonly string[],
   ): { readonly login: string; readonly device: AccessDevice } | undefined;
   /**
-   * Returns the reason why a change of the policy changes the devices or logins that a subject admits, as a sentence
-   * without a period.
+   * Returns the reason why a subject allows different devices or logins after a change of the policy. The reason is a
+   * sentence without a period.
    */
   changedAdmission(before: S, after: S): string;
   /** Prepares the decisions about all evaluated logins. */
@@ -67,56 +70,56 @@ export type Noun = readonly [one: string, several: string];
 
 /** The nouns of an access mode. */
 export interface DeciderNouns {
-  /** A subject: `key`; `user or service account`. */
+  /** The noun for a subject: `key`, or `user or service account`. */
   readonly subject: Noun;
-  /** A subject, in short: `key`; `principal`. */
+  /** The short noun for a subject: `key` or `principal`. */
   readonly subjectInShort: Noun;
-  /** The flag, the field of a query, and the column that select or show subjects: `key`; `user`. */
+  /** The name of the flag, query field and column for subjects: `key` or `user`. */
   readonly selector: "key" | "user";
-  /** An object that decides: `firewall rule`; `access policy`. */
+  /** The noun for an object that decides logins: `firewall rule` or `access policy`. */
   readonly object: Noun;
-  /** An object that decides, in short: `rule`; `policy`. */
+  /** The short noun for an object that decides logins: `rule` or `policy`. */
   readonly objectInShort: string;
-  /** The texts that contain evaluated logins: `patterns`; `policies`. */
+  /** The noun for the source of evaluated logins: `patterns` or `policies`. */
   readonly loginSources: string;
-  /** The objects that decide, as the subject of a sentence: `public keys`; `access policies`. */
+  /** The objects that authorize logins, as the subject of a sentence: `public keys` or `access policies`. */
   readonly basis: string;
 }
 
 /** An object that authorizes logins: a public key, a firewall rule or an access policy. */
 export interface DecidingObject {
   readonly kind: "key" | "rule" | "accessPolicy";
-  /** The fingerprint of a key; otherwise the id. */
+  /** The fingerprint of a key, or the id of a rule or access policy. */
   readonly id: string;
-  /** The name of a key or access policy; the id of a rule. */
+  /** The name of a key or access policy, or the id of a rule. */
   readonly name: string;
-  /** The kind of the object in a sentence. */
+  /** The noun for the object in sentences. */
   readonly noun: "key" | "rule" | "access policy";
-  /** The properties after the name of the object: `allow, priority 7`. Undefined for a key. */
+  /** Properties that sentences list after the name of the object: `allow, priority 7`. Undefined for a key. */
   readonly details: string | undefined;
-  /** The effect on logins that match. A key only admits a login; then the firewall decides. */
+  /** The effect on matching logins. `admit`: the key accepts the login, and the firewall then decides. */
   readonly effect: "admit" | "allow" | "deny";
-  /** True if the object itself gives access. A rule that allows only limits other rules. */
+  /** True if the object gives access. False for an allow rule, since it only limits other rules. */
   readonly givesAccess: boolean;
   readonly filter: DeviceFilter;
   /** The patterns, including empty patterns. */
   readonly patterns: readonly DecidingPattern[];
-  /** The end of the object, in RFC 3339. Undefined if it does not end. */
+  /** The expiry time of the object, in RFC 3339. Undefined if the object does not expire. */
   readonly expiresAt?: string | undefined;
-  /** The re-authentication that the object demands, as part of a sentence; only for access policies. */
+  /** The re-authentication that the object requires, as part of a sentence. Present only for access policies. */
   readonly reauthentication?: string;
   /** Returns true if the object applies to a subject. */
   appliesTo(subject: AccessSubject): boolean;
 }
 
-/** A pattern of a deciding object. */
+/** A pattern of an object that authorizes logins. */
 export interface DecidingPattern {
   readonly field: "username" | "sourceIp" | "filter.hostname";
   readonly subject: Subject;
   readonly pattern: string;
 }
 
-/** The numbers of subjects and of other deciding objects, by the names that reports use. */
+/** The numbers of subjects, and of rules or policies, with the field names that reports use. */
 export interface DecidingCounts {
   readonly keys?: number;
   readonly rules?: number;
@@ -124,7 +127,7 @@ export interface DecidingCounts {
   readonly policies?: number;
 }
 
-/** The login names and addresses that deciding objects contain. */
+/** The login names and addresses that occur in the objects that authorize logins. */
 export interface MentionedLogins {
   readonly logins: readonly string[];
   readonly loginPatterns: readonly string[];
@@ -144,26 +147,33 @@ export interface SingleLogin {
 
 /** The decision about one login. */
 export interface Decision {
-  /** The cause of the denial; undefined if the login is allowed. */
+  /** The reason for the denial; undefined if the login is allowed. */
   readonly deniedBy: DenyingPart | IdentityExplanation["deniedBy"];
-  /** The firewall rule that decides; null if there is none. */
+  /** The firewall rule that decides the login; null if no rule decides it. */
   readonly rule: AccessRule | null;
-  /** The access policy that denies; null if there is none. */
+  /** The access policy that denies the login; null if no policy denies it. */
   readonly policy: AccessPolicy | null;
 }
 
-/** The reason for a decision. Equal reasons of the same {@link Access} are the same object. */
+/** The reason for a decision. Within one {@link Access}, equal reasons are the same object. */
 export interface Reason {
   readonly outcome: "allow" | "reauthentication" | "deny";
-  /** The firewall rule that decides the login. Null if no rule matches, so that the login is allowed. */
+  /** The firewall rule that decides the login. Null in identity mode, and if no rule matches. */
   readonly rule: AccessRule | null;
-  /** The access policy that decides the login in identity mode: the first one of those that apply. */
+  /**
+   * The access policy that decides the login in identity mode. If several policies apply, this is the first of them.
+   */
   readonly policy: AccessPolicy | null;
-  /** The time from which other rules deny the login, because the rules that allow it have expired. */
+  /**
+   * The time from which the login is denied, because the rules that allow it have expired and a different rule denies
+   * it.
+   */
   readonly until?: string | undefined;
 }
 
-/** A group of devices on which logins with one login name from one address have the same reason. */
+/**
+ * A group of devices. For logins with one login name from one address, the decision has the same reason on all of them.
+ */
 export interface Share {
   readonly reason: Reason;
   readonly devices: DeviceSet;
@@ -172,22 +182,23 @@ export interface Share {
 /** The decisions about logins with one login name from one address, for all devices. */
 export interface Verdict {
   /**
-   * The devices, grouped by the reason. Firewall: strongest rule first; the last group contains the devices on which no
-   * rule matches. Access policies: those that deny first; devices to which no policy applies are in no group.
+   * The devices, grouped by the reason. In legacy mode, the groups are ordered from the strongest rule to the weakest,
+   * and the last group contains the devices on which no rule matches. In identity mode, deny policies come first, and
+   * devices to which no policy applies are in no group.
    */
   readonly shares: readonly Share[];
   /** The devices on which the logins are allowed, with or without a re-authentication. */
   readonly open: DeviceSet;
   /** The devices on which the logins are allowed after a re-authentication. */
   readonly held: DeviceSet;
-  /** The shares whose logins an expiry of a rule ends. */
+  /** The shares whose logins end when a rule expires. */
   readonly endings: readonly Share[];
 }
 
 /** A set of rules. Each rule is represented by its index in {@link Access.rules}. */
 export type RuleSet = TypedFastBitSet;
 
-/** The logins for which a policy is evaluated, and the list of devices. */
+/** The logins and devices for which a policy is evaluated. */
 export interface Evaluation {
   readonly evaluated: EvaluatedLogins;
   /** Uids of the devices. A {@link DeviceSet} contains indexes of this list. */
@@ -197,9 +208,9 @@ export interface Evaluation {
 }
 
 /**
- * The decisions of a policy about all evaluated login names and addresses, as sets of devices. The decisions are the
- * same as those of `explain` and `explainIdentity`, which decide one login at a time. In identity mode, every
- * re-authentication is treated as outdated.
+ * A policy's decisions about all evaluated login names and addresses, as sets of devices. `explain` and
+ * `explainIdentity` make the same decisions for a single login. In identity mode, every re-authentication is treated as
+ * outdated.
  */
 export abstract class Access<S extends AccessSubject = AccessSubject> implements Evaluation {
   readonly policy: NamespacePolicy;
@@ -210,13 +221,13 @@ export abstract class Access<S extends AccessSubject = AccessSubject> implements
   /** The device sets of the policy. */
   protected readonly sets: DeviceSets;
   /**
-   * The public keys that may admit logins: their type is not refused, and they have not expired or lost their owner.
-   * Empty in identity mode.
+   * The public keys that may be used for logins: the service accepts their type, they have not expired, and their owner
+   * (if any) is a member. Empty in identity mode.
    */
   abstract readonly keys: readonly AccessKey[];
   /** The rules in force, strongest first. A {@link RuleSet} contains indexes of this list. Empty in identity mode. */
   abstract readonly rules: readonly AccessRule[];
-  /** The objects that decide and are in force: {@link keys} and {@link rules}, or the access policies. */
+  /** The objects in force that authorize logins: {@link keys} and {@link rules}, or the access policies. */
   abstract readonly objects: readonly DecidingObject[];
 
   constructor(decider: Decider<S>, policy: NamespacePolicy, { evaluated, uids, time }: Evaluation) {
@@ -229,8 +240,8 @@ export abstract class Access<S extends AccessSubject = AccessSubject> implements
   }
 
   /**
-   * Returns an object that is the same for subjects with the same verdicts. All public keys have the same verdicts: the
-   * firewall's.
+   * Returns an object that identifies the subjects with the same verdicts. It is the same for all public keys, since
+   * the firewall's verdicts do not depend on the key.
    */
   abstract groupOf(subject: S | undefined): object;
 
@@ -241,36 +252,40 @@ export abstract class Access<S extends AccessSubject = AccessSubject> implements
   abstract outcomeOf(outcome: Reason["outcome"], subject: S): Outcome;
 
   /**
-   * Returns the time from which a subject has no access, regardless of the rules: the expiry of the key or of its
-   * owner's membership, or the expiry of the last SSH key of a principal. Undefined if no time is known.
+   * Returns the time from which a subject has no access, regardless of the rules. For a key, this is the expiry of the
+   * key or of its owner's membership. For a principal, it is the expiry of the last SSH key. Undefined if the access
+   * does not expire, or if the expiry is not known.
    */
   abstract endOf(subject: S): string | undefined;
 
-  /** Returns the reason why a key admits no login; undefined if it may admit logins, and for a principal. */
+  /**
+   * Returns the reason why a key cannot be used for any login. Undefined if the key can be used, and for a principal.
+   */
   abstract lapseOf(subject: S): KeyLapse | undefined;
 
   /**
-   * Returns the devices on which a key admits a login name, regardless of the firewall. Returns undefined if the key
-   * does not admit the login name, has a refused type, has expired, or belongs to a user who is not a member. A principal
-   * is admitted to every device, unless the principal has no SSH key and cannot confirm one.
+   * Returns the devices on which a subject allows a login name, regardless of the rules or policies. For a key, returns
+   * undefined if the key does not allow the login name, has a refused type, has expired, or belongs to a user who is
+   * not a member. For a principal, returns every device, or undefined if the principal has no SSH key and cannot
+   * confirm one.
    */
   abstract admitted(subject: S, login: string): DeviceSet | undefined;
 
   /**
-   * Returns the rules whose pattern matches a login name. For login names that the same rules match, it returns the
-   * same object.
+   * Returns the rules whose pattern matches a login name. Returns the same object for login names that match the same
+   * rules.
    */
   abstract rulesForLogin(login: string): RuleSet;
 
   /**
-   * Returns the rules whose pattern matches an address. For addresses that the same rules match, it returns the same
-   * object.
+   * Returns the rules whose pattern matches an address. Returns the same object for addresses that match the same
+   * rules.
    */
   abstract rulesForAddress(address: string): RuleSet;
 
   /**
-   * Returns the decisions about a login name from an address. For logins that the same rules match, it returns the same
-   * object.
+   * Returns the decisions about logins with a login name from an address. Returns the same object for logins that match
+   * the same rules.
    * @param subject the principal, in identity mode; the decisions of the firewall are the same for all keys
    */
   abstract verdict(login: string, address: string, subject?: S): Verdict;
@@ -282,7 +297,7 @@ export abstract class Access<S extends AccessSubject = AccessSubject> implements
 
   /**
    * Returns the devices that a filter matches.
-   * @param broken whether a pattern that does not compile matches every device (true) or none (false)
+   * @param broken the result for an invalid pattern: true for every device, false for no device
    */
   devicesOf(filter: DeviceFilter, broken: boolean): DeviceSet {
     return this.sets.of(filter, broken);

@@ -10,7 +10,7 @@ import { type PatternSource, patternFound } from "./pattern.ts";
 
 /** The fields of a device that a policy evaluates. */
 export interface AccessDevice extends DeviceFacts {
-  /** Id of the device, which identifies the device before and after a change of the policy. */
+  /** Id of the device. It does not change when the policy changes. */
   readonly uid: string;
 }
 
@@ -19,8 +19,8 @@ export interface AccessKey extends KeyRule, KeyValidity {
   /** Fingerprint that identifies the key. */
   readonly fingerprint: string;
   /**
-   * The SHA256 fingerprint of the same key, in the form `SHA256:…`, by which the key identifies a principal in identity
-   * mode. Undefined on servers without access modes, and if the key is not valid.
+   * The SHA256 fingerprint of the key, in the form `SHA256:…`. In identity mode, it identifies the principal. Undefined
+   * on servers without access modes, and if the key is not valid.
    */
   readonly sshFingerprint?: string | undefined;
   /** Name of the key. Other keys may have the same name. */
@@ -29,7 +29,7 @@ export interface AccessKey extends KeyRule, KeyValidity {
 
 /** The fields of a firewall rule that a policy evaluates. */
 export interface AccessRule extends FirewallRuleFacts {
-  /** Id of the rule on the service, or the name of its resource if the service has not created the rule yet. */
+  /** Id of the rule on the service. If the service has not created the rule yet, the name of its resource. */
   readonly id: string;
 }
 
@@ -42,8 +42,8 @@ export interface LegacyPolicy {
   /** The firewall rules, oldest first. Community instances have no firewall rules. */
   readonly rules: readonly AccessRule[];
   /**
-   * The members of the namespace, for keys with an owner. Undefined if they could not be read; such keys are then
-   * evaluated as if their owners were members.
+   * The members of the namespace, for keys with an owner. If undefined, the members could not be read, and keys with an
+   * owner are evaluated as if their owners were members.
    */
   readonly members?: readonly AccessMember[] | undefined;
 }
@@ -55,7 +55,8 @@ export interface EvaluatedLogins {
   /** The evaluated client addresses. IPv4 addresses are in dotted form. */
   readonly addresses: readonly string[];
   /**
-   * The address that represents all addresses that no rule and no policy contains; an empty text if there are none.
+   * The address that represents all addresses that no rule and no policy contains. An empty string if there are no such
+   * addresses.
    * @default ANY_ADDRESS
    */
   readonly otherAddress?: string;
@@ -71,7 +72,7 @@ export interface AccessQuestion {
   readonly at?: Date;
 }
 
-/** A selection of devices: by name pattern or by tags. An empty filter selects every device. */
+/** A selection of devices by name pattern or by tags. An empty filter selects every device. */
 export interface DeviceFilter {
   /** The RE2 pattern that matches the device name. The pattern is not anchored. */
   readonly hostname?: string;
@@ -79,7 +80,7 @@ export interface DeviceFilter {
   readonly tags?: readonly string[];
 }
 
-/** The fields of a public key that decide which logins it admits. */
+/** The fields of a public key that determine which logins the key allows. */
 export interface KeyRule {
   /** Pattern of the login names. An empty pattern matches every name. */
   readonly username: string;
@@ -87,7 +88,7 @@ export interface KeyRule {
   readonly filter: DeviceFilter;
 }
 
-/** The fields of a device that decide which keys it admits. */
+/** The fields of a device that determine which keys can log in to it. */
 export interface DeviceFacts {
   /** The name of the device. */
   readonly name: string;
@@ -96,9 +97,9 @@ export interface DeviceFacts {
 }
 
 /**
- * True if the filter matches the device. An empty filter matches every device (rules section 13).
- * @param broken the result for a pattern that does not compile, see `patternFound`; default: false
- * @param patterns the source of compiled patterns; default: a cache of all callers
+ * Returns true if the filter matches the device. An empty filter matches every device (rules section 13).
+ * @param broken the result for an invalid pattern, see `patternFound`; default: false
+ * @param patterns the source of compiled patterns; default: a cache that all callers share
  */
 export function filterMatches(
   filter: DeviceFilter,
@@ -112,9 +113,9 @@ export function filterMatches(
 }
 
 /**
- * True if a key in the device's namespace admits `login` on the device (rules section 13). An empty username matches
- * every login. A pattern that does not compile matches nothing.
- * @param patterns the source of compiled patterns; default: a cache of all callers
+ * Returns true if a key in the device's namespace allows `login` on the device (rules section 13). An empty username
+ * matches every login. An invalid pattern matches nothing.
+ * @param patterns the source of compiled patterns; default: a cache that all callers share
  */
 export function keyAdmits(
   key: KeyRule,
@@ -131,13 +132,13 @@ const admitsLogin = (
   patterns?: PatternSource,
 ): boolean => patternFound(username, login, false, patterns);
 
-/** The fields of a firewall rule that decide logins. */
+/** The fields of a firewall rule that determine its effect on logins. */
 export interface FirewallRuleFacts {
-  /** The action for connections that match the rule. */
+  /** The action for logins that match the rule. */
   readonly action: "allow" | "deny";
   /** An inactive rule is skipped. */
   readonly active: boolean;
-  /** Priority of the rule. Of the rules that match a login, the rule with the highest priority decides. */
+  /** Priority of the rule. If several rules match a login, the rule with the highest priority decides. */
   readonly priority: number;
   /** Pattern of the client addresses. An empty pattern matches every address. */
   readonly sourceIp: string;
@@ -145,7 +146,7 @@ export interface FirewallRuleFacts {
   readonly username: string;
   /** The devices. */
   readonly filter: DeviceFilter;
-  /** The time when the rule expires, in RFC 3339. Undefined if it does not expire. An expired rule is skipped. */
+  /** The time when the rule expires, in RFC 3339. Undefined if it does not expire. An expired rule has no effect. */
   readonly expiresAt?: string | undefined;
 }
 
@@ -155,7 +156,7 @@ export interface LoginAttempt {
   readonly deviceTags: readonly string[];
   readonly login: string;
   /**
-   * Address of the client. An IPv4 address is in dotted form, even if the connection used the IPv4-mapped IPv6 address.
+   * Address of the client. An IPv4 address is in dotted form, even if the connection used an IPv4-mapped IPv6 address.
    */
   readonly sourceIp: string;
   /** The time of the login. */
@@ -165,16 +166,16 @@ export interface LoginAttempt {
 /** The firewall's decision about a login. */
 export interface FirewallDecision<R> {
   readonly allowed: boolean;
-  /** The rule that decides the login; null if no rule matches, in which case the login is allowed. */
+  /** The rule that decides the login. Null if no rule matches: the login is then allowed. */
   readonly rule: R | null;
 }
 
 /**
- * Decides a login by the firewall rules of the device's namespace (rules section 14). Of the active, unexpired rules that match
- * the login, the address and the device, the rule with the highest priority decides. Of several rules with that
- * priority, the rule that was created last decides. If no rule matches, the login is allowed. Empty patterns match
- * everything. A pattern that does not compile matches in a rule that denies, and does not match in a rule that
- * allows.
+ * Decides a login by the firewall rules of the device's namespace (rules section 14). A rule must be active and
+ * unexpired, and must match the login name, the address and the device. Of these rules, the rule with the highest
+ * priority decides. If several rules have this priority, the rule that was created last decides. If no rule matches,
+ * the login is allowed. An empty pattern matches everything. An invalid pattern matches everything in a deny rule, and
+ * nothing in an allow rule.
  * @param rules in any order, except that rules of the same priority must be in the order of their creation
  */
 export function firewallDecides<R extends FirewallRuleFacts>(
@@ -185,10 +186,10 @@ export function firewallDecides<R extends FirewallRuleFacts>(
 }
 
 /**
- * Returns the decision of {@link firewallDecides} in steps, so that other work can run between them. A step evaluates at
- * most one pattern.
+ * Returns the decision of {@link firewallDecides} as a generator, so that other work can run between its steps. A step
+ * evaluates at most one pattern.
  * @param rules the rules of the namespace, strongest first
- * @param patterns the source of compiled patterns; default: a cache of all callers
+ * @param patterns the source of compiled patterns; default: a cache that all callers share
  */
 export function* firewallDecision<R extends FirewallRuleFacts>(
   rules: Iterable<R>,
@@ -210,21 +211,21 @@ export function* firewallDecision<R extends FirewallRuleFacts>(
 
 /**
  * The part of the policy that denies a login:
- * - `key`: the namespace does not have the public key;
+ * - `key`: the namespace does not contain the public key;
  * - `type`: the service refuses keys of the key's type;
  * - `expired`: the key has expired;
  * - `owner`: the owner of the key is not a member;
- * - `login`: the key does not admit the login name;
- * - `device`: the key does not admit logins to the device;
+ * - `login`: the key does not allow the login name;
+ * - `device`: the key does not allow logins to the device;
  * - `rule`: the firewall denies the login.
  */
 export type DenyingPart = "key" | KeyLapse | "login" | "device" | "rule";
 
-/** A login's public key, and the membership of its owner. */
+/** The public key of a login, and the membership of its owner. */
 export interface KeyCredential {
-  /** The key; undefined if the namespace does not have it. */
+  /** The key; undefined if the namespace does not contain it. */
   readonly key: (KeyRule & KeyValidity) | undefined;
-  /** The membership of the key's owner; undefined without an owner, and if the owner is not a member. */
+  /** The membership of the key's owner. Undefined if the key has no owner, or if the owner is not a member. */
   readonly owner: KeyOwner | undefined;
 }
 
@@ -232,17 +233,18 @@ export interface KeyCredential {
 export interface LoginDecision<R> {
   /** The part of the policy that denies the login; undefined if the login is allowed. */
   readonly deniedBy: DenyingPart | undefined;
-  /** The firewall rule that decides the login; null if no rule matches, or if the key denies the login. */
+  /** The firewall rule that decides the login. Null if no rule matches, or if the key denies the login. */
   readonly rule: R | null;
 }
 
 /**
- * Decides a login, in steps as {@link firewallDecision}. This function defines the order of the parts of a policy: first
- * the key, regardless of the device ({@link keyRefusal}), then its devices, then the firewall. The first part that denies
- * the login decides.
- * @param credential the key; `"password"` for a login with a password, which the device checks and the decision ignores
+ * Decides a login as a generator with small steps, like {@link firewallDecision}. This function defines the order of
+ * the checks: first the key, regardless of the device ({@link keyRefusal}), then the devices of the key, then the
+ * firewall. The first check that denies the login decides.
+ * @param credential the key, or `"password"` for a login with a password: the device checks the password, so this
+ *   decision ignores it
  * @param rules the rules of the namespace, strongest first
- * @param patterns the source of compiled patterns; default: a cache of all callers
+ * @param patterns the source of compiled patterns; default: a cache that all callers share
  */
 export function* loginDecision<R extends FirewallRuleFacts>(
   credential: KeyCredential | "password",
@@ -264,7 +266,9 @@ export function* loginDecision<R extends FirewallRuleFacts>(
   return { deniedBy: allowed ? undefined : "rule", rule };
 }
 
-/** Returns the reason why a key admits a login to no device; undefined if its filter decides. */
+/**
+ * Returns the reason why a key cannot log in to any device. Returns undefined if the login depends on the key's filter.
+ */
 export function keyRefusal(
   key: Pick<KeyRule, "username"> & KeyValidity,
   owner: KeyOwner | undefined,
@@ -274,10 +278,10 @@ export function keyRefusal(
   return keyLapse(key, owner, at) ?? (admitsLogin(key, login, patterns) ? undefined : "login");
 }
 
-/** The membership that is assumed for each owner of a key if the members of a namespace are not known. */
+/** The membership that is assumed for the owners of keys if the members of a namespace are not known. */
 export const ASSUMED_MEMBER: KeyOwner = { isAccepted: true };
 
-/** Runs all steps of a decision. */
+/** Runs all steps of a decision, and returns the decision. */
 function decided<T>(decision: Generator<void, T, void>): T {
   for (;;) {
     const { done, value } = decision.next();
@@ -289,22 +293,23 @@ function decided<T>(decision: Generator<void, T, void>): T {
 export const isInForce = (rule: Pick<FirewallRuleFacts, "active" | "expiresAt">, at: Date): boolean =>
   rule.active && !hasExpired(rule, at);
 
-/** Sorts the rules of a namespace, strongest first. The order of `rules` must be as for {@link firewallDecides}. */
+/**
+ * Sorts the rules of a namespace, strongest first. The same order of `rules` is required as for {@link
+ * firewallDecides}.
+ */
 export function strongestFirst<R extends FirewallRuleFacts>(rules: readonly R[]): R[] {
-  // Of several rules with the same priority, the rule that was created last comes first: the list is reversed, and the
-  // sort is stable.
+  // If several rules have the same priority, the rule that was created last comes first. For this order, the list is
+  // reversed before the stable sort.
   return rules.toReversed().sort((left, right) => right.priority - left.priority);
 }
 
 /** Returns true if a part of a rule matches a login. */
 type Condition = (rule: FirewallRuleFacts, attempt: LoginAttempt, patterns?: PatternSource) => boolean;
 
-/**
- * Returns true if a pattern that does not compile is treated as a match in the rule, so that it never grants access.
- */
+/** Returns true if an invalid pattern is treated as a match in the rule. An invalid pattern must never give access. */
 const matchesBroken = (rule: Pick<FirewallRuleFacts, "action">): boolean => rule.action === "deny";
 
-/** The conditions of a rule. The rule matches a login if all of them do. */
+/** The conditions of a rule. The rule matches a login if all conditions match. */
 const CONDITIONS: Readonly<Record<"login" | "address" | "device", Condition>> = {
   login: (rule, { login }, patterns) => patternFound(rule.username, login, matchesBroken(rule), patterns),
   address: (rule, { sourceIp }, patterns) =>
@@ -315,7 +320,7 @@ const CONDITIONS: Readonly<Record<"login" | "address" | "device", Condition>> = 
 const EACH_CONDITION = Object.values(CONDITIONS);
 const EACH_PART = Object.entries(CONDITIONS) as [keyof typeof CONDITIONS, Condition][];
 
-/** The part of a rule that does not match a login; `inactive` and `expired` for a rule that is not in force. */
+/** The part of a rule that does not match a login. `inactive` or `expired` for a rule that is not in force. */
 export type Mismatch = "inactive" | "expired" | keyof typeof CONDITIONS;
 
 /** A rule, and its role in the decision about one login. */
@@ -340,8 +345,8 @@ export interface Explanation {
   readonly key: AccessKey | undefined;
   readonly device: AccessDevice;
   /**
-   * The rule that decides the login in the firewall, even if the key does not admit the login. Null if no rule matches,
-   * in which case the firewall allows the login.
+   * The firewall rule that matches the login and decides it, even if the key denies the login. Null if no rule matches:
+   * the firewall then allows the login.
    */
   readonly rule: AccessRule | null;
   /** All rules of the namespace, strongest first. */
@@ -350,7 +355,7 @@ export interface Explanation {
 
 /**
  * Explains the decision about one login (rules sections 13 and 14).
- * @throws RangeError when the policy has no device with the question's uid
+ * @throws RangeError if the policy contains no device with the uid in the question
  */
 export function explain(policy: LegacyPolicy, question: AccessQuestion): Explanation {
   const { login, address, at = new Date() } = question;

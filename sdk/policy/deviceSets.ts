@@ -8,20 +8,20 @@ export type DeviceSet = TypedFastBitSet;
 /** The set without devices. */
 export const NO_DEVICES: DeviceSet = new TypedFastBitSet();
 
-/** Returns the devices that are in at least one of several sets. Skips undefined sets. */
+/** Returns the union of several sets of devices. Skips undefined sets. */
 export function unionOf(sets: readonly (DeviceSet | undefined)[]): DeviceSet {
   const union = new TypedFastBitSet();
   for (const set of new Set(sets)) if (set) union.union(set);
   return union;
 }
 
-/** The device sets of a policy: indexes the devices by name and by tag, and caches the set of each filter. */
+/** The device sets of a policy. Indexes the devices by name and by tag, and caches the set of each filter. */
 export class DeviceSets {
   readonly all: DeviceSet = new TypedFastBitSet();
   readonly #names: NamedDevices;
   /**
-   * Device indexes by tag. The values are arrays, because a {@link DeviceSet} for each tag would use too much memory in
-   * a fleet in which each device has its own tag.
+   * Device indexes by tag. The values are arrays: with a {@link DeviceSet} for each tag, a fleet in which each device
+   * has its own tag would use too much memory.
    */
   readonly #byTag = new Map<string, number[]>();
   readonly #byTags = new Map<string, DeviceSet>();
@@ -29,7 +29,7 @@ export class DeviceSets {
 
   /**
    * Indexes devices by name and by tag.
-   * @param placeOf a device's index in the list of uids
+   * @param placeOf the index of each device in the list of uids
    */
   constructor(devices: readonly AccessDevice[], placeOf: ReadonlyMap<string, number>) {
     const names: [name: string, place: number][] = [];
@@ -49,7 +49,7 @@ export class DeviceSets {
 
   /**
    * Returns the devices that a filter matches.
-   * @param broken whether a pattern that does not compile matches every device (true) or none (false)
+   * @param broken the result for an invalid pattern: true for every device, false for no device
    */
   of({ hostname, tags }: DeviceFilter, broken: boolean): DeviceSet {
     if (hostname) return this.#named(hostname) ?? (broken ? this.all : new TypedFastBitSet());
@@ -74,10 +74,14 @@ export class DeviceSets {
 
 type Named = readonly [name: string, place: number];
 
-/** An index of devices by name. It tests a pattern with a known beginning only on the names with that beginning. */
+/**
+ * An index of devices by name. If the possible first characters of a match are known, only the names that begin with
+ * these characters are tested.
+ */
 class NamedDevices {
   /**
-   * The devices in their order in memory. An iteration over this list is ten times faster than over the sorted list.
+   * The devices in the order in which they are in memory. Iterating over this list is ten times faster than iterating
+   * over the sorted list.
    */
   readonly #devices: readonly Named[];
   readonly #sorted: readonly Named[];

@@ -5,9 +5,9 @@ import { patternTree, RecentlyUsed, type Subject } from "./pattern.ts";
 const OCTET = "(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])";
 
 /**
- * Expressions for all possible login names, addresses and device names, and some other texts. A pattern that matches
- * none of these texts never matches. For simplicity, any text of hexadecimal digits, dots and at least two colons is
- * treated as an IPv6 address.
+ * Expressions that match all possible login names, addresses and device names, and some other strings. A pattern that
+ * matches none of these strings never matches. For simplicity, any string of hexadecimal digits, dots and at least two
+ * colons is treated as an IPv6 address.
  */
 const TEXTS: Readonly<Record<Subject, string>> = {
   login: "[^\\n\\0]+",
@@ -19,13 +19,13 @@ const STATES_MAX = 20_000;
 const [AUTOMATA_MAX, ANSWERS_MAX] = [500, 20_000];
 const PASSES_MAX = 20;
 
-/** Classes that contain different characters in RE2 and in JavaScript. */
+/** Character classes that contain different characters in RE2 than in JavaScript. */
 const WHITE_SPACE = /\\[sS]/;
 
 /**
- * Returns true if no possible text (a login name, address or device name, depending on `subject`) matches all of the
- * patterns. Returns false if a text matches all patterns, or if the function cannot decide: a pattern does not compile,
- * has a different meaning in JavaScript than in RE2, or is too large.
+ * Returns true if no possible string matches all of the patterns. Depending on `subject`, the possible strings are
+ * login names, addresses or device names. Returns false if a string matches all patterns, or if the function cannot
+ * decide: a pattern is invalid, has a different meaning in JavaScript than in RE2, or is too large.
  */
 export const areDisjoint = (patterns: readonly string[], subject: Subject): boolean =>
   answers.get(JSON.stringify([subject, ...patterns]), () => compared(patterns, subject));
@@ -51,8 +51,8 @@ function compared(patterns: readonly string[], subject: Subject): boolean {
 }
 
 /**
- * Returns an automaton that accepts all texts that a pattern matches, and possibly some other texts; undefined if every
- * text may match.
+ * Returns an automaton that accepts all strings that a pattern matches, and possibly some other strings. Returns
+ * undefined if every string may match.
  */
 function foundIn(pattern: string): NFA | undefined {
   const isRead = pattern !== "" && patternTree(pattern) !== undefined && !WHITE_SPACE.test(pattern);
@@ -64,8 +64,8 @@ function foundIn(pattern: string): NFA | undefined {
 const automata = new RecentlyUsed<NFA>(AUTOMATA_MAX);
 
 /**
- * Returns an automaton that accepts all texts that a JavaScript regular expression matches completely, and possibly
- * some other texts.
+ * Returns an automaton that accepts all strings that a JavaScript regular expression matches completely, and possibly
+ * some other strings.
  */
 const automatonOf = (source: string): NFA => automata.get(source, () => newAutomaton(source));
 
@@ -75,9 +75,9 @@ function newAutomaton(source: string): NFA {
     maxNodes: STATES_MAX,
   });
   const rewritten = transform(REWRITING, expression, { maxPasses: PASSES_MAX });
-  // With this option, the automaton ignores the assertions (such as `^` and `\b`) that the rewriting did not remove. At
-  // the beginning or end of the expression, an assertion is always true for a complete match. Ignoring any other
-  // assertion only makes the automaton accept additional texts.
+  // With this option, the automaton ignores the assertions (such as `^` and `\b`) that are left after the rewriting. At
+  // the beginning or end of the expression, an assertion is always true for a complete match. If any other assertion is
+  // ignored, the automaton only accepts additional strings.
   const options = { assertions: "ignore" } as const;
   const limit = new NFA.LimitedNodeFactory(STATES_MAX);
   return NFA.fromRegex(rewritten, { maxCharacter }, options, limit);

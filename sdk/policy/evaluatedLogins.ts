@@ -6,7 +6,7 @@ import type { NamespacePolicy } from "./namespacePolicy.ts";
 import { networkOf } from "./networks.ts";
 import { literalOf, patternOf, patternTree } from "./pattern.ts";
 
-/** The login name `root`, for which every policy is evaluated, because most devices have it. */
+/** The login name `root`. Every policy is evaluated for it, because it exists on most devices. */
 export const DEFAULT_LOGIN = "root";
 /** A login name that represents all login names that no pattern contains. */
 export const ANY_LOGIN = "otheruser";
@@ -27,21 +27,21 @@ export interface EvaluationOptions {
 }
 
 /**
- * Suffixes that turn the beginning of an address into a valid address. Patterns often contain only the beginning, such
- * as `10.0.`.
+ * Suffixes that complete the beginning of an address to a valid address. Patterns often contain only the beginning of
+ * an address, such as `10.0.`.
  */
 const ENDS = ["", ".0.0.1", ".0.1", ".1", "0.0.1", "0.1", "1", ":1", "::1"];
 /**
- * Texts that replace wildcards such as `.` or `.+` to create a sample address from a pattern. The dot is one of them,
- * because many patterns contain unescaped dots.
+ * Strings that replace wildcards such as `.` or `.+` in a pattern, to create a sample address. The dot is one of these
+ * strings, because many patterns contain unescaped dots.
  */
 const FILLERS = [".", "1"];
 
 /**
- * Returns the login names and addresses for which policies are evaluated: {@link DEFAULT_LOGIN}, {@link ANY_LOGIN},
- * {@link ANY_ADDRESS}, the names and addresses in the options, and those that appear in the patterns of keys and rules,
- * or in the access policies of a namespace in identity mode. For a part of a pattern that is not a literal text, such as
- * `[a-z]+`, the result contains one example.
+ * Returns the login names and addresses for which policies are evaluated. These are {@link DEFAULT_LOGIN}, {@link
+ * ANY_LOGIN}, {@link ANY_ADDRESS}, the names and addresses in the options, and the names and addresses in the policies.
+ * In legacy mode, they come from the patterns of keys and rules. In identity mode, they come from the access policies.
+ * If a part of a pattern is not a literal, such as `[a-z]+`, the result contains one example of it.
  */
 export function loginsToEvaluate(
   policies: readonly NamespacePolicy[],
@@ -75,8 +75,9 @@ export function loginsToEvaluate(
 export const otherAddressOf = ({ otherAddress = ANY_ADDRESS }: EvaluatedLogins): string => otherAddress;
 
 /**
- * Returns one address for each part of the address space that the networks distinguish: a part begins where a network
- * begins or ends. All addresses outside of the networks are one part; `outside` is empty if there are none.
+ * Returns one address for each part of the address space that the networks distinguish. A new part begins where a
+ * network begins or ends. All addresses outside of the networks form one part, which `outside` represents. `outside` is
+ * empty if there are no such addresses.
  */
 function addressesOfNetworks(texts: readonly string[]) {
   const networks = [...new Set(texts)]
@@ -91,8 +92,8 @@ function addressesOfNetworks(texts: readonly string[]) {
 }
 
 /**
- * Returns the address that a text contains. Completes the beginning of an address. Returns undefined for any other
- * text.
+ * Returns the address that a string contains. If the string is the beginning of an address, completes it. Returns
+ * undefined for any other string.
  */
 export function addressFrom(begin: string): string | undefined {
   return ENDS.map((end) => begin + end).find((text) => isIP(text) !== 0);
@@ -102,16 +103,16 @@ const COMBINATIONS_MAX = 16;
 const REPEATS_MAX = 64;
 
 /**
- * Returns sample texts that a pattern matches, built from the literals of the pattern. Each alternative of the pattern
- * is in at least one sample. If there are few alternatives, the result contains all combinations. The function tests
- * each sample against the pattern. The result is empty for a pattern that does not compile, or that has a different meaning
- * in JavaScript than in RE2.
- * @param filler text for parts of the pattern that match almost any character; default: `x`
+ * Returns sample strings that a pattern matches, built from the literals of the pattern. Each alternative of the
+ * pattern is in at least one sample. If there are few alternatives, the result contains all combinations. Each sample
+ * is tested against the pattern. The result is empty for a pattern that is invalid, or that has a different meaning in
+ * JavaScript than in RE2.
+ * @param filler string for parts of the pattern that match almost any character; default: `x`
  */
 export function samplesOf(pattern: string, filler = "x"): string[] {
   const tree = patternTree(pattern);
   if (!tree) return [];
-  // RE2 compiles the pattern first, and rejects nested repetitions whose expansion would not end.
+  // RE2 compiles the pattern first, since it rejects nested repetitions whose expansion would take too long.
   const compiled = patternOf(pattern);
   if (!compiled) return [];
   const texts = new Set(sampler(filler)(tree.alternatives, COMBINATIONS_MAX));
@@ -178,8 +179,8 @@ function sampler(filler: string): (branches: readonly AST.Alternative[], most: n
 const characterOf = (node: AST.Character) => literalOf(node) ?? String.fromCodePoint(node.value);
 
 /**
- * Concatenates every start with every end. If the number of combinations exceeds a limit, the result contains each
- * start and each end at least once.
+ * Concatenates every start with every end. If there would be too many combinations, the result contains each start and
+ * each end at least once.
  */
 function combined(starts: readonly string[], ends: readonly string[], most: number): string[] {
   if (starts.length * ends.length <= most) return starts.flatMap((start) => ends.map((end) => start + end));

@@ -1,6 +1,6 @@
 import { hasPassed } from "../times.ts";
 
-/** A member of a namespace, as far as the access by the member's keys depends on the membership. */
+/** The fields of a member that determine whether the member's keys can be used. */
 export interface AccessMember {
   /** The id of the user. */
   readonly id: string;
@@ -8,34 +8,32 @@ export interface AccessMember {
   readonly email: string;
   /** False while the user has not accepted the invitation. */
   readonly isAccepted: boolean;
-  /** The time when the membership ends, in RFC 3339. Undefined if it does not end. */
+  /** The expiry time of the membership, in RFC 3339. Undefined if the membership does not expire. */
   readonly expiresAt?: string | undefined;
 }
 
 /**
- * Returns true if an object with an optional end gives no access at a time. An object whose end cannot be read gives no
- * access.
+ * Returns true if an object has expired at a given time. An object whose expiry time is invalid is treated as expired.
  */
 export const hasExpired = ({ expiresAt }: { readonly expiresAt?: string | undefined }, at: Date): boolean =>
   expiresAt !== undefined && hasPassed(expiresAt, at);
 
 /**
- * The reason why a public key admits no login: `type` if the service refuses keys of this type, `expired` if its end has
- * passed, `owner` if its owner is not a member, has not accepted the invitation, or is a member whose membership has
- * ended.
+ * The reason why a public key cannot be used for any login. `type`: the service refuses keys of this type. `expired`:
+ * the key has expired. `owner`: the owner is not a member, has not accepted the invitation, or has an expired
+ * membership.
  */
 export type KeyLapse = "type" | "expired" | "owner";
 
-/** The fields of a public key that decide whether it admits logins at a time. */
+/** The fields of a public key that determine whether the key can be used at a given time. */
 export interface KeyValidity {
   /**
-   * The type of the key, such as `ssh-dss`, if the service admits no login with keys of this type. Undefined for keys of
-   * other types.
+   * The type of the key, such as `ssh-dss`, if the service refuses keys of this type. Undefined for accepted types.
    */
   readonly refusedType?: string | undefined;
   /** The time when the key expires, in RFC 3339. Undefined if it does not expire. */
   readonly expiresAt?: string | undefined;
-  /** The id of the user to whom the key belongs. The key admits logins only while the user is a member. */
+  /** The id of the user to whom the key belongs. The key can be used only while the user is a member. */
   readonly owner?: string | undefined;
 }
 
@@ -43,7 +41,7 @@ export interface KeyValidity {
 export type KeyOwner = Pick<AccessMember, "isAccepted" | "expiresAt">;
 
 /**
- * Returns the reason why a public key admits no login at a time; undefined if it may admit logins.
+ * Returns the reason why a public key cannot be used for any login at a given time; undefined if it can be used.
  * @param owner the membership of the key's owner; undefined if the owner is not a member
  */
 export function keyLapse(key: KeyValidity, owner: KeyOwner | undefined, at: Date): KeyLapse | undefined {
@@ -59,10 +57,13 @@ export function earlier(left: string | undefined, right: string | undefined): st
   return Date.parse(left) <= Date.parse(right) ? left : right;
 }
 
-/** True if access lasts longer than before. Undefined ends: the access does not end. */
+/**
+ * Returns true if access has a later expiry time than before. An undefined expiry time stands for access that does not
+ * expire.
+ */
 export const isLaterEnd = (before: string | undefined, after: string | undefined): boolean =>
   before !== undefined && (after === undefined || Date.parse(after) > Date.parse(before));
 
-/** Returns the latest of several times in RFC 3339; undefined without a time. */
+/** Returns the latest of several times in RFC 3339; undefined if there are no times. */
 export const latest = (times: readonly string[]): string | undefined =>
   times.toSorted((left, right) => Date.parse(left) - Date.parse(right)).at(-1);

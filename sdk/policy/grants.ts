@@ -12,17 +12,17 @@ export interface Grant extends Pick<Reason, "rule" | "policy"> {
   readonly login: string;
   /** The evaluated addresses from which the logins are allowed. */
   readonly addresses: readonly string[];
-  /** The outcome of the logins: never `deny`. */
+  /** The outcome of the logins. It is never `deny`. */
   readonly outcome: Outcome;
-  /** The time when the access ends, in RFC 3339. Undefined if it does not end. */
+  /** The expiry time of the access, in RFC 3339. Undefined if the access does not expire. */
   readonly until?: string | undefined;
   /** Uids of the devices, in the order of {@link Access.uids}. */
   readonly devices: readonly string[];
 }
 
 /**
- * Returns all logins that a policy allows for the evaluated login names and addresses, grouped by subject. Addresses
- * with the same permissions are in one grant.
+ * Yields all logins that a policy allows for the evaluated login names and addresses, grouped by subject. Addresses
+ * with the same access share one grant.
  * @param subjects default: all subjects of the policy
  */
 export function* grantsOf(access: Access, subjects = access.subjects): Generator<Grant> {
@@ -62,34 +62,37 @@ function allowedTo(access: Access, login: string, subject: AccessSubject): Group
   return [...groups.in(access.evaluated)];
 }
 
-/** The devices on which a change affects the logins of a subject with a login name. */
+/** A change of access: the devices on which the logins of one subject with one login name change. */
 export interface AccessChange {
-  /** The subject after the change; the previous subject if the change deletes it. */
+  /** The subject after the change. If the change deletes the subject, the subject before the change. */
   readonly subject: AccessSubject;
   /**
-   * The subject with the same SSH key before a change of the access mode: the public key of a principal, or the principal
-   * of a public key. Undefined if the mode stays, and for an SSH key that has a subject in one mode only.
+   * The subject with the same SSH key before a change of the access mode: the public key of a principal, or the
+   * principal of a public key. Undefined if the mode does not change, or if the SSH key has a subject in only one of
+   * the modes.
    */
   readonly previous?: AccessSubject | undefined;
   readonly login: string;
   readonly addresses: readonly string[];
-  /** `altered`: the logins are allowed before and after the change, but with another outcome or end. */
+  /** `altered`: the logins are allowed before and after the change, but with a different outcome or expiry time. */
   readonly change: "gained" | "lost" | "altered";
-  /** The outcome of the logins before the change; `deny` for a gain. */
+  /** The outcome of the logins before the change. `deny` for gained access. */
   readonly before: Outcome;
-  /** The outcome of the logins after the change; `deny` for a loss. */
+  /** The outcome of the logins after the change. `deny` for lost access. */
   readonly after: Outcome;
-  /** The time when the access ended before the change. Undefined if it did not end, and for a gain. */
+  /**
+   * The expiry time of the access before the change. Undefined if the access did not expire, and for gained access.
+   */
   readonly untilBefore: string | undefined;
-  /** The time when the access ends after the change. Undefined if it does not end, and for a loss. */
+  /** The expiry time of the access after the change. Undefined if the access does not expire, and for lost access. */
   readonly until: string | undefined;
   /** Uids of the devices, in the order of {@link Access.uids}. */
   readonly devices: readonly string[];
 }
 
 /**
- * Yields the effect of a policy change: the logins whose outcomes differ between the two policies. If the access mode
- * changes, it compares the logins with each SSH key.
+ * Yields the effect of a policy change: the logins whose outcome or expiry time differs between the two policies. If
+ * the access mode changes, compares the logins that use the same SSH key.
  * @param before the access before the change, with the same evaluated logins and the same list of uids as `after`
  */
 export function* accessChanges(before: Access, after: Access): Generator<AccessChange> {
@@ -134,13 +137,13 @@ export function* accessChanges(before: Access, after: Access): Generator<AccessC
 }
 
 /**
- * A group of addresses that the policy change affects equally: for one login name, the decisions are the same for all of
- * them before the change, and the same for all of them after the change.
+ * A group of addresses on which the policy change has the same effect. For one login name, all addresses of the group
+ * have the same decisions before the change, and the same decisions after the change.
  */
 interface AlikeAddresses {
   readonly verdictBefore: Verdict;
   readonly verdictAfter: Verdict;
-  /** Devices that are open in only one of the two verdicts. */
+  /** Devices on which logins are allowed in only one of the two verdicts. */
   readonly changed: DeviceSet;
   readonly addresses: readonly string[];
 }
@@ -175,14 +178,17 @@ function alikeToBoth(before: Access, after: Access) {
   }
 }
 
-/** An outcome and the time when the access ends, or an empty text for access that does not expire. */
+/** An outcome and the expiry time of the access. The time is an empty string for access that does not expire. */
 type Label = `${Outcome} ${string}`;
 
 const labelOf = (outcome: Outcome, until: string | undefined): Label => `${outcome} ${until ?? ""}`;
 
 const DENIED = labelOf("deny", undefined);
 
-/** The devices on which the logins of a subject are allowed, in total and for each outcome and end. */
+/**
+ * The devices on which the logins of a subject are allowed: all of them, and the devices for each outcome and expiry
+ * time.
+ */
 interface Reach {
   readonly all: DeviceSet | undefined;
   readonly parts: readonly (readonly [Label, DeviceSet])[];
@@ -192,7 +198,7 @@ const NOTHING: Reach = { all: undefined, parts: [] };
 
 /** The access of a subject before or after a change. */
 interface Side {
-  /** The time when the access expires, regardless of rules. */
+  /** The time when the access expires, regardless of the rules. */
   readonly end: string | undefined;
   /** The label of direct logins. */
   readonly direct: Label;
@@ -245,7 +251,7 @@ interface OpenGroup<Label> extends Omit<Group<Label>, "addresses"> {
   readonly parts: (readonly string[])[];
 }
 
-/** Groups addresses by their devices and label. */
+/** Groups addresses that have the same devices and label. */
 class Groups<Label> {
   readonly #all: OpenGroup<Label>[] = [];
   readonly #byLabel = new Map<Label, OpenGroup<Label>[]>();

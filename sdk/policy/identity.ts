@@ -1,11 +1,11 @@
 import { type AccessDevice, type DeviceFilter, filterMatches } from "./decisions.ts";
 import { networkOf } from "./networks.ts";
 
-// A namespace in identity mode authorizes logins by access policies. The mode exists in version 0.27 and later.
+// In identity mode, a namespace authorizes logins by access policies. This mode exists in version 0.27 and later.
 
-/** An access policy: it allows or denies logins of its subjects. Policies have no order and no priorities. */
+/** An access policy, which allows or denies logins of its subjects. Policies have no order and no priorities. */
 export interface AccessPolicy {
-  /** Id of the policy on the service, or the name of its resource if the service has not created the policy yet. */
+  /** Id of the policy on the service. If the service has not created the policy yet, the name of its resource. */
   readonly id: string;
   /** Name of the policy. Other policies may have the same name. */
   readonly name: string;
@@ -13,33 +13,33 @@ export interface AccessPolicy {
   readonly subject: PolicySubject;
   /** The devices. A policy with an empty filter applies to every device. */
   readonly filter: DeviceFilter;
-  /** The login names. The entry `*` stands for every login name; other entries are literal. */
+  /** The login names. The entry `*` matches every login name. Other entries are literal. */
   readonly logins: readonly string[];
-  /** The client addresses, as addresses or networks. An empty list stands for every address. */
+  /** The client addresses, as addresses or networks. An empty list matches every address. */
   readonly sourceIps: readonly string[];
-  /** The action for logins that the policy applies to. Any policy that denies is stronger than all that allow. */
+  /** The action for logins to which the policy applies. A deny policy overrides all allow policies. */
   readonly action: "allow" | "deny";
-  /** True if a login needs a recent re-authentication of the user. Only policies that allow have this effect. */
+  /** True if a login requires a recent re-authentication of the user. Has no effect in deny policies. */
   readonly requireReauth: boolean;
-  /** The time in seconds for which a re-authentication counts; null if every login needs a re-authentication. */
+  /** The time in seconds for which a re-authentication is valid. Null if every login requires a re-authentication. */
   readonly reauthPeriod: number | null;
 }
 
-/** The subjects of an access policy. Service accounts do not belong to `all-members`. */
+/** The subjects of an access policy. `all-members` does not include service accounts. */
 export interface PolicySubject {
-  /** `user` for one user or service account, `role` for all members with a role, `all-members` for all users. */
+  /** `user`: one user or service account. `role`: all members with a role. `all-members`: all users. */
   readonly type: "user" | "role" | "all-members";
-  /** The id of a user or service account, or a role. Without effect for `all-members`. */
+  /** The id of a user or service account, or a role. Ignored for `all-members`. */
   readonly value: string;
 }
 
-/** A user or service account that logs in to devices. Its SSH keys only identify it. */
+/** A user or service account that logs in to devices. The SSH keys only identify the principal. */
 export interface Principal {
   /** The id of the user or service account. */
   readonly id: string;
   /** The e-mail address of a user, or the name of a service account. */
   readonly name: string;
-  /** A service account belongs to a program. */
+  /** The kind of principal. A service account belongs to a program. */
   readonly kind: "user" | "service account";
   /** The role in the namespace: `owner`, `administrator`, `operator`, `observer` or `service`. */
   readonly role: string;
@@ -51,11 +51,11 @@ export interface Principal {
 export interface SshIdentity {
   /** The SHA256 fingerprint of the key, in the form `SHA256:…`. */
   readonly fingerprint: string;
-  /** The time at which the key expires, in RFC 3339; null for a key that does not expire. */
+  /** The time when the key expires, in RFC 3339; null if the key does not expire. */
   readonly expiresAt: string | null;
-  /** The time of the login that used up a single-use key; null before this login. */
+  /** The time of the login that used a single-use key; null if the key has not been used. */
   readonly consumedAt: string | null;
-  /** The time of the user's last re-authentication with this key; null if there was none. */
+  /** The time of the user's last re-authentication with this key; null if there was no re-authentication. */
   readonly lastReauthAt: string | null;
 }
 
@@ -70,28 +70,29 @@ export interface IdentityRules {
 /**
  * The result of a login:
  * - `allow`: the login is allowed;
- * - `reauthentication`: the login waits until the user enters the password of the account in the browser;
- * - `approval`: the principal has no SSH key yet; the login waits until the user confirms the new key in the browser;
- * - `unknown`: policies allow the login, but the service does not show whether the principal has an SSH key, or must
+ * - `reauthentication`: the login waits until the user enters the account password in the browser;
+ * - `approval`: the principal has no SSH key yet, and the login waits until the user confirms the new key in the
+ *   browser;
+ * - `unknown`: policies allow the login, but the service does not show whether the principal has an SSH key or must
  *   confirm a new key;
  * - `deny`: the login is refused.
  */
 export type Outcome = "allow" | "reauthentication" | "approval" | "unknown" | "deny";
 
 /**
- * The state of a principal's SSH keys: `live` if a key works, `approval` if the user can confirm a new key in the
- * browser, `none` if the principal cannot log in, `unknown` if the keys are not known.
+ * The state of a principal's SSH keys. `live`: a key can be used. `approval`: the user can confirm a new key in the
+ * browser. `none`: the principal cannot log in. `unknown`: the keys are not known.
  */
 export type KeyState = "live" | "approval" | "none" | "unknown";
 
-/** The roles whose users can confirm a new SSH key. */
+/** The roles with which a user can confirm a new SSH key. */
 const ENROLLING: ReadonlySet<string> = new Set(["owner", "administrator", "operator"]);
 
-/** Returns true if a key has neither expired nor been used up. */
+/** Returns true if a key has not expired and, for a single-use key, has not been used. */
 export const isLive = ({ expiresAt, consumedAt }: SshIdentity, at: Date): boolean =>
   consumedAt === null && (expiresAt === null || new Date(expiresAt) > at);
 
-/** Returns the state of a principal's SSH keys at a time. */
+/** Returns the state of a principal's SSH keys at a given time. */
 export function keyStateOf({ kind, role, keys }: Principal, at: Date): KeyState {
   if (keys?.some((key) => isLive(key, at))) return "live";
   if (keys === undefined) return "unknown";
@@ -99,7 +100,7 @@ export function keyStateOf({ kind, role, keys }: Principal, at: Date): KeyState 
 }
 
 /**
- * Returns the outcome for a principal.
+ * Returns the outcome of a principal's login.
  * @param decision the decision of the policies
  */
 export function outcomeFor(
@@ -108,7 +109,7 @@ export function outcomeFor(
   keys: KeyState,
 ): Outcome {
   if (decision === "deny" || keys === "none") return "deny";
-  // With or without a key, the user must confirm the login.
+  // The user must confirm the login in any case, whether the user has an SSH key or not.
   if (keys === "unknown" && decision === "reauthentication" && kind === "user") return decision;
   if (keys !== "live") return keys;
   // Service accounts never re-authenticate.
@@ -128,26 +129,29 @@ export function isSubject(
 export const hasLogin = ({ logins }: AccessPolicy, login: string): boolean =>
   logins.includes(login) || logins.includes("*");
 
-/** Returns a function that returns true for the addresses to which a policy applies. */
+/** Returns a function that checks whether a policy applies to an address. */
 export function sourceTest({ sourceIps, action }: AccessPolicy): (address: string) => boolean {
   if (sourceIps.length === 0) return () => true;
   const networks = sourceIps.map(networkOf);
   const unread = networks.indexOf(undefined);
   if (unread === -1) return (address) => networks.some((network) => network?.contains(address));
-  // The server reads the entries in order. A policy that it cannot evaluate applies if the policy denies, and does not
-  // apply if the policy allows.
+  // The server reads the entries in order. If it cannot read an entry, a deny policy applies, and an allow policy does
+  // not apply.
   const readable = networks.slice(0, unread);
   return (address) => action === "deny" || readable.some((network) => network?.contains(address));
 }
 
-/** The part of a policy that does not apply to a login. */
+/** The part of a policy that does not match a login. */
 export type PolicyMismatch = "subject" | "login" | "address" | "device";
 
-/** A policy, and its role in the decision about one login. `no effect`: it allows, but another policy denies. */
+/**
+ * A policy, and its role in the decision about one login. `no effect`: the policy allows the login, but a different
+ * policy denies it.
+ */
 export interface ConsideredPolicy {
   readonly policy: AccessPolicy;
   readonly role: "denies" | "allows" | "no effect" | "no match";
-  /** The parts of the policy that do not apply to the login. */
+  /** The parts of the policy that do not match the login. */
   readonly mismatches: readonly PolicyMismatch[];
 }
 
@@ -168,7 +172,7 @@ export interface IdentityExplanation {
   /**
    * The reason why the login is denied; undefined if it is not denied:
    * - `policies`: the namespace has no access policy;
-   * - `key`: the key has expired or was used up, or the principal has no key and cannot confirm one;
+   * - `key`: the key has expired or was already used, or the principal has no key and cannot confirm one;
    * - `policy`: a policy denies the login;
    * - `default`: no policy allows the login.
    */
@@ -176,11 +180,11 @@ export interface IdentityExplanation {
   /** The principal. Undefined for a key that belongs to no principal. */
   readonly principal: Principal | undefined;
   readonly device: AccessDevice;
-  /** All policies that deny, then all policies that allow, each sorted by name. */
+  /** All deny policies, followed by all allow policies. Both lists are sorted by name. */
   readonly considered: readonly ConsideredPolicy[];
   /**
-   * The time in seconds for which a re-authentication counts; null if every login needs one. Undefined if the login
-   * needs no re-authentication.
+   * The time in seconds for which a re-authentication is valid. Null if every login requires a re-authentication.
+   * Undefined if the login requires none.
    */
   readonly reauthPeriod: number | null | undefined;
 }
@@ -216,7 +220,7 @@ export function explainIdentity(
   });
   const explanation = { principal, device, considered, reauthPeriod: undefined, deniedBy: undefined };
   if (policies.length === 0) return { ...explanation, outcome: "deny", deniedBy: "policies" };
-  // The key belongs to the user who confirms it, so policies cannot decide before.
+  // The key will belong to the user who confirms it. Until then, policies cannot be evaluated.
   if (!principal) {
     const unread = principals.some(({ keys }) => keys === undefined);
     return { ...explanation, outcome: unread ? "unknown" : "approval" };
@@ -232,13 +236,13 @@ export function explainIdentity(
   return { ...explanation, reauthPeriod, outcome: outcomeFor(decision, principal, keys) };
 }
 
-/** Sorts policies: those that deny first, then by name and id. */
+/** Sorts deny policies before allow policies, and then by name and id. */
 export const inPolicyOrder = (policies: readonly AccessPolicy[]): AccessPolicy[] => {
   const keyOf = ({ action, name, id }: AccessPolicy) => [action === "deny" ? "0" : "1", name, id].join("\0");
   return policies.toSorted((left, right) => (keyOf(left) < keyOf(right) ? -1 : 1));
 };
 
-/** Returns the period of the strictest policy; null is stricter than any number. */
+/** Returns the shortest re-authentication period of several policies. Null is shorter than any number. */
 function shortestPeriod(policies: readonly AccessPolicy[]): number | null | undefined {
   const periods = policies.filter((policy) => policy.requireReauth).map((policy) => policy.reauthPeriod);
   if (periods.length === 0) return undefined;

@@ -41,7 +41,7 @@ export const IDENTITY_NOUNS: DeciderNouns = {
   basis: "access policies",
 };
 
-/** Decides about logins by access policies. SSH keys only identify a principal. */
+/** Evaluates logins by access policies. SSH keys only identify a principal. */
 export class IdentityDecider implements Decider<Principal> {
   readonly mode = "identity";
   readonly nouns = IDENTITY_NOUNS;
@@ -136,7 +136,7 @@ function reauthenticationText({ action, requireReauth, reauthPeriod }: AccessPol
   return `counts for ${reauthPeriod} ${reauthPeriod === 1 ? "second" : "seconds"}`;
 }
 
-/** An access policy, prepared for many decisions. */
+/** An access policy in a form in which it can be evaluated quickly for many logins. */
 interface PreparedPolicy {
   readonly policy: AccessPolicy;
   readonly hasSource: (address: string) => boolean;
@@ -168,7 +168,10 @@ class IdentityAccess extends Access<Principal> {
     }));
   }
 
-  /** Returns the policies that apply to the principal: the same object for principals of the same policies. */
+  /**
+   * Returns the policies that apply to a principal. Returns the same object for principals to which the same policies
+   * apply.
+   */
   groupOf(principal: Principal | undefined): PolicySet {
     if (!principal) return NO_POLICIES;
     const key = `subject ${principal.id} ${principal.role}`;
@@ -210,7 +213,9 @@ class IdentityAccess extends Access<Principal> {
     return verdict;
   }
 
-  /** Returns the policies that pass a test, from the cache if the key is known. Equal sets are the same object. */
+  /**
+   * Returns the policies for which `test` returns true. Caches the result by `key`. Equal sets are the same object.
+   */
   #select(key: string, test: (policy: PreparedPolicy) => boolean): PolicySet {
     const known = this.#byKey.get(key);
     if (known) return known;
@@ -225,7 +230,8 @@ class IdentityAccess extends Access<Principal> {
 
   #judge(matching: PolicySet): Verdict {
     const applying = this.#policies.filter((_, place) => matching.has(place));
-    // One allowing policy that demands a re-authentication demands it for the login, whichever policy allows it.
+    // If one allow policy requires a re-authentication, the login requires it, even if a different policy also allows
+    // the login.
     const strict = unionOf(
       applying
         .filter(({ policy }) => policy.action === "allow" && policy.requireReauth)

@@ -40,7 +40,7 @@ export const LEGACY_NOUNS: DeciderNouns = {
   basis: "public keys",
 };
 
-/** Decides about logins by public keys and firewall rules. */
+/** Evaluates logins by public keys and firewall rules. */
 export class LegacyDecider implements Decider<AccessKey> {
   readonly mode = "legacy";
   readonly nouns = LEGACY_NOUNS;
@@ -147,7 +147,7 @@ const address = (pattern: string) => ({ field: "sourceIp", subject: "address", p
 const device = ({ hostname = "" }: DecidingObject["filter"]) =>
   ({ field: "filter.hostname", subject: "device", pattern: hostname }) as const;
 
-/** The decisions of the public keys and the firewall. All keys have the same verdicts: the firewall's. */
+/** The decisions of the public keys and the firewall. The firewall's verdicts are the same for all keys. */
 class LegacyAccess extends Access<AccessKey> {
   readonly keys: readonly AccessKey[];
   readonly rules: readonly AccessRule[];
@@ -235,7 +235,10 @@ class LegacyAccess extends Access<AccessKey> {
     return { shares, open, held: NO_DEVICES, endings };
   }
 
-  /** Removes the devices that each rule decides from `left`, and yields them; last, the devices that no rule decides. */
+  /**
+   * Yields each rule with the devices that it decides, and removes these devices from `left`. Finally, yields the
+   * devices that no rule decides.
+   */
   *#decisions(
     rules: readonly AccessRule[],
     left: DeviceSet,
@@ -252,8 +255,8 @@ class LegacyAccess extends Access<AccessKey> {
   }
 
   /**
-   * Groups the devices that a rule decides by the expiry time of the logins. After the expiry of a rule, the weaker
-   * rules decide.
+   * Groups the devices that a rule decides by the expiry time of the logins. When a rule expires, the weaker rules
+   * decide.
    */
   #byEnd(rules: readonly AccessRule[], rule: AccessRule | null, devices: DeviceSet) {
     const groups = new Map<string | undefined, DeviceSet>();
@@ -275,11 +278,11 @@ class LegacyAccess extends Access<AccessKey> {
   }
 }
 
-/** Finds the rules whose pattern matches a text, and caches the result for each text. */
+/** Finds the rules whose pattern matches a string, and caches the result for each string. */
 class RuleSets {
   /**
-   * Each different pattern, compiled, with all rules that contain it. The `patternOf` cache cannot hold all patterns of
-   * a large policy, so this class keeps them.
+   * Each distinct pattern in compiled form, with all rules that contain it. This class keeps the compiled patterns,
+   * because the `patternOf` cache is too small for all patterns of a large policy.
    */
   readonly #patterns: readonly { readonly test: Pattern["test"]; readonly rules: RuleSet }[];
   readonly #byText = new Map<string, RuleSet>();
@@ -292,14 +295,14 @@ class RuleSets {
     });
     this.#patterns = [...groups.values()].map((places) => {
       const rule = rules[places[0] ?? 0] as AccessRule;
-      // A pattern that does not compile matches every text in a rule that denies, and no text in a rule that allows.
+      // An invalid pattern matches every string in a deny rule, and no string in an allow rule.
       const test = patternOf(textOf(rule))?.test ?? (() => rule.action === "deny");
       return { test, rules: new TypedFastBitSet(places) };
     });
   }
 
   /**
-   * Returns the rules whose pattern matches a text. For texts that the same rules match, it returns the same object.
+   * Returns the rules whose pattern matches a string. Returns the same object for strings that match the same rules.
    */
   of(text: string): RuleSet {
     const known = this.#byText.get(text);
