@@ -1,35 +1,35 @@
 import { alternativesOf, patternOf } from "./pattern.ts";
 
-/** The entry of an access policy that stands for every login name. */
+/** The entry of an access policy that matches every login name. */
 export const EVERY_LOGIN = "*";
 
-/** The patterns that match every login name. A login name is not empty and has one line. */
+/** The patterns that match every login name. A login name has at least one character and no line break. */
 const ANY = new Set(["", "^", "$", ".*", "^.*", ".*$", "^.*$", ".+", "^.+", ".+$", "^.+$"]);
 
-/** The login names of a pattern, as an access policy lists them. */
+/** The login names of a pattern, in the form that an access policy lists. */
 export interface LoginNames {
   /** The names, or the single entry `*`. */
   readonly names: readonly string[];
-  /** True if the pattern matches no other login name. */
+  /** True if the pattern matches only these login names. */
   readonly isWhole: boolean;
 }
 
 /**
- * Returns the login names that a pattern contains and matches. For `^(dev1)$|deploy`, these are `dev1` and `deploy`;
- * access policies cannot express the other names that contain `deploy`.
+ * Returns the login names that a pattern both contains and matches. For `^(dev1)$|deploy`, these are `dev1` and
+ * `deploy`. The pattern also matches other names that contain `deploy`, but access policies cannot express them.
  */
 export function loginNamesIn(pattern: string): LoginNames {
   if (ANY.has(pattern)) return { names: [EVERY_LOGIN], isWhole: true };
   const { literals, isComplete } = alternativesOf(pattern);
   const texts = new Set(literals.flatMap((one) => one.texts));
   const found = [...texts].filter((text) => text !== "" && patternOf(pattern)?.test(text));
-  // In an access policy, the name `*` matches every login.
+  // A literal `*` is omitted: in an access policy, the name `*` would match every login.
   const names = found.filter((name) => name !== EVERY_LOGIN);
   const isWhole = isComplete && literals.every(({ kind }) => kind === "whole");
   return { names, isWhole: isWhole && names.length === found.length };
 }
 
-/** Returns true if the logins of an access policy are exactly the login names that a pattern matches. */
+/** Returns true if an access policy lists exactly the login names that a pattern matches. */
 export function areLoginsOf(logins: readonly string[], pattern: string): boolean {
   const { names, isWhole } = loginNamesIn(pattern);
   return (

@@ -2,19 +2,22 @@ import type { AccessKey } from "./decisions.ts";
 import { isLive, type Principal } from "./identity.ts";
 import type { AccessSubject, NamespacePolicy } from "./namespacePolicy.ts";
 
-// In legacy mode, the subject of access is a public key. In identity mode, it is a principal, which has SSH keys. A
-// change of the mode replaces the subjects, but the users keep their SSH keys.
+// In legacy mode, the subject of access is a public key. In identity mode, the subject is a principal, which has SSH
+// keys. A change of the mode replaces the subjects, but the users keep their SSH keys.
 
-/** The same subject before and after a change of the policy. Without a subject on one side, there is no access on it. */
+/**
+ * A subject before and after a change of the policy. If the subject is undefined on one side, it has no access on that
+ * side.
+ */
 export interface SubjectPair {
   readonly was: AccessSubject | undefined;
   readonly is: AccessSubject | undefined;
 }
 
 /**
- * Returns the subjects of two policies of different access modes in pairs. A public key and a principal are a pair if the
- * principal has this SSH key; the principal in the pair then has only this key. Other SSH keys of a principal are in a
- * pair without a public key.
+ * Pairs the subjects of two policies of different access modes. A public key and a principal form a pair if the
+ * principal has this SSH key. The principal in such a pair has only this key. If the principal has other SSH keys, they
+ * are in a separate pair without a public key.
  * @param at the time of the logins, at which SSH keys may have expired
  */
 export function pairsAcrossModes(before: NamespacePolicy, after: NamespacePolicy, at: Date): SubjectPair[] {
@@ -38,13 +41,12 @@ function bySshKey(
   const holders = new Map<string, Principal>();
   const others = principals.flatMap((principal): Principal[] => {
     const { keys: own } = principal;
-    // Without the list of the SSH keys, the function cannot determine whether one of them is a public key of the
-    // namespace.
+    // If the SSH keys are not known, they cannot be compared with the public keys of the namespace.
     if (!own) return [principal];
     const free = own.filter(({ fingerprint }) => !registered.has(fingerprint) || holders.has(fingerprint));
     const shared = own.filter((one) => !free.includes(one));
     for (const one of shared) {
-      // An expired or used key gives no access, so it has no principal.
+      // An expired or used key gives no access, so it is not paired with a principal.
       if (isLive(one, at)) holders.set(one.fingerprint, { ...principal, keys: [one] });
     }
     if (shared.length === 0) return [principal];

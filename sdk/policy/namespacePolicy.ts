@@ -1,11 +1,11 @@
 import type { AccessKey, LegacyPolicy } from "./decisions.ts";
 import type { IdentityRules, Principal } from "./identity.ts";
 
-/** The objects of a namespace that decide access. */
+/** The objects of a namespace that authorize logins. */
 export interface NamespacePolicy extends LegacyPolicy {
   /**
-   * The access policies and the principals of a namespace in identity mode, in which public keys and firewall rules have
-   * no effect. Undefined if public keys and firewall rules decide.
+   * The access policies and the principals of a namespace in identity mode. In this mode, public keys and firewall
+   * rules have no effect. Undefined in legacy mode.
    */
   readonly identity?: IdentityRules | undefined;
 }

@@ -12,19 +12,19 @@ export interface Network {
   contains(address: string): boolean;
   /** The first address of the network. */
   readonly first: string;
-  /** The first address after the network; undefined if the network contains the last possible address. */
+  /** The first address after the network. Undefined if the network contains the last possible address. */
   readonly next: string | undefined;
   /**
-   * Addresses to evaluate in order to test whether a policy restricts access to the network: the first and last address
-   * of the network, and the adjacent addresses outside the network. For IPv4, the list also contains addresses that an
-   * unanchored pattern matches by mistake (`10\.1`: 110.1.0.0, 10.10.0.0).
+   * Addresses whose evaluation shows whether a policy restricts access to the network: the first and last address of
+   * the network, and the adjacent addresses outside of the network. For IPv4, the list also contains addresses that an
+   * unanchored pattern would match by mistake (`10\.1`: 110.1.0.0, 10.10.0.0).
    */
   readonly probes: readonly string[];
 }
 
 /**
- * Reads an address, or a network in CIDR notation.
- * @throws TypeError for other texts, and if host bits are set
+ * Parses an address, or a network in CIDR notation.
+ * @throws TypeError for other strings, and if host bits are set
  */
 export function parseNetwork(text: string): Network {
   const { base, prefix } = partsOf(text, readAddress);
@@ -35,8 +35,8 @@ export function parseNetwork(text: string): Network {
 }
 
 /**
- * Reads an entry of an access policy. Host bits are ignored, as on the server. Returns undefined if the entry is neither
- * an address nor a network.
+ * Parses an address or network in an access policy. Ignores host bits, as the server does. Returns undefined for other
+ * strings.
  */
 export function networkOf(text: string): Network | undefined {
   const entry = entryOf(text);
@@ -44,9 +44,9 @@ export function networkOf(text: string): Network | undefined {
 }
 
 /**
- * Returns the canonical text of an entry of an access policy: `10.1.2.3/8` becomes `10.0.0.0/8`, and `192.0.2.7` becomes
- * `192.0.2.7/32`. Returns undefined for other texts, and for a network of IPv4-mapped addresses, which contains no
- * client.
+ * Returns the canonical form of an address or network in an access policy: `10.1.2.3/8` becomes `10.0.0.0/8`, and
+ * `192.0.2.7` becomes `192.0.2.7/32`. Returns undefined for other strings. Also returns undefined for a network of
+ * IPv4-mapped addresses, which no client address matches.
  */
 export function networkText(text: string): string | undefined {
   const entry = entryOf(text);
@@ -58,7 +58,7 @@ const isMapped = (address: Address): boolean =>
 
 function entryOf(text: string) {
   try {
-    // Servers compare a client address in its IPv4 form, but they do not convert a network. So a network of
+    // Servers convert a client address to its IPv4 form, but they do not convert a network. Therefore, a network of
     // IPv4-mapped addresses contains no IPv4 client.
     const { base, prefix } = partsOf(text, text.includes("/") ? readExactAddress : readAddress);
     return { first: firstOf(base, prefix), prefix };
@@ -94,10 +94,10 @@ function newNetwork(text: string, base: Address, prefix: number): Network {
     first,
     next: neighborOf(last, 1)?.toString(),
     contains(other) {
-      // No network contains an address with a zone.
+      // An address with a zone is not in any network.
       if (other.includes("%")) return false;
       const address = other.startsWith("::ffff:") ? readAddress(other).toString() : other;
-      // A BlockList compares an IPv4 address with an IPv6 network in its mapped form.
+      // A BlockList converts an IPv4 address to its mapped form before it compares the address with an IPv6 network.
       return isIP(address) !== 0 && family(address) === family(first) && list.check(address, family(first));
     },
     get probes() {
@@ -107,13 +107,13 @@ function newNetwork(text: string, base: Address, prefix: number): Network {
   };
 }
 
-/** Returns the sentence about a text that is neither an address nor a network. */
+/** Returns the error message for a string that is neither an address nor a network. */
 export const notANetwork = (text: string): string =>
   `"${text}" must be an address or a network, like 192.0.2.7, 10.0.0.0/8 or 2001:db8::/32`;
 
 const family = (address: string) => (isIPv4(address) ? "ipv4" : "ipv6");
 
-/** Returns the address before or after an address; undefined before the first and after the last possible address. */
+/** Returns the previous or next address. Returns undefined before the first and after the last possible address. */
 function neighborOf(address: Address, step: -1 | 1): Address | undefined {
   const bytes = address.toByteArray();
   const full = step === 1 ? 255 : 0;
@@ -131,8 +131,8 @@ function lookalikes(first: string, prefix: number): string[] {
 }
 
 /**
- * Reads an address that `isIP` accepts. An IPv4-mapped IPv6 address becomes IPv4, as in the firewall (rules section
- * 14).
+ * Parses an address that `isIP` accepts. Converts an IPv4-mapped IPv6 address to IPv4, as the firewall does (rules
+ * section 14).
  * @throws TypeError for an address with a zone, since a zone is only valid on one host
  */
 export function readAddress(text: string): Address {
@@ -143,6 +143,7 @@ export function readAddress(text: string): Address {
 function readExactAddress(text: string): Address {
   if (isIPv4(text)) return ipaddr.parse(text);
   if (text.includes("%")) throw new TypeError(`${text} must have no zone`);
-  // The URL parser writes `::10.0.0.1` as `::a00:1`. Otherwise ipaddr.js would treat this address as IPv4-mapped.
+  // The URL parser converts `::10.0.0.1` to `::a00:1`. Without this conversion, ipaddr.js would treat the address as
+  // IPv4-mapped.
   return ipaddr.parse(new URL(`http://[${text}]`).hostname.slice(1, -1));
 }

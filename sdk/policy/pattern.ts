@@ -18,8 +18,8 @@ export class RecentlyUsed<T> {
   }
 
   /**
-   * Returns the value of a key. If the cache does not contain the value, the function creates and stores it.
-   * @throws the error of `make`; the cache then stores no value
+   * Returns the value of a key. If the cache does not contain the value, creates and stores it.
+   * @throws the error of `create`; the cache then stores no value
    */
   get(key: string, create: () => T): T {
     const value = this.#values.has(key) ? (this.#values.get(key) as T) : create();
@@ -42,22 +42,22 @@ export class PatternError extends GatehouseError {
   }
 }
 
-/** The kind of text that a pattern matches: login names, addresses or device names. */
+/** The kind of string that a pattern matches: a login name, an address or a device name. */
 export type Subject = "login" | "address" | "device";
 
 /** A compiled pattern. */
 export interface Pattern {
   readonly text: string;
   /**
-   * Possible beginnings: every text that the pattern matches begins with one of these texts. Undefined if the
-   * beginnings are not known.
+   * The possible first characters of a match: every string that the pattern matches begins with one of these strings.
+   * Undefined if they are not known.
    */
   readonly begins: readonly string[] | undefined;
-  /** Estimate of the memory that the pattern uses at most between two tests, in bytes. */
+  /** Estimate of the maximum memory that the pattern uses between two tests, in bytes. */
   readonly bytes: number;
   /** Returns true if the pattern matches any part of `input` (unanchored; rules section 13). */
   test(input: string): boolean;
-  /** Returns true if the pattern matches the whole text `input`. */
+  /** Returns true if the pattern matches the whole string `input`. */
   matches(input: string): boolean;
 }
 
@@ -67,33 +67,33 @@ export const PATTERN_CACHE_SIZE = 1000;
 const cache = new RecentlyUsed<Pattern>(PATTERN_CACHE_SIZE);
 
 /**
- * Compiles a regular expression in RE2 syntax. RE2 does not backtrack: the time of a test depends only on the length
- * of the input, for any pattern.
- * @throws PatternError when the text is not a regular expression
+ * Compiles a regular expression in RE2 syntax. RE2 does not backtrack, so for any pattern, the time of a test depends
+ * only on the length of the input.
+ * @throws PatternError if the string is not a regular expression
  */
 export const compilePattern = (text: string): Pattern => cache.get(text, () => compile(text));
 
 /**
- * A source of compiled patterns, such as a cache. Returns undefined for a text that is not a regular expression in RE2
- * syntax.
+ * A source of compiled patterns, such as a cache. Returns undefined for a string that is not a regular expression in
+ * RE2 syntax.
  */
 export type PatternSource = (text: string) => Pattern | undefined;
 
 /**
- * Returns true if the pattern matches the whole text, unlike the patterns of keys and firewall rules, which match any
- * part of a text. An invalid pattern never matches.
+ * Returns true if the pattern matches the whole string. In contrast, the patterns of keys and firewall rules match any
+ * part of a string. An invalid pattern never matches.
  * @param patterns the source of the compiled pattern; default: the cache of this module
  */
 export const matchesWhole = (pattern: string, text: string, patterns: PatternSource = patternOf): boolean =>
   patterns(pattern)?.matches(text) ?? false;
 
 /**
- * Returns the compiled pattern; undefined if the text is not a regular expression in RE2 syntax, such as some patterns
- * from older servers.
+ * Returns the compiled pattern. Returns undefined for a string that is not a regular expression in RE2 syntax, such as
+ * some patterns from older servers.
  */
 export const patternOf: PatternSource = (text) => validOnly(() => compilePattern(text));
 
-/** Compiles a pattern, like {@link patternOf}, but without a cache. For callers that have their own cache. */
+/** Compiles a pattern like {@link patternOf}, but without a cache. Used by callers that have their own cache. */
 export const newPattern: PatternSource = (text) => validOnly(() => compile(text));
 
 function validOnly(compiled: () => Pattern): Pattern | undefined {
@@ -106,9 +106,9 @@ function validOnly(compiled: () => Pattern): Pattern | undefined {
 }
 
 /**
- * Returns true if the pattern matches any part of the text. An empty pattern matches every text.
- * @param broken the result for a pattern that does not compile. Pass false if a match admits a login, and true if a
- * match denies a login, so that an invalid pattern never grants access
+ * Returns true if the pattern matches any part of the string. An empty pattern matches every string.
+ * @param broken the result for an invalid pattern. An invalid pattern must never give access, so pass false if a match
+ *   allows a login, and true if a match denies a login
  * @param patterns the source of the compiled pattern; default: the cache of this module
  */
 export function patternFound(
@@ -121,28 +121,30 @@ export function patternFound(
 }
 
 /**
- * Maximum length of a pattern that is compiled without the RE2 engine, in characters. RE2 rejects a pattern of more than
- * 1,000 levels. Such a pattern is longer: a nested group adds at most three levels, and then has four characters.
+ * Maximum length of a pattern that can be compiled without the RE2 engine, in characters. RE2 rejects a pattern of more
+ * than 1,000 levels. A nested group adds at most three levels, and a group that adds three levels has at least four
+ * characters. Therefore, a pattern within this length has fewer than 1,000 levels.
  */
 const LITERAL_MAX = 1024;
 
 /** Matches a sequence of characters and escaped punctuation. */
 const CHARACTERS = "(?:[A-Za-z0-9 _@:,/-]|\\\\[!-/:-@[\\]-`{-~])*";
-/** Matches a pattern of one literal, such as `^web-1$` and `web-.*`. */
+/** Matches a pattern that consists of one literal, such as `^web-1$` and `web-.*`. */
 const SINGLE_LITERAL = new RegExp(`^(\\^?)(${CHARACTERS})((?:\\.\\*)?)(\\$?)$`);
-/** Matches a pattern of alternatives that are literals, such as `^(?:root|deploy)$`. */
+/** Matches a pattern that consists of alternative literals, such as `^(?:root|deploy)$`. */
 const LITERAL_ALTERNATIVES = new RegExp(`^\\^\\((?:\\?:)?${CHARACTERS}(?:\\|${CHARACTERS})*\\)\\$?$`);
 
-/** Returns true if only the RE2 engine can decide whether the pattern is valid and which texts it matches. */
+/** Returns true if only the RE2 engine can decide whether the pattern is valid and which strings it matches. */
 const usesEngine = (text: string, literals: Literals | undefined): boolean =>
   literals === undefined || literals.kind === "needs" || text.length > LITERAL_MAX;
 
 function compile(text: string): Pattern {
-  // RE2 rejects a pattern with too many levels, which would be too deep for a recursive function.
+  // The engine comes first, since RE2 rejects patterns with too many levels. In such a pattern, a recursive function
+  // could cause a stack overflow.
   let engine = text.length > LITERAL_MAX ? new Engine(text) : undefined;
   const literals = literalsOf(text);
   const begins = literals && literals.kind !== "end" && literals.kind !== "part" ? literals.texts : undefined;
-  // A pattern of literals is valid. Its engine is created only if it must match a whole text.
+  // A pattern of literals is always valid. It needs an engine only if it must match a whole string.
   if (usesEngine(text, literals)) engine ??= new Engine(text);
   const needed = (): Engine => {
     engine ??= new Engine(text);
@@ -157,11 +159,11 @@ function compile(text: string): Pattern {
   };
 }
 
-/** Memory of an object of a pattern, such as a text, and memory of a character, in bytes. */
+/** Memory that an object of a pattern uses (such as a string), and memory for each character, in bytes. */
 const [OBJECT_BYTES, CHARACTER_BYTES] = [100, 2];
-/** Memory of an engine, and of each instruction of its pattern, in bytes. */
+/** Memory that an engine uses: a base, and an amount for each instruction of its pattern, in bytes. */
 const ENGINE_BYTES = { base: 8192, perInstruction: 150 } as const;
-/** Maximum memory of the states of an engine: a base, and an amount for each instruction of its pattern, in bytes. */
+/** Maximum memory for the states of an engine: a base, and an amount for each instruction of its pattern, in bytes. */
 const STATES_BYTES = { base: 16_384, perInstruction: 16 } as const;
 
 function bytesOf(text: string, literals: Literals | undefined): number {
@@ -175,12 +177,12 @@ function bytesOf(text: string, literals: Literals | undefined): number {
   return fixed + bytes;
 }
 
-/** The RE2 engine of a pattern, with bounded memory. */
+/** The RE2 engine of a pattern, with limited memory. */
 class Engine {
   readonly #expression: RE2JS;
   #isBounded = false;
 
-  /** @throws PatternError when the text is not a regular expression */
+  /** @throws PatternError if the string is not a regular expression */
   constructor(text: string) {
     try {
       this.#expression = RE2JS.compile(text);
@@ -201,10 +203,10 @@ class Engine {
   }
 
   /**
-   * Bounds the memory of the engine's states. The engine adds a state for each different beginning of the texts that it
-   * tests, up to 8 MB. With less memory, it removes all states when they use this memory, and tests a text without states
-   * if the text needs too many. This is also faster: creating a state of a large pattern takes longer than testing some
-   * characters without states.
+   * Limits the memory for the engine's states. By default, the engine adds states for the strings that it tests, until
+   * they use 8 MB. With a lower limit, the engine deletes all states when they reach this limit. If a string needs too
+   * many states, the engine tests the string without states. A lower limit also saves time: for a large pattern,
+   * creating a state takes longer than testing some characters without states.
    */
   #boundStates(): void {
     this.#isBounded = true;
@@ -215,24 +217,28 @@ class Engine {
   }
 }
 
-/** The cost of an engine itself, in instructions of a pattern. */
+/** The cost of an engine itself, expressed as a number of pattern instructions. */
 const ENGINE_COST = 50;
 
-/** Returns true if the text of a pattern shows that the pattern needs no engine. Takes less time than its syntax tree. */
+/**
+ * Returns true if the source of a pattern shows that the pattern needs no engine. This check is faster than parsing the
+ * pattern.
+ */
 const isLiteral = (text: string): boolean =>
   text.length <= LITERAL_MAX &&
   (singleLiteral(text) !== undefined ||
     (LITERAL_ALTERNATIVES.test(text) && text.split("|").length <= TEXTS_MAX));
 
 /**
- * Returns the cost of the evaluation of a pattern, in instructions: {@link patternSize} and a constant for the RE2 engine;
- * 0 for a pattern of literals, such as `^web-1$` or `^(?:root|deploy)$`, which needs no engine.
+ * Returns the cost of evaluating a pattern, in instructions. The cost is {@link patternSize} plus a constant for the
+ * RE2 engine. It is 0 for a pattern of literals, such as `^web-1$` or `^(?:root|deploy)$`, which needs no engine.
  */
 export const patternCost = (text: string): number => (isLiteral(text) ? 0 : ENGINE_COST + patternSize(text));
 
 /**
- * Returns the cost of the evaluation of several patterns. Equal patterns count once. Empty texts count nothing.
- * @param max the cost from which the exact result does not matter; the result is then above `max`
+ * Returns the total cost of evaluating several patterns. Equal patterns are counted once, and empty patterns cost
+ * nothing.
+ * @param max the limit of the caller; if the cost exceeds this limit, the result is any number above `max`
  */
 export function totalPatternCost(texts: Iterable<string>, max = Number.POSITIVE_INFINITY): number {
   let sum = 0;
@@ -244,8 +250,8 @@ export function totalPatternCost(texts: Iterable<string>, max = Number.POSITIVE_
 }
 
 /**
- * Returns the test function of a pattern. Most patterns in policies are literals, which need no regular expression
- * engine.
+ * Returns the test function of a pattern. Most patterns in policies are literals, which do not need a regular
+ * expression engine.
  */
 function matcher(literals: Literals | undefined, engine: Pattern["test"]): Pattern["test"] {
   if (literals === undefined) return engine;
@@ -271,12 +277,12 @@ function matcher(literals: Literals | undefined, engine: Pattern["test"]): Patte
 const TEXTS_MAX = 64;
 
 /**
- * Describes which texts a pattern matches by literal texts. With this description, most tests are string comparisons,
+ * Describes by literals which strings a pattern matches. With this description, most tests are string comparisons,
  * which are a hundred times faster than a regular expression engine. Kinds:
- * - `whole`: texts that are equal to one of `texts`;
- * - `start`, `end`, `part`: texts that begin with, end with or contain one of `texts`;
- * - `line`: texts that begin with one of `texts` and have no line break after it;
- * - `needs`: only texts that begin with one of `texts` can match; the engine tests whether they do.
+ * - `whole`: the pattern matches strings that are equal to one of `texts`;
+ * - `start`, `end`, `part`: the pattern matches strings that begin with, end with or contain one of `texts`;
+ * - `line`: the pattern matches strings that begin with one of `texts`, without a line break after it;
+ * - `needs`: the pattern matches only strings that begin with one of `texts`, but the engine must test these strings.
  */
 export interface Literals {
   readonly kind: "whole" | "start" | "line" | "end" | "part" | "needs";
@@ -284,8 +290,8 @@ export interface Literals {
 }
 
 /**
- * Returns the {@link Literals} of a pattern of one literal; undefined for other patterns. Most patterns in policies are
- * such patterns, and building a syntax tree takes forty times as long.
+ * Returns the {@link Literals} of a pattern that consists of one literal; undefined for other patterns. Most patterns
+ * in policies consist of one literal. For these patterns, building a syntax tree would take forty times as long.
  */
 function singleLiteral(text: string): Literals | undefined {
   if (text.length > LITERAL_MAX) return undefined;
@@ -298,8 +304,8 @@ function singleLiteral(text: string): Literals | undefined {
 }
 
 /**
- * Returns the {@link Literals} of a pattern; undefined if only a regular expression engine can decide whether a text
- * matches.
+ * Returns the {@link Literals} of a pattern. Returns undefined if only a regular expression engine can decide whether a
+ * string matches.
  */
 export function literalsOf(text: string): Literals | undefined {
   const single = singleLiteral(text);
@@ -311,15 +317,16 @@ export function literalsOf(text: string): Literals | undefined {
   const texts = parts.flatMap((part) => part?.texts ?? []);
   if (!first || texts.length > TEXTS_MAX || parts.some((part) => part === undefined)) return undefined;
   if (parts.every((part) => part?.kind === first.kind)) return { kind: first.kind, texts };
-  // The alternatives of the pattern have different kinds. If all alternatives are anchored at the beginning, only texts
-  // that begin with one of `texts` can match.
+  // The alternatives of the pattern have different kinds. If all alternatives are anchored at the beginning, only
+  // strings that begin with one of `texts` can match.
   const anchored = parts.every((part) => part && part.kind !== "end" && part.kind !== "part");
   return anchored ? { kind: "needs", texts } : undefined;
 }
 
 /**
- * Returns the {@link Literals} of each alternative of a pattern, also of alternatives in groups. Omits alternatives for
- * which only a regular expression engine can decide; `isComplete` is then false. The texts of `needs` are beginnings.
+ * Returns the {@link Literals} of each alternative of a pattern, including alternatives in groups. Omits alternatives
+ * that only a regular expression engine can evaluate. In this case, `isComplete` is false. For the kind `needs`,
+ * `texts` contains only the first characters of possible matches.
  */
 export function alternativesOf(text: string): {
   readonly literals: readonly Literals[];
@@ -331,7 +338,9 @@ export function alternativesOf(text: string): {
   return { literals, isComplete: all !== undefined && literals.length === all.length };
 }
 
-/** Returns the alternatives without their groups; undefined if there are more than `max`. */
+/**
+ * Expands alternatives so that they contain no groups. Returns undefined if there are more than `max` alternatives.
+ */
 function spread(
   alternatives: readonly Pick<AST.Alternative, "elements">[],
   max: number,
@@ -378,8 +387,8 @@ function branch(elements: readonly AST.Element[]): Literals | undefined {
 }
 
 /**
- * Returns the texts that the first elements match, and the remaining elements. The rest begins at the first element
- * that is not a literal or would cause too many texts.
+ * Returns the strings that the first elements match, and the remaining elements. The remaining elements begin with the
+ * first element that is not a literal or that would result in too many strings.
  */
 function spell(elements: readonly AST.Element[]): { texts: string[]; rest: readonly AST.Element[] } {
   let texts = [""];
@@ -403,10 +412,12 @@ function textsOf(element: AST.Element): string[] | undefined {
 const parser = new RegExpParser();
 
 /**
- * Matches syntax that has a different meaning in JavaScript than in RE2, and syntax that JavaScript does not support:
- * escapes with letters (`\Q`, `\pN`, `\A`, …) except the common classes, groups with flags or names, nested classes, a
- * class that begins with `]`, counts with leading zeros (literals in RE2), and characters beyond U+FFFF or lone
- * surrogates (RE2 reads code points).
+ * Matches syntax that JavaScript interprets differently than RE2 or does not support:
+ * - escapes with letters (`\Q`, `\pN`, `\A`, …), except the common classes;
+ * - groups with flags or names;
+ * - nested classes, and classes that begin with `]`;
+ * - counts with leading zeros (literals in RE2);
+ * - characters beyond U+FFFF and lone surrogates (RE2 reads code points).
  */
 const DIFFERENT = /\\[^\W_dDwWsSbB]|\(\?(?!:)|\[\^?\]|\[[^\]]*\[|\{(?:\d+,)?0\d|[\ud800-\udfff]/;
 
@@ -421,7 +432,10 @@ export function patternTree(text: string): AST.Pattern | undefined {
   }
 }
 
-/** Returns the character of a node that is a literal character or escaped punctuation; otherwise undefined. */
+/**
+ * Returns the character of a node that is a literal character or escaped punctuation. Returns undefined for other
+ * nodes.
+ */
 export function literalOf(node: AST.Node): string | undefined {
   if (node.type !== "Character") return undefined;
   const { raw } = node;
@@ -429,20 +443,18 @@ export function literalOf(node: AST.Node): string | undefined {
   return /^\\[!-/:-@[-`{-~]$/.test(raw) ? raw.slice(1) : undefined;
 }
 
-/** A pattern in a notation such as CIDR, which the service would interpret as a regular expression. */
+/** A pattern in a notation such as CIDR, which the service would nevertheless interpret as a regular expression. */
 export interface Mistaken {
   readonly notation: "CIDR notation" | "a range of addresses" | "a glob";
-  /**
-   * The correct pattern, or a call of a helper function that returns it; undefined if there is no short replacement.
-   */
+  /** The correct pattern, or a helper call that returns the pattern. Undefined if there is no short replacement. */
   readonly instead: string | undefined;
 }
 
 const REGULAR_EXPRESSION = /[\\^$()[\]{}+]/;
 
 /**
- * Detects a pattern in CIDR notation, a range of addresses, or a glob. Such a pattern is a valid regular expression,
- * but matches other texts than intended, and often no text.
+ * Detects a pattern that is in CIDR notation, a range of addresses, or a glob. Such a pattern is a valid regular
+ * expression, but it matches different strings than intended, and often no string.
  */
 export function mistakenFor(pattern: string, subject: Subject): Mistaken | undefined {
   const parts = pattern
@@ -457,7 +469,7 @@ export function mistakenFor(pattern: string, subject: Subject): Mistaken | undef
   return isGlob(pattern) ? { notation: "a glob", instead: `^${asExpression(pattern)}$` } : undefined;
 }
 
-/** Returns the message for a pattern in another notation. */
+/** Returns the error message for a pattern in a different notation. */
 export function mistakenText({ notation, instead }: Mistaken): string {
   const remedy = instead === undefined ? "" : ` Use \`${instead}\`.`;
   return `A regular expression is expected, not ${notation}.${remedy}`;

@@ -14,14 +14,17 @@ export interface FindingObject {
     | "member"
     | "policy";
   /**
-   * Identifier of the object: a key's fingerprint, the id of a rule, access policy or trusted workload, an API key's name, or the e-mail address of a member or an invited user.
+   * Identifier of the object. For a key, its fingerprint. For a rule, access policy or trusted workload, its id. For an
+   * API key, its name. For a member or an invited user, the e-mail address.
    */
   readonly id: string;
   /** The display name of the object. The display name of a rule is its id. */
   readonly name: string;
 }
 
-/** An example login for which the problem occurs. Omits the login name, address or device if it does not matter. */
+/**
+ * An example login for which the problem occurs. If the login name, address or device does not matter, it is omitted.
+ */
 export interface Counterexample {
   readonly login?: string;
   readonly address?: string;
@@ -29,14 +32,14 @@ export interface Counterexample {
   readonly device?: string;
 }
 
-/** Details of a finding for programs that process it. */
+/** Details of a finding in a form that programs can process. */
 export interface Evidence {
   readonly counterexample?: Counterexample;
   /** Ids of other affected rules. */
   readonly rules?: readonly string[];
   /** Tags that no device has. */
   readonly tags?: readonly string[];
-  /** Expiry of the object, RFC 3339. */
+  /** Expiry time of the object, RFC 3339. */
   readonly expiresAt?: string;
 }
 
@@ -69,15 +72,15 @@ export type Field =
 /**
  * The severity of a finding:
  * - `error`: the policy contains a mistake;
- * - `warning`: the policy admits more logins, or has less effect, than its text suggests;
+ * - `warning`: the policy allows more logins, or has less effect, than a reader would expect;
  * - `info`: the policy could be simpler or clearer.
  */
 export type Severity = "error" | "warning" | "info";
 
-/** A kind of finding, described for users. */
+/** A kind of finding, with a description for users. */
 export interface LintRule {
   readonly title: string;
-  /** The severities that findings of this kind may have. */
+  /** The possible severities of findings of this kind. */
   readonly severities: readonly Severity[];
   readonly means: string;
   readonly matters: string;
@@ -240,7 +243,7 @@ export type LintCode = keyof typeof lintRules;
 
 const NAMES_MAX = 3;
 
-/** Returns a text from a user in quotes, for use in a sentence. */
+/** Returns a user's string in quotes, for use in a sentence. */
 export const quoted = (text: string): string => JSON.stringify(text);
 
 export function listed(names: readonly string[]): string {
@@ -277,7 +280,7 @@ export function filterText({ hostname, tags = [] }: DeviceFilter): string {
   return tags.length > 0 ? `filter.tags ${listed(tags)}` : "empty filter";
 }
 
-/** Returns the path of the field with which a filter selects devices. */
+/** Returns the path of the filter field that selects devices. */
 export function fieldOf({ hostname, tags = [] }: DeviceFilter) {
   if (hostname) return "filter.hostname";
   return tags.length > 0 ? "filter.tags" : "filter";

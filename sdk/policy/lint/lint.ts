@@ -33,8 +33,8 @@ import { ruleFindings } from "./rules.ts";
 import { type LintedWorkload, workloadFindings } from "./workloads.ts";
 
 /**
- * Finds problems in a policy; `lintRules` describes each kind of finding. The function evaluates the effects of rules
- * and keys for the login names and addresses in `access.evaluated`. It skips inactive and expired rules, and expired keys.
+ * Finds problems in a policy. `lintRules` describes each kind of finding. The effects of rules and keys are evaluated
+ * for the login names and addresses in `access.evaluated`. Inactive rules, expired rules and expired keys are skipped.
  */
 export function lint(access: Access, options: LintOptions = {}): Finding[] {
   const uses = patternUses(access);
@@ -92,8 +92,7 @@ const placeOf = (object: FindingObject, field: Field | undefined) => `${objectId
 
 /**
  * Returns findings for the filters of public keys.
- * @param explained ids of objects with a wrong pattern. Another finding already explains why such an object matches
- * nothing
+ * @param explained ids of objects with a pattern that matches nothing, for which a separate finding exists
  */
 function keyFilters(access: Access, explained: ReadonlySet<string>): Finding[] {
   const { devices } = access.policy;
@@ -127,8 +126,8 @@ function keyFilters(access: Access, explained: ReadonlySet<string>): Finding[] {
 }
 
 /**
- * Returns findings for filters in which some tags, but not all, belong to no device. A filter whose tags all belong to
- * no device gets the finding `never-matches` instead.
+ * Returns findings for filters in which some of the tags belong to no device. If all tags of a filter belong to no
+ * device, the filter gets the finding `never-matches` instead.
  */
 function tagsNowhere({ policy, objects }: Access): Finding[] {
   const known = new Set(policy.devices.flatMap(({ tags }) => tags));
@@ -151,7 +150,7 @@ function tagsNowhere({ policy, objects }: Access): Finding[] {
 }
 
 function defaultDeny({ keys, rules }: Access): Finding[] {
-  // Access policies deny by default, and with them, no keys are in force.
+  // In identity mode, no keys are in force, and access policies deny by default.
   if (keys.length === 0 || rules.some(deniesEverything)) return [];
   const none = rules.length === 0;
   return [
@@ -168,14 +167,14 @@ function defaultDeny({ keys, rules }: Access): Finding[] {
   ];
 }
 
-// In a rule that denies, a pattern that does not compile matches everything.
+// In a deny rule, an invalid pattern matches everything.
 const deniesEverything = ({ action, username, sourceIp, filter }: AccessRule): boolean =>
   action === "deny" &&
   isEverything(username, "login", true) &&
   isEverything(sourceIp, "address", true) &&
   isEveryDevice(filter, true);
 
-/** The period in days beyond which the end of an access is reported as late. */
+/** Period in days. An expiry time after this period is reported as late. */
 const LATE_DAYS = 366;
 
 /** Returns findings for the expiry times of keys, rules and memberships, and for the owners of keys. */
@@ -231,7 +230,9 @@ function endFindings({ policy: { keys, rules, members = [] }, time: at }: Access
 export interface LintedApiKey {
   readonly name: string;
   readonly role: string;
-  /** Expiry of the key; null if the key never expires. {@link expiryOf} converts the value that servers return. */
+  /**
+   * Expiry time of the key; null if the key never expires. {@link expiryOf} converts the value that servers return.
+   */
   readonly expiresAt: Date | null;
 }
 
@@ -240,13 +241,13 @@ export interface LintedInvitation {
   readonly email: string;
   readonly role: string;
   /**
-   * Expiry of the invitation; null if the invitation never expires. {@link expiryOf} converts the value that servers
-   * return.
+   * Expiry time of the invitation; null if the invitation never expires. {@link expiryOf} converts the value that
+   * servers return.
    */
   readonly expiresAt: Date | null;
 }
 
-/** Options of `lint`: objects to check in addition to the policy, and settings. */
+/** Options of `lint`: further objects to check, and settings. */
 export interface LintOptions {
   /** API keys of the namespace. @default [] */
   readonly apiKeys?: readonly LintedApiKey[];
@@ -254,9 +255,9 @@ export interface LintOptions {
   readonly trustedWorkloads?: readonly LintedWorkload[];
   /** Pending invitations. @default [] */
   readonly invitations?: readonly LintedInvitation[];
-  /** Period for findings about expiry, in days: `lint` reports objects that expire within this period. @default 14 */
+  /** Period in days. `lint` reports API keys and invitations that expire within this period. @default 14 */
   readonly expiresWithin?: number;
-  /** Time at which the period `expiresWithin` begins. @default new Date() */
+  /** Start of the period `expiresWithin`. @default new Date() */
   readonly now?: Date;
 }
 
@@ -264,11 +265,11 @@ export interface LintOptions {
 export const SOON_DAYS = 14;
 
 /**
- * Converts the expiry that servers return. Returns null if the object never expires (rules section 15, models section
- * 0).
+ * Converts the expiry time that servers return. Returns null if the object never expires (rules section 15, models
+ * section 0).
  * @param expires the value in a server's response. For API keys: seconds since 1970, or -1 for no expiry. For
- * invitations: a time in RFC 3339 format, or the first day of year 1 for no expiry
- * @throws RangeError when the text is not a date
+ *   invitations: a time in RFC 3339 format, or the first day of year 1 for no expiry
+ * @throws RangeError if the value is not a date
  */
 export function expiryOf(expires: number | string): Date | null {
   const date = new Date(typeof expires === "number" ? expires * 1000 : expires);
@@ -300,7 +301,7 @@ function expiryFindings(options: LintOptions): Finding[] {
   ];
 }
 
-/** Returns true for the roles administrator and owner (rules section 4). */
+/** Returns true if a role may change the policy: administrator and owner (rules section 4). */
 const mayChangePolicy = (role: string) => role === "administrator" || role === "owner";
 
 const endless = (object: FindingObject, role: string): Finding => ({

@@ -6,11 +6,11 @@ import { addressFrom, samplesOf } from "../evaluatedLogins.ts";
 import { literalsOf, mistakenFor, mistakenText, type Pattern, patternOf, type Subject } from "../pattern.ts";
 import { type Finding, type FindingObject, findingObject, objectName, quoted } from "./finding.ts";
 
-/** A pattern of an object that decides. */
+/** A pattern of an object that authorizes logins. */
 interface PatternUse extends DecidingPattern {
   readonly object: FindingObject;
   readonly objectName: string;
-  /** The kind of the object in sentences. */
+  /** The noun for the object in sentences. */
   readonly noun: "key" | "rule" | "policy";
   readonly effect: DecidingObject["effect"];
 }
@@ -34,7 +34,7 @@ export function patternUses({ objects }: Access): PatternUse[] {
   return uses.filter(({ pattern }) => pattern !== "");
 }
 
-/** The consequence of a pattern that does not compile, as the end of a sentence. */
+/** The consequence of an invalid pattern, as the end of a sentence. */
 const BROKEN = {
   admit: () => "so the key admits no login",
   allow: ({ noun }: PatternUse) => `so the ${noun} allows nothing`,
@@ -46,8 +46,8 @@ const EFFECTS = { admit: "admits", allow: "allows", deny: "denies" } as const;
 const SUBJECTS = { login: "login name", address: "IP address", device: "device name" } as const;
 
 /**
- * Returns findings for patterns that do not compile, are in another notation, or match no possible text. Each pattern
- * has at most one finding.
+ * Returns findings for patterns that are not valid, are in a different notation, or match no possible string. Each
+ * pattern has at most one finding.
  */
 export function wrongPatterns(uses: readonly PatternUse[]): Finding[] {
   return uses.flatMap((use): Finding[] => {
@@ -69,13 +69,15 @@ export function wrongPatterns(uses: readonly PatternUse[]): Finding[] {
   });
 }
 
-/** Returns true for a pattern with which a key or rule matches nothing. */
+/** Returns true if a key, rule or policy matches nothing because of the pattern. */
 export const matchesNothing = ({ pattern, subject, effect }: PatternUse): boolean =>
   patternOf(pattern) === undefined ? effect !== "deny" : areDisjoint([pattern], subject);
 
 const LETTERS = [..."abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"];
 
-/** Texts that have no character in common. A pattern that matches all these texts is assumed to match every text. */
+/**
+ * Sample strings that have no character in common. A pattern that matches all of them is assumed to match every string.
+ */
 const PROBES: Readonly<Record<Subject, readonly string[]>> = {
   login: [...LETTERS, ".", "@", "root", "ana.reis@example.com"],
   address: [
@@ -91,8 +93,8 @@ const PROBES: Readonly<Record<Subject, readonly string[]>> = {
 };
 
 /**
- * Returns true if the pattern matches every text.
- * @param broken the result for a pattern that does not compile
+ * Returns true if the pattern matches every string.
+ * @param broken the result for an invalid pattern
  */
 export function isEverything(pattern: string, subject: Subject, broken: boolean): boolean {
   const finds = patternOf(pattern)?.test;
@@ -101,15 +103,15 @@ export function isEverything(pattern: string, subject: Subject, broken: boolean)
 
 /**
  * Returns true if the filter matches every device.
- * @param broken the result for a pattern that does not compile
+ * @param broken the result for an invalid pattern
  */
 export function isEveryDevice({ hostname, tags }: DeviceFilter, broken: boolean): boolean {
   return hostname ? isEverything(hostname, "device", broken) : !tags?.length;
 }
 
 /**
- * Returns findings for patterns that are not anchored and therefore also match texts that are longer than the literals
- * in the pattern.
+ * Returns findings for patterns that are not anchored, and that therefore also match strings that are longer than their
+ * literals.
  */
 export function unanchoredPatterns(access: Access, uses: readonly PatternUse[]): Finding[] {
   const { logins, addresses } = access.evaluated;
@@ -118,7 +120,8 @@ export function unanchoredPatterns(access: Access, uses: readonly PatternUse[]):
   const known: Readonly<Record<Subject, (pattern: string) => readonly string[]>> = {
     login: () => logins,
     address: () => addresses,
-    // `access` caches the devices of a filter, so each pattern is tested only once, even on 10,000 device names.
+    // `access` caches the devices of each filter. Therefore, each pattern is tested only once on each device name, even
+    // with 10,000 device names.
     device: (hostname) =>
       access.uidsOf(access.devicesOf({ hostname }, false)).flatMap((uid) => nameOf.get(uid) ?? []),
   };
@@ -157,21 +160,21 @@ const AFFIXES: Readonly<Record<Subject, readonly (readonly [before: string, afte
 const POSSIBLE = { login: /^[\w.@-]+$/, device: /^[\w-]+$/ } as const;
 
 /**
- * Finds a text that a pattern matches only because the pattern is not anchored at both ends. For a pattern on
- * addresses, the text is a valid address. Returns undefined if the search finds no such text.
+ * Finds a string that a pattern matches only because the pattern is not anchored at both ends. For address patterns,
+ * the string is a valid address. Returns undefined if the search finds no such string.
  * @param known evaluated login names, addresses or device names to try first
  */
 function counterexampleOf(pattern: string, subject: Subject, known: readonly string[]): string | undefined {
   const kind = literalsOf(pattern)?.kind;
   if (kind === "whole" || kind === "line") return undefined;
   const finds = patternOf(pattern)?.test;
-  // The pattern with anchors at both ends does not compile if the pattern ends inside a quotation (`\Q`).
+  // If the pattern ends inside a quotation (`\Q`), the pattern with anchors at both ends does not compile.
   const spells = patternOf(`^(?:${pattern})$`)?.test;
   if (!finds || !spells) return undefined;
   const found = firstFew(known, finds);
   const invented = () => longer(pattern, subject, found);
-  // For addresses, generated texts come first. The evaluated addresses are derived from the same patterns, so they are
-  // less useful examples.
+  // For addresses, generated strings come first. They are more useful examples than the evaluated addresses, which are
+  // derived from the same patterns.
   const texts = subject === "address" ? [...invented(), ...found] : [...found, ...invented()];
   return texts.find((text) => finds(text) && !spells(text));
 }
@@ -191,8 +194,8 @@ function longer(pattern: string, subject: Subject, found: readonly string[]): st
     .replace(/^\^/, "")
     .replace(/\$$/, "")
     .replaceAll(/\\[QE]?/g, "");
-  // For addresses, the pattern's own text comes first. Patterns often contain unescaped dots, and in a sample of such a
-  // pattern, other characters can replace the dots.
+  // For addresses, the text of the pattern comes first. Patterns often contain unescaped dots, which a sample can
+  // replace by other characters.
   const samples = subject === "address" ? [plain, ...samplesOf(flagless)] : [...samplesOf(flagless), plain];
   const texts = [...new Set([...samples, ...found.slice(0, 1)])];
   const candidates = AFFIXES[subject].flatMap(([before, after]) =>
@@ -218,8 +221,8 @@ function isBeginning(pattern: string): boolean {
 }
 
 /**
- * Returns a suggestion to anchor both ends of a pattern.
- * @param isDevice whether a device has this name
+ * Returns a suggestion to anchor a pattern at both ends.
+ * @param isDevice returns true if a device has the given name
  */
 function anchored(pattern: string, subject: Subject, isDevice: (name: string) => boolean): string {
   if (subject === "address") return anchoredAddress(pattern);
@@ -228,22 +231,24 @@ function anchored(pattern: string, subject: Subject, isDevice: (name: string) =>
   if (texts.length === 0) return `Write ${closed(pattern)}.`;
   const args = texts.map(quoted).join(", ");
   if (subject === "login") return `Write login(${args}).`;
-  // `hostname()` converts names to lower case, so the suggestion contains it only for names in lower case.
+  // `hostname()` converts names to lower case, so it is suggested only for names that are in lower case.
   const exact = texts.every((text) => text === text.toLowerCase()) ? `hostname(${args})` : closed(pattern);
   return texts.every(isDevice)
     ? `Write ${exact}.`
     : `Write ${exact} for only that name, or ${opened(pattern)} for all names that it matches now.`;
 }
 
-/** Returns the literal texts of a pattern, without anchors; empty if the pattern does not consist of literals. */
+/**
+ * Returns the literals of a pattern, without anchors. The result is empty if the pattern does not consist of literals.
+ */
 function spelled(pattern: string): readonly string[] {
   const literals = pattern.includes(".*") ? undefined : literalsOf(pattern);
   return !literals || literals.kind === "needs" ? [] : literals.texts.filter((text) => text !== "");
 }
 
 /**
- * Returns a suggestion for a pattern on addresses. If the pattern is an address or the beginning of an address, the
- * suggestion is a network, even if the dots in the pattern are not escaped.
+ * Returns a suggestion for an address pattern. If the pattern is an address or the beginning of an address, suggests a
+ * network, even if the dots in the pattern are not escaped.
  */
 function anchoredAddress(pattern: string): string {
   const text = withoutAnchors(pattern).replaceAll("\\.", ".");
@@ -260,7 +265,7 @@ function closed(pattern: string): string {
   return isAlternation(pattern) ? `^(?:${pattern})$` : `^${withoutAnchors(pattern)}$`;
 }
 
-/** Returns a pattern that matches the same texts, with an explicit `.*` at each open end. */
+/** Returns a pattern that matches the same strings, with an explicit `.*` at each open end. */
 function opened(pattern: string): string {
   if (isAlternation(pattern)) return `^.*(?:${pattern}).*$`;
   const before = pattern.startsWith("^") ? "" : ".*";

@@ -16,8 +16,7 @@ import {
 
 /**
  * Returns findings about the effects of rules.
- * @param explained ids of objects with a wrong pattern. Another finding already explains why such an object matches
- * nothing
+ * @param explained ids of objects with a pattern that matches nothing, for which a separate finding exists
  */
 export function ruleFindings(access: Access, explained: ReadonlySet<string>): Finding[] {
   const { policy, evaluated, rules } = access;
@@ -124,9 +123,9 @@ interface Decision {
   readonly devices: DeviceSet;
 }
 
-/** Two rules of the same priority with different decisions about a login. */
+/** Two rules of the same priority that decide differently about a login. */
 interface Disagreement {
-  /** Index of the rule that decides, because it was created later. */
+  /** Index of the rule that decides. It was created later than the other rule. */
   readonly winner: number;
   readonly loser: number;
   readonly login: string;
@@ -135,17 +134,23 @@ interface Disagreement {
 }
 
 /**
- * The decisions of the rules about the evaluated logins, and the effect of each rule: the decisions that would change
- * without the rule. Each rule is represented by its index in {@link Access.rules}.
+ * The decisions of the rules about the evaluated logins, and the effect of each rule. The effect consists of the
+ * decisions that would be different without the rule. Each rule is represented by its index in {@link Access.rules}.
  */
 class Decisions {
   readonly matching = new Set<number>();
   readonly deciding = new Set<number>();
-  /** Rules that change at least one decision: without the rule, the decision about a login would be different. */
+  /** Rules that have an effect: without the rule, at least one decision would be different. */
   readonly needed = new Set<number>();
-  /** For each rule that matches logins but never decides one: the stronger rules that decide these logins. */
+  /**
+   * The stronger rules that decide all logins of a rule. Contains an entry for each rule that matches logins but
+   * decides none of them.
+   */
   readonly stronger = new Map<number, Set<number>>();
-  /** For each rule whose removal would change no decision: the weaker rules that would then decide the same logins. */
+  /**
+   * The weaker rules that would make the same decisions as a rule. Contains an entry for each rule that could be
+   * removed without a different decision.
+   */
   readonly weaker = new Map<number, Set<number>>();
   readonly #disagreements = new Map<string, Disagreement>();
   readonly #access: Access;
@@ -239,7 +244,7 @@ interface TextClass {
   readonly rules: RuleSet;
 }
 
-/** A login name and an address as representatives of all login names and addresses that match the same rules. */
+/** A login name and an address that represent all logins that match the same rules. */
 interface Situation {
   readonly login: string;
   readonly address: string;
@@ -247,7 +252,10 @@ interface Situation {
   readonly rules: readonly number[];
 }
 
-/** Representatives of the evaluated login names and addresses: one for each set of matching rules. */
+/**
+ * The login names and addresses that represent the evaluated ones: one login name and one address for each set of
+ * matching rules.
+ */
 interface Classes {
   readonly logins: readonly TextClass[];
   readonly addresses: readonly TextClass[];

@@ -15,43 +15,49 @@ export interface LintedWorkload {
 type Claims = LintedWorkload["claims"];
 
 /**
- * A part of a program's identity that the required claims of a workload must name, besides the owner of the program: the
- * project with the code, or a place that the owner can protect, such as a branch, a tag or an environment.
+ * A part of a program's identity that the required claims of a workload must identify, in addition to the owner of the
+ * program. `project`: the project that contains the code. `place`: a branch, tag or environment that the owner can
+ * protect.
  */
 type Part = "project" | "place";
 
 const PARTS: readonly Part[] = ["project", "place"];
 
-/** A claim whose value names parts. The pattern admits only values without a wildcard. */
+/** A claim that identifies parts of a program. The regular expression matches only values without a wildcard. */
 interface NamingClaim {
   readonly claim: string;
   readonly value: RegExp;
   readonly names: readonly Part[];
 }
 
-/** A provider of tokens, with the claims by which lint finds out which programs get a token. */
+/** A provider of tokens, with the claims that show which programs get a token. */
 interface Provider {
-  /** True for the issuers of the provider itself. Each pattern contains the whole URL. */
+  /** Returns true for the issuers that the provider itself operates. Each pattern contains the whole URL. */
   readonly isIssuer: (issuer: string) => boolean;
-  /** True for a server of a customer, which has an issuer of its own. */
+  /** Returns true for a customer's own server, which has a separate issuer. */
   readonly isServer?: (workload: LintedWorkload) => boolean;
-  /** Claims that identify the owner, even if the rest of the value has wildcards. */
+  /** Claims that identify the owner, even if the value also contains wildcards. */
   readonly owners: readonly (readonly [claim: string, value: RegExp])[];
-  /** Returns true if the claims identify an owner, and no single claim does. */
+  /** Returns true if several claims together identify an owner. */
   readonly namesOwner?: (claims: Claims) => boolean;
   /** Claims that identify the project and the place. A claim that identifies the project also identifies its owner. */
   readonly exact: readonly NamingClaim[];
-  /** Returns true if the claims identify a place, and no single claim does. */
+  /** Returns true if several claims together identify a place. */
   readonly namesPlace?: (claims: Claims) => boolean;
-  /** The claims to require, as the end of a sentence. The claim for the project also identifies the owner. */
+  /**
+   * The claims to require for each part, as the end of a sentence. The claim for the project also identifies the owner.
+   */
   readonly require: Readonly<Record<Part, string>>;
 }
 
 const REF_NAME = "[^*:\\s]+";
 const REF = `refs/(?:heads|tags)/${REF_NAME}`;
-/** The name of an environment. It can have spaces, but not at its start or end. */
+/** Matches the name of an environment. The name can contain spaces, but not at its start or end. */
 const ENVIRONMENT = "[^*\\s](?:[^*\\r\\n]*[^*\\s])?";
-/** The name of an environment in a subject, where a colon ends it. */
+/**
+ * Matches the name of an environment in a subject. The name contains no colon, since a colon separates it from the next
+ * part.
+ */
 const SUBJECT_ENVIRONMENT = "[^*:\\s](?:[^*:\\r\\n]*[^*:\\s])?";
 const GITHUB_NAME = "[A-Za-z0-9._-]+";
 const NUMBER = /^[0-9]+$/;
@@ -59,18 +65,20 @@ const NUMBER = /^[0-9]+$/;
 const exactly = (pattern: string): RegExp => new RegExp(`^(?:${pattern})$`);
 
 const GITHUB: Provider = {
-  // An enterprise can have its own issuer, which ends with the name of the enterprise.
+  // An enterprise can have its own issuer URL, which ends with the name of the enterprise.
   isIssuer: (issuer) => /^https:\/\/token\.actions\.githubusercontent\.com(?:\/[A-Za-z0-9-]+)?$/.test(issuer),
-  // GitHub Enterprise Server has the path /_services/token.
+  // The issuer URL of GitHub Enterprise Server ends with /_services/token.
   isServer: ({ issuer }) => issuer.endsWith("/_services/token"),
   owners: [
     ["repository_id", NUMBER],
     ["repository_owner_id", NUMBER],
     ["repository", /^[^/*\s]+\//],
     ["repository_owner", exactly(GITHUB_NAME)],
-    // Other repositories can call a reusable workflow, so job_workflow_ref does not identify a repository.
+    // The claim job_workflow_ref does not identify the repository of a job, because other repositories can call a
+    // reusable workflow.
     ["workflow_ref", /^[^/*\s]+\//],
-    // An owner can change the format of subjects, so a subject such as environment:production names no owner.
+    // An owner can change the format of subjects, so a subject such as environment:production does not identify an
+    // owner.
     ["sub", /^repo:[^/*\s]+\//],
   ],
   exact: [
@@ -90,7 +98,8 @@ const GITHUB: Provider = {
 
 /**
  * Returns true if the claims identify a workflow file of the repository, at a branch or tag. A reusable workflow
- * (`job_workflow_ref`) is no place: a job of every branch can call it, with its own inputs, and after its own code.
+ * (`job_workflow_ref`) is not a place: jobs of every branch can call it, with their own inputs, and after they run
+ * their own code.
  */
 function isGithubWorkflow(claims: Claims): boolean {
   const file = exactly(`(${GITHUB_NAME}/${GITHUB_NAME})/\\.github/workflows/[^*@/:\\r\\n]+@${REF}`);
@@ -103,7 +112,7 @@ const GITLAB_PATH = "[A-Za-z0-9._-]+(?:/[A-Za-z0-9._-]+)+";
 
 const GITLAB: Provider = {
   isIssuer: (issuer) => issuer === "https://gitlab.com",
-  // GitLab servers have different issuers. The claims identify them.
+  // GitLab servers have different issuers, so they are recognized by their claims.
   isServer: ({ claims }) =>
     GITLAB_CLAIMS.some((name) => Object.hasOwn(claims, name)) ||
     claims.sub?.startsWith("project_path:") === true,
@@ -127,7 +136,7 @@ const GITLAB: Provider = {
       names: PARTS,
     },
   ],
-  // A branch and a tag can have the same name.
+  // The claim ref_type is required, because a branch and a tag can have the same name.
   namesPlace: ({ ref = "*", ref_type: type = "" }) =>
     exactly(REF_NAME).test(ref) && /^(?:branch|tag)$/.test(type),
   require: {
@@ -136,7 +145,10 @@ const GITLAB: Provider = {
   },
 };
 
-/** The parts that a service account identifies: it belongs to one project, and its owner decides who can use it. */
+/**
+ * The address of a service account. It identifies both parts: the account belongs to one project, and the owner of the
+ * project decides who can use the account.
+ */
 const ACCOUNT = {
   value: /^[a-z0-9-]+@[a-z0-9.-]+\.iam\.gserviceaccount\.com$/,
   require: "email with the address of a service account, or sub with its number",
@@ -146,7 +158,8 @@ const GOOGLE: Provider = {
   isIssuer: (issuer) => issuer === "https://accounts.google.com",
   owners: [
     ["sub", NUMBER],
-    // Google itself assigns the addresses of service accounts. Of other addresses, the user must prove the ownership.
+    // Google assigns the addresses of service accounts. For other addresses, the claim email_verified must show that
+    // the user owns the address.
     ["email", /^[a-z0-9-]+@[a-z0-9.-]+\.gserviceaccount\.com$/],
     ["hd", /^[^*\s]+$/],
   ],
@@ -161,8 +174,9 @@ const GOOGLE: Provider = {
 const PROVIDERS = [GITHUB, GITLAB, GOOGLE];
 
 /**
- * Claims whose value a provider assigns to one program, or to one customer of the provider. Lint accepts no other claim
- * of an issuer that it does not know: other customers can also have a branch `main`.
+ * Claims whose value a provider assigns to one program or to one customer. For an unknown issuer, lint accepts only
+ * these claims. For example, the name of a branch is not sufficient, since the programs of other customers can also
+ * have a branch `main`.
  */
 const IDENTIFYING = [
   "sub",
@@ -187,7 +201,7 @@ const IDENTIFYING = [
   "owner_id",
 ];
 
-/** Starts of subjects that all programs of an issuer have. */
+/** Prefixes that the subjects of all programs of an issuer can have in common. */
 const COMMON_STARTS = [
   "system:serviceaccount:",
   "organization:",
@@ -200,48 +214,47 @@ const COMMON_STARTS = [
   "sc://",
 ];
 
-/** Returns true if the text before the first wildcard distinguishes programs. */
+/** Returns true if the part of the value before the first wildcard distinguishes programs. */
 const identifies = (value: string): boolean => {
   const [start = ""] = value.split("*");
   return value === start ? value.trim() !== "" : !COMMON_STARTS.some((common) => common.startsWith(start));
 };
 
-/** Returns true if the claims identify an address that the provider has verified. */
+/** Returns true if the claims require an e-mail address that the provider has verified. */
 function hasVerifiedAddress(claims: Claims): boolean {
   return (
     requiredValue(claims, "email_verified") === "true" && /^[^*]*@[^*]+$/.test(requiredValue(claims, "email"))
   );
 }
 
-/** A name that no pattern contains as fixed text. A pattern that matches it matches every name. */
+/** A name that no pattern contains as a literal. If a pattern matches this name, it matches every name. */
 const ANY = "\u0001";
 
 const matches = (pattern: string, value: string): boolean =>
   unmatchedClaim({ value: pattern }, { value }) === undefined;
 
-/** Returns the value of a required claim; an empty text if the claim is not required. */
+/** Returns the value of a required claim. Returns an empty string if the claim is not required. */
 const requiredValue = (claims: Claims, name: string): string =>
-  // A claim such as `constructor` must not be read from the prototype.
+  // The value of a claim such as `constructor` must not come from the prototype.
   (Object.hasOwn(claims, name) ? claims[name] : undefined) ?? "";
 
-/** A problem of a workload, as the rest of a sentence about it, and a suggestion. */
+/** A problem of a workload, as the end of a sentence, and a suggestion. */
 interface Problem {
   readonly text: string;
   readonly suggestion: string;
 }
 
 /**
- * Returns findings for trusted workloads that accept tokens of programs that other users control. A workload with a
- * role above observer has no finding only if lint knows the claims of its issuer, and its claims identify the owner,
- * the project and a place that can be protected. For a workload with the role observer, the claims must identify only
- * the owner or the program.
+ * Returns findings for trusted workloads that accept tokens of programs that other users control. For a workload with
+ * the role observer, the claims must identify the owner or the program. For a workload with a higher role, lint must
+ * know the claims of the issuer, and the claims must identify the owner, the project and a place that can be protected.
  */
 export function workloadFindings(workloads: readonly LintedWorkload[]): Finding[] {
   return workloads.flatMap((workload): Finding[] => {
     const { id, name, role } = workload;
     const problem = openTo(workload) ?? (role === "observer" ? undefined : unprotected(workload));
     if (problem === undefined) return [];
-    // A review blocks on new messages. The message therefore changes with the role, the issuer and the claims.
+    // The message contains the role, the issuer and the claims, since a review blocks only on new messages.
     const message = `Trusted workload ${quoted(name)} (${role}) accepts tokens of ${tokensOf(workload)}: ${problem.text}.`;
     const object = { kind: "trustedWorkload", id, name } as const;
     const { suggestion } = problem;
@@ -257,10 +270,10 @@ function tokensOf({ issuer, claims }: LintedWorkload): string {
   return `${printableIssuer(issuer)} with ${conditions.join(" and ")}`;
 }
 
-/** Returns the problem that programs of other owners, or all programs of the issuer, can use the workload. */
+/** Returns a problem if programs of other owners, or all programs of the issuer, can use the workload. */
 function openTo(workload: LintedWorkload): Problem | undefined {
   const { issuer, claims } = workload;
-  // The claims of an issuer that lint knows can look like the claims of a customer's server.
+  // Known issuers have precedence, since their claims can look like the claims of a customer's server.
   const provider =
     PROVIDERS.find(({ isIssuer }) => isIssuer(issuer)) ??
     PROVIDERS.find(({ isServer }) => isServer?.(workload));
@@ -281,7 +294,7 @@ function openTo(workload: LintedWorkload): Problem | undefined {
   };
 }
 
-/** Returns the problem that the claims of a workload with a role above observer do not identify all parts. */
+/** Returns a problem if the claims of a workload do not identify all parts. Required for a role above observer. */
 function unprotected({ issuer, claims }: LintedWorkload): Problem | undefined {
   const provider = PROVIDERS.find(({ isIssuer }) => isIssuer(issuer));
   if (!provider) {
@@ -317,7 +330,9 @@ const PART_TEXTS: Readonly<Record<Part, string>> = {
   place: "a branch, a tag or an environment",
 };
 
-/** Values of a claim for pull requests, and for other jobs. A pattern can match values of both. */
+/**
+ * The values that a claim has for jobs of pull requests, and for other jobs. A pattern can match values of both kinds.
+ */
 interface Values {
   readonly pullRequest: readonly string[];
   readonly other: readonly string[];
@@ -347,7 +362,7 @@ const SOURCES: Values = {
   ],
 };
 
-/** The end of the claim `sub` of GitHub, after the repository. */
+/** Values of the last part of GitHub's claim `sub`, after the repository. */
 const CONTEXTS: Values = {
   pullRequest: ["pull_request", ...EVENTS.pullRequest.map((event) => `event_name:${event}`)],
   other: [
@@ -361,24 +376,27 @@ const CONTEXTS: Values = {
 const PULL_REQUEST_REFS = ["refs/pull/", "refs/merge-requests/"];
 const OTHER_REFS = ["refs/heads/", "refs/tags/"];
 
-/** True if a pattern matches values of pull requests only. */
+/** Returns true if a pattern matches only values of pull requests. */
 const onlyPullRequests = (pattern: string, { pullRequest, other }: Values): boolean =>
   pullRequest.some((value) => matches(pattern, value)) && !other.some((value) => matches(pattern, value));
 
-/** True if a pattern that contains a ref, also after a file or in a subject, matches refs of pull requests only. */
+/**
+ * Returns true if a pattern matches only refs of pull requests. The ref can be the whole pattern, or follow a file name
+ * or the start of a subject.
+ */
 function onlyPullRequestRefs(pattern: string): boolean {
   const [start = ""] = (/(?:^|[@:])(refs\/.*)$/s.exec(pattern)?.[1] ?? "").split("*");
   const canBe = (kind: string) => kind.startsWith(start) || start.startsWith(kind);
   return PULL_REQUEST_REFS.some(canBe) && !OTHER_REFS.some(canBe);
 }
 
-/** True if the claims require tokens of pull requests or merge requests. */
+/** Returns true if the claims require tokens of pull requests or merge requests. */
 function isForPullRequests(claims: Claims): boolean {
   const value = (name: string) => requiredValue(claims, name);
   const context = /^repo:[^:]*:(.*)$/s.exec(value("sub"))?.[1] ?? "";
   return (
     ["ref", "ref_path", "workflow_ref", "job_workflow_ref", "sub"].map(value).some(onlyPullRequestRefs) ||
-    // GitHub sets these claims to an empty text for jobs of other events.
+    // For jobs of other events, GitHub sets these claims to an empty string.
     ["head_ref", "base_ref"].map(value).some((pattern) => !matches(pattern, "")) ||
     /[*:]pull_request$/.test(value("sub")) ||
     onlyPullRequests(context, CONTEXTS) ||
