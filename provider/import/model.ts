@@ -137,7 +137,7 @@ export const withNamespaceLast = (
  * Creates a function that returns unique names. If a name is already in use, the function adds a number to the name.
  * @param options.taken names that are already in use
  * @param options.wanted names of other objects; a name with an added number never equals one of them
- * @param options.joiner text between a name and the number
+ * @param options.joiner string between a name and the number
  */
 export function uniqueNames(options: {
   readonly taken?: Iterable<string>;

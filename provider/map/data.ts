@@ -82,7 +82,8 @@ type MapCondition = "reauthentication" | "approval" | "unknown";
 export interface MapText {
   readonly text: string;
   /**
-   * The regular expressions that `text` describes in words, each after the word for what it matches: `login ^root$`.
+   * The regular expressions that `text` describes in words, each preceded by the kind of value that it matches: `login
+   * ^root$`.
    */
   readonly patterns: readonly string[];
 }

@@ -51,7 +51,7 @@ export interface PolicyTestSelection {
   /** The namespace of the results; omitted if the report has only one namespace. */
   readonly namespace?: NamespaceName;
   /**
-   * False if another run reports the files that cannot be loaded.
+   * False if a different run reports the files that cannot be loaded.
    * @default true
    */
   readonly reportsFiles?: boolean;

@@ -113,7 +113,7 @@ const changeMatches = (edge: MapEdge, wanted: string) =>
   edge.change === wanted ||
   (wanted === "changed" && (edge.change !== "kept" || isAltered(edge)));
 
-/** Applies the filters. The search text can match the key or the device of an access. */
+/** Applies the filters. The search string can match the key or the device of an edge. */
 function viewOf(raw: Filters): View {
   const filters = lowered(raw);
   const width = data.devices.length;
