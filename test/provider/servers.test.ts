@@ -242,10 +242,11 @@ async function startReplay(version: string): Promise<Started> {
   return { server, password: RECORDED_PASSWORD, stop: server.stop };
 }
 
-/** A server that the tests use: its name, and whether it is a recorded server of a newer version. */
+/** A server that the tests use: its name, whether it is a recorded server of a newer version, and its name in errors. */
 interface Tested {
   readonly name: string;
   readonly isRecorded: boolean;
+  inErrors(version: string): string;
   start(): Promise<Started>;
 }
 
@@ -253,18 +254,32 @@ const recorded = readdirSync(FOLDER).flatMap((name) => {
   const [, version] = new RegExp(`^(.+)-${FRONT_END}\\.jsonl$`).exec(name) ?? [];
   return version === undefined ? [] : [version];
 });
+const recordedServer = (name: string, start: Tested["start"]): Tested => ({
+  name,
+  isRecorded: true,
+  inErrors: (version) => `ShellHub ${version}, community`,
+  start,
+});
+const OWN: Tested = {
+  name: "this project's server",
+  isRecorded: false,
+  inErrors: (version) => `gatehouse-server, API of ShellHub ${version}`,
+  start: () => startOwn(false),
+};
+const DESCRIBED: Tested = {
+  name: "0.19 as described",
+  isRecorded: false,
+  inErrors: (version) => `ShellHub ${version}, enterprise or cloud`,
+  start: () => startOwn(true),
+};
 const SERVERS: readonly Tested[] = RECORD
-  ? [{ name: RECORD, isRecorded: true, start: () => startRecording(RECORD) }]
-  : [
-      { name: "this project's server", isRecorded: false, start: () => startOwn(false) },
-      { name: "0.19 as described", isRecorded: false, start: () => startOwn(true) },
-      ...recorded.map((name) => ({ name, isRecorded: true, start: () => startReplay(name) })),
-    ];
+  ? [recordedServer(RECORD, () => startRecording(RECORD))]
+  : [OWN, DESCRIBED, ...recorded.map((name) => recordedServer(name, () => startReplay(name)))];
 
 /** The number of exchanges, by resource type, server and operation. */
 const counts = new Map<string, Map<string, Record<string, number>>>();
 
-describe.each(SERVERS)("$name", SLOW, ({ name, isRecorded, start }) => {
+describe.each(SERVERS)("$name", SLOW, ({ name, isRecorded, inErrors, start }) => {
   const fewTags = !isRecorded || /^0\.(19|20)/.test(name);
   let started: Started;
   let harness: Harness;
@@ -451,11 +466,7 @@ describe.each(SERVERS)("$name", SLOW, ({ name, isRecorded, start }) => {
   ].filter(({ on }) => on);
 
   it.each(refused)("refuses $title at preview, and changes nothing", async ({ type, args, text }) => {
-    const { version } = started.server.facts;
-    const server = isRecorded
-      ? `ShellHub ${version}, community`
-      : `gatehouse-server, API of ShellHub ${version}`;
-    const expected = `This server (${server}) ${text}`;
+    const expected = `This server (${inErrors(started.server.facts.version)}) ${text}`;
     await expect(harness.preview({ it: { type, args } })).rejects.toThrow(expected);
     await expect(harness.up({ it: { type, args } })).rejects.toThrow(expected);
     const writes = started.server.requests.filter((request) => !/^GET /.test(request));
