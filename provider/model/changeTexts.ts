@@ -3,11 +3,11 @@ import { untilText } from "../words.ts";
 
 const LISTED_MAX = 3;
 
-/** Returns a list of names in a sentence: `a`, `a and b`, `a, b and 4 more`. */
+/** Formats names as a list in a sentence: `a`, `a and b`, `a, b and 4 more`. */
 export const listedNames = (names: readonly string[], style: Style): string =>
   listedTexts(names.map(style.name));
 
-/** Returns a list of formatted texts in a sentence, like {@link listedNames}. */
+/** Formats strings as a list in a sentence, like {@link listedNames}. */
 export function listedTexts(texts: readonly string[]): string {
   const shown = texts.slice(0, texts.length === LISTED_MAX + 1 ? LISTED_MAX + 1 : LISTED_MAX);
   const more = texts.length - shown.length;
@@ -17,7 +17,8 @@ export function listedTexts(texts: readonly string[]): string {
 }
 
 /**
- * Returns a list of names in a sentence. The name that represents all other names becomes a placeholder at the end.
+ * Formats names as a list in a sentence. If the names contain `representative`, which represents all other names, the
+ * list ends with `placeholder` instead.
  */
 export function withOthers(
   names: readonly string[],
@@ -33,10 +34,10 @@ export function withOthers(
   return `${named.map(style.name).join(", ")} and ${others}`;
 }
 
-/** Returns the expiry time of access as text: `until 2026-12-01 18:00 UTC`. */
+/** Formats the expiry time of access: `until 2026-12-01 18:00 UTC`. */
 export const endText = (end: string | null): string => (end === null ? "without an end" : untilText(end));
 
-/** Returns the expiry times after and before a change. */
+/** Formats the expiry time after a change, followed by the expiry time before the change. */
 export const changedEnd = ({
   until,
   untilBefore,

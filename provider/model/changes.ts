@@ -2,39 +2,45 @@ import type { Style } from "../style.ts";
 import type { NamespaceObjects } from "./namespaceObjects.ts";
 import type { GainedRole } from "./roles.ts";
 
-/** A list of changes that reports show beside the changes of access. */
+/** A list of changes that reports show in addition to the changes of access. */
 export interface ChangeList<C = unknown> {
   /** The name of the list in JSON reports. */
   readonly list: ListName;
   /** The title of the section in reports. */
   readonly title: string;
-  /** A change in the title of a review: `API key change`. */
+  /** The noun for one change in the title of a review: `API key change`. */
   readonly what: string;
-  /** The word before a sentence about a change among other sentences; an empty text if there is none. */
+  /**
+   * A prefix for the sentence about a change if reports show the sentence among other sentences. Empty if the sentence
+   * needs no prefix.
+   */
   readonly subject: string;
-  /** Returns the changes between two states of a namespace, in the order of reports. */
+  /** Returns the changes between two states of a namespace, in the order in which reports show them. */
   readonly between: (before: NamespaceObjects, after: NamespaceObjects) => readonly C[];
   /** Returns a sentence about a change. */
   readonly sentence: (change: C, style: Style) => string;
-  /** Returns the mark of a change in reports. Undefined for a sentence without a mark. */
+  /** Returns the mark of a change in reports, or undefined if reports show the change without a mark. */
   readonly marks: (change: C) => "gained" | "lost" | "altered" | undefined;
   /** Returns false if a change may give privileges that {@link roles} and {@link gains} do not contain. */
   readonly isLoss: (change: C) => boolean;
   /** Returns the roles that a change gives. */
   readonly roles: (change: C) => readonly GainedRole[];
-  /** Returns the other privileges that a change gives, as texts. */
+  /** Returns the privileges other than roles that a change gives, as strings. */
   readonly gains: (change: C) => readonly string[];
   /** True if a change weakens a protection. */
   readonly weakens: (change: C) => boolean;
 }
 
-/** The names of the lists, in the order of reports. */
+/** The names of the lists, in the order in which reports show them. */
 export const LIST_NAMES = ["members", "workloads", "apiKeys", "settings", "privileges"] as const;
 
 /** The name of a list of changes in JSON reports. */
 export type ListName = (typeof LIST_NAMES)[number];
 
-/** Returns a list of changes without the type of its changes, since each report passes its own changes to a list. */
+/**
+ * Returns a list of changes with defaults for the omitted functions. The result has no type parameter, because reports
+ * pass to a list only the changes that the list itself returned.
+ */
 export const changeList = <C>(
   list: Pick<ChangeList<C>, "list" | "title" | "what" | "between" | "sentence"> & Partial<ChangeList<C>>,
 ): ChangeList =>

@@ -3,13 +3,16 @@ import type { Values } from "../values.ts";
 import type { ResourceDefinition } from "./definition.ts";
 import { type Inputs, type Outputs, optional } from "./fields.ts";
 
-/** A part that several resources share, such as the expiry of access: adds inputs, and changes calls of functions. */
+/**
+ * A feature that several resources share, such as the expiry of access. The layer adds inputs to a definition, and
+ * wraps its functions.
+ */
 export type Layer = (definition: ResourceDefinition) => ResourceDefinition;
 
 /**
- * Defines a resource. Resources that can find existing objects get the input `adopt`. The result has the type of every
- * definition, since generic code calls it with the values of any resource.
- * @param layers applied in their order: the last one is called first
+ * Defines a resource. Resources that can find existing objects get the input `adopt`. The result has the general type
+ * of all definitions, because generic code calls it with the values of any resource.
+ * @param layers applied in order, so that a call first reaches the last layer
  */
 export function defineResource<I extends Inputs, O extends Outputs>({
   layers = [],
@@ -21,9 +24,9 @@ export function defineResource<I extends Inputs, O extends Outputs>({
 }
 
 /**
- * Returns a definition whose states contain further values.
- * @param complete returns the state of an object with these values. `known` are the values in the program or in the
- * state before: empty for a listed object
+ * Returns a definition that adds values to each state.
+ * @param complete returns the state of an object with the added values. `known` contains the values in the program or
+ *   in the previous state, and is empty for a listed object
  */
 export function withStates(
   definition: ResourceDefinition,

@@ -9,11 +9,11 @@ import type { Inputs, InputValues, Outputs, State } from "./fields.ts";
 import type { IdForm } from "./idForm.ts";
 import { hasEnded } from "./validity.ts";
 
-/** Facts that this project's service returns with an object, and that are no part of a state. */
+/** Facts that this project's service returns with an object, and that states do not contain. */
 export interface LiveFacts {
   /** The revision of the object's declared fields. */
   readonly revision?: string | undefined;
-  /** The resource that declared the object last. */
+  /** The resource that was the last to declare the object. */
   readonly declaredBy?: Declaration | undefined;
 }
 
@@ -21,17 +21,17 @@ export interface LiveFacts {
 export interface Existing<S> {
   readonly id: string;
   readonly state: S;
-  /** Undefined if the object was not read from the service. Empty on other servers. */
+  /** Undefined if the object was not read from the service. An empty object on other servers. */
   readonly live?: LiveFacts | undefined;
 }
 
-/** Returns the facts in an object of the service. */
+/** Returns the facts that the service returned with an object. */
 export const liveFacts = ({ revision, declaredBy }: LiveFacts): LiveFacts => ({
   ...(revision !== undefined && { revision }),
   ...(declaredBy && { declaredBy: declarationIn(declaredBy) }),
 });
 
-/** The object of a resource type in the service's audit trail and in its declarations. */
+/** The object that a resource type manages, as the service's audit trail and declarations refer to it. */
 export interface ServiceObject {
   readonly kind: ObjectKind;
   /**
@@ -40,29 +40,29 @@ export interface ServiceObject {
    */
   id?(id: string, state: Values): string;
   /**
-   * Returns true if a change of the object added the part that a resource with this id manages. Defined if resources of
-   * several programs each manage a part of the object, so that its declaration identifies none of them. The tags of a
-   * device are such an object of their attachments.
+   * Returns true if a change of the object added the part that a resource with this id manages. Defined only if
+   * resources of several programs each manage a part of the object. The declaration of the object then identifies none
+   * of these resources. For example, each attachment of a tag manages a part of a device's tags.
    */
   isPart?(id: string, change: { readonly before: unknown; readonly after: unknown }): boolean;
 }
 
-/** An object of a namespace, with the inputs and outputs that a program's resource for this object would have. */
+/** An object of a namespace, with the inputs and outputs that a resource for this object would have. */
 export interface Listed<S = Values> {
   readonly id: string;
   /**
-   * The display name of the object, such as a key's name or a member's e-mail address. Any text is possible, including
-   * an empty text.
+   * The display name of the object, such as a key's name or a member's e-mail address. Any string is possible,
+   * including an empty string.
    */
   readonly name: string;
   readonly state: S;
   /** The reason why no program can declare the object. Omitted if a program can declare it. */
   readonly reason?: string;
-  /** Facts about the object that are no fields of its resource type, such as the role of a service account. */
+  /** Facts about the object that are not fields of its resource type, such as the role of a service account. */
   readonly facts?: Values;
   /**
-   * The resource that declared the object last, according to the service. Undefined if the service has no
-   * declaration.
+   * The resource that was the last to declare the object, according to the service. Undefined if the service has no
+   * declaration of the object.
    */
   readonly declaredBy?: Declaration | undefined;
 }
@@ -71,22 +71,28 @@ export interface Listed<S = Values> {
 export type Failure = ResourceFault;
 
 /**
- * An input that requires an update or replacement although the program did not change it, for example after an
- * invitation expired.
+ * An input that requires an update or replacement although the program did not change the input. An example is an input
+ * of an expired invitation.
  */
 export interface Stale {
   readonly field: string;
   readonly replaces: boolean;
-  /** The reason of the change, for the user who runs the program. The text follows the name of the resource. */
+  /**
+   * The reason for the change, for the user who runs the program. Messages print the reason after the name of the
+   * resource.
+   */
   readonly reason?: Message;
 }
 
 /** A capability that an input needs. */
 export interface Need {
   readonly capability: NeededCapability;
-  /** The input, with the path inside its value. Undefined if the resource itself needs the capability. */
+  /** The path of the input, or of a value inside the input. Undefined if the resource itself needs the capability. */
   readonly field?: FieldPath;
-  /** True if the state already has the value. Checks then skip the capability, unless a setting requires it. */
+  /**
+   * True if the state already contains the same value. Checks then skip the capability, unless a setting requires the
+   * check.
+   */
   readonly isUnchanged?: boolean;
 }
 
@@ -95,19 +101,19 @@ export interface Origin {
   /** The resource's name in the program. */
   readonly name: string;
   /**
-   * The idempotency key of the create. All attempts to create this object share the key, including the attempts of
-   * later runs. If later runs cannot compute the key, only the attempts of this run share the key. If another resource
-   * has claimed the object that was created with this key, {@link after} returns a different key.
+   * The idempotency key of the create. All attempts to create this object use the same key, including the attempts of
+   * later runs. If later runs cannot compute the key, only the attempts of this run share it. If another resource has
+   * claimed the object that was created with this key, {@link after} returns a different key.
    */
   readonly idempotencyKey: string;
   /**
-   * True if the engine passes the resource's name, so that later runs recognize the resource and its {@link
-   * idempotencyKey}.
+   * True if the engine passes the resource's name. Later runs can then recognize the resource and compute the same
+   * {@link idempotencyKey}.
    */
   readonly isNamed: boolean;
-  /** The replaced object, with its values in the state. */
+  /** The object that this create replaces, with its values in the state. */
   readonly replaced: Existing<Values> | undefined;
-  /** The values of outputs that the program chose. See {@link OutputField.choice}. */
+  /** The values that the program chose for outputs. See {@link OutputField.choice}. */
   readonly chosen: Values;
   /** The inputs of the replaced object, if the engine did not pass the object itself. */
   readonly unseen: Values | undefined;
@@ -119,16 +125,16 @@ export interface Origin {
   /** Returns true if another resource of this program has claimed the object with this id. */
   isOthers(id: string): boolean;
   /**
-   * Returns the same data with another idempotency key. Used if the service returned the object `id` for the current
-   * key, and another resource has claimed that object.
+   * Returns the same data with a different idempotency key. Call this function if the service returned the object `id`
+   * for the current key, and another resource has claimed that object.
    */
   after(id: string): Origin;
 }
 
-/** A claim of a resource on an object that no other resource of the program may manage. */
+/** A claim of a resource on an object. No other resource of the program may then manage the object. */
 export interface Claim {
   readonly key: string;
-  /** The input that an error about this claim refers to. */
+  /** The input that an error about this claim points to. */
   readonly property: string;
   /** True if several resources of the same type may have this claim. */
   readonly shared?: boolean;
@@ -138,8 +144,8 @@ export interface Claim {
 export type IsClaimed = (key: string) => boolean;
 
 /**
- * The claims of a resource. They derive from the inputs before the object exists, and from the object's id
- * afterwards.
+ * The claims of a resource. Before the object exists, its inputs determine the claims. Afterwards, its id determines
+ * them.
  */
 export interface Identity<I extends Inputs = Inputs> {
   /** The inputs that determine the claims. */
@@ -153,12 +159,15 @@ export interface Identity<I extends Inputs = Inputs> {
 }
 
 /**
- * The rotation of objects that keep working for some time after their replacement. A create then needs the replaced
- * object, which Terraform does not pass. The Terraform provider therefore plans a replacement as an update, which creates
- * the successor and then deletes the replaced object.
+ * The rotation of objects that keep working for some time after their replacement. The create of a successor then needs
+ * the replaced object, which Terraform does not pass. The Terraform provider therefore plans a replacement as an
+ * update. This update creates the successor and then deletes the replaced object.
  */
 export interface Rotation<S = Values> {
-  /** Returns the keys of claims on the object itself, since its id does not identify the object. */
+  /**
+   * Returns the keys of the claims on the object itself. The claims derive from the state, because the id does not
+   * identify the object.
+   */
   objectKeys(state: S): readonly string[];
   /**
    * Returns the keys of claims on replaced objects that still work. While a resource has such a claim, no deletion
@@ -166,15 +175,15 @@ export interface Rotation<S = Values> {
    */
   keeps(state: S): readonly string[];
   /**
-   * Adds the replaced object to the state of its successor, if the replaced object could not be deleted yet. The next
-   * update deletes the replaced object.
+   * Adds the replaced object to the state of its successor. Called if the replaced object could not be deleted yet. The
+   * next update deletes it.
    */
   withReplaced(state: S, replaced: S): S;
 }
 
 /**
- * A type of declarative resource. The Pulumi classes, the schemas, the replacement rules and the reference derive from
- * the definition's data. The definition's functions call the service.
+ * A type of declarative resource. Its data determine the Pulumi classes, the schemas, the replacement rules and the
+ * reference. Its functions call the service.
  */
 export interface ResourceDefinition<I extends Inputs = Inputs, O extends Outputs = Outputs> {
   readonly name: string;
@@ -185,23 +194,23 @@ export interface ResourceDefinition<I extends Inputs = Inputs, O extends Outputs
   readonly id: Pick<IdForm<never>, "text" | "example">;
   /** A note on ids that the form in {@link id} does not explain. */
   readonly idNote?: string;
-  /** Undefined if this project's service does not have such objects. */
+  /** Undefined if this project's service does not have objects of this type. */
   readonly object?: ServiceObject;
   readonly identity?: Identity<I>;
   /**
-   * The input with tags: either tags that the resource adds to devices, or a filter whose tags must exist before the
-   * resource.
+   * The input that contains tags. `gives`: the resource adds these tags to devices. `needs`: a filter uses these tags,
+   * so they must exist before the resource.
    */
   readonly tags?: { readonly gives: keyof I & string } | { readonly needs: keyof I & string };
-  /** Undefined if a replaced object is deleted at once. */
+  /** Undefined if a run deletes a replaced object immediately. */
   readonly rotation?: Rotation<Readonly<State<I, O>>>;
   /**
-   * Returns all objects of this kind in a namespace, in any order. Undefined for resources whose objects a program
-   * cannot declare separately.
+   * Returns all objects of this type in a namespace, in any order. Undefined for a resource type whose objects a
+   * program cannot declare separately.
    */
   list?(connection: Connection, tenant: string): Promise<readonly Listed<State<I, O>>[]>;
   /**
-   * Returns the display name of an object, as {@link list} returns it.
+   * Returns the display name of an object, which {@link list} also returns.
    * @default the value `name`
    */
   displayName?(state: Values): string;
@@ -211,7 +220,7 @@ export interface ResourceDefinition<I extends Inputs = Inputs, O extends Outputs
    * @throws Error if several objects have the name
    */
   named?(connection: Connection, tenant: string, name: string): Promise<string | undefined>;
-  /** Returns the errors in combinations of inputs. All inputs are known and in canonical form. */
+  /** Returns the errors that result from combinations of inputs. All inputs are known and in canonical form. */
   rules?(inputs: InputValues<I>): readonly Failure[];
   /**
    * The mode of a namespace in which the objects authorize logins. In the other mode, they have no effect. Undefined
@@ -221,21 +230,21 @@ export interface ResourceDefinition<I extends Inputs = Inputs, O extends Outputs
   /** True if a replacement must delete the old object first, because both objects cannot exist at the same time. */
   readonly deletesFirst?: boolean;
   /**
-   * Returns the capabilities of the server that the inputs need, and that some servers lack.
+   * Returns the capabilities that the inputs need and that some servers lack.
    * @param state the state; undefined for a new resource
    */
   needs?(inputs: InputValues<I>, state: Readonly<State<I, O>> | undefined): readonly Need[];
   /**
-   * Returns the inputs that require a change although the program did not change them. An example is an expired
-   * invitation, which is sent again.
+   * Returns the inputs that require a change although the program did not change them. For example, an expired
+   * invitation must be sent again.
    */
   stale?(state: Readonly<State<I, O>>, inputs: InputValues<I>, now: Date): readonly Stale[];
   /**
-   * Returns the existing object that conflicts with a create of these inputs, if such an object exists. The create can
-   * adopt this object.
-   * @param isOthers returns true if another resource of the program has claimed the object with this id. The function
-   * never returns such an object. Only resource types without an identity need this parameter, because only they can
-   * have several equal objects.
+   * Returns the existing object that conflicts with a create of these inputs, or undefined if no object conflicts. The
+   * create can adopt this object.
+   * @param isOthers returns true if another resource of the program has claimed the object with this id. `find` never
+   *   returns such an object. Only resource types without an identity need this parameter, because only these types can
+   *   have several equal objects.
    */
   find?(
     connection: Connection,
@@ -260,7 +269,7 @@ export interface ResourceDefinition<I extends Inputs = Inputs, O extends Outputs
     state: Readonly<State<I, O>>,
     inputs: InputValues<I>,
   ): Promise<State<I, O>>;
-  /** Returns a warning to the user about a created object, as a sentence. */
+  /** Returns a warning for the user about a created object, as a sentence. */
   warning?(state: Readonly<State<I, O>>): string | undefined;
   /** Deletes the object, except the parts that other resources of the program claim. */
   delete(
@@ -271,7 +280,7 @@ export interface ResourceDefinition<I extends Inputs = Inputs, O extends Outputs
   ): Promise<void>;
 }
 
-/** Converts a state of an earlier version. Returns a state of this version unchanged. */
+/** Converts a state of an earlier version to this version. Returns a state of this version unchanged. */
 export function currentState({ inputs, outputs }: ResourceDefinition, state: Values): Values {
   const renamed = Object.entries(outputs).flatMap(([name, { earlierName }]) =>
     earlierName === undefined || state[name] !== undefined ? [] : [[name, earlierName] as const],
@@ -285,23 +294,25 @@ export function currentState({ inputs, outputs }: ResourceDefinition, state: Val
   return Object.assign({}, state, ...converted);
 }
 
-/** Returns the time at which the declared access ended, in RFC 3339. Undefined if it has not ended. */
+/**
+ * Returns the time at which the declared access expired, in RFC 3339. Returns undefined if the access has not expired.
+ */
 export function endedAt({ inputs }: ResourceDefinition, values: Values, now: Date): string | undefined {
   const name = Object.keys(inputs).find((input) => inputs[input]?.isEnd);
   const end = name === undefined ? undefined : values[name];
   return typeof end === "string" && hasEnded(end, now) ? end : undefined;
 }
 
-/** True for the kind whose objects are namespaces. All other objects are in a namespace. */
+/** True for the resource type whose objects are namespaces. All other objects belong to a namespace. */
 export const isNamespace = ({ inputs }: Pick<ResourceDefinition, "inputs">): boolean => !inputs.tenant;
 
-/** Returns a declaration without its time. */
+/** Returns a declaration without the time at which it was made. */
 const declarationIn = (owner: Declaration | undefined): Declaration | undefined =>
   owner && { project: owner.project, stack: owner.stack, resource: owner.resource };
 
 /**
- * Returns the object whose declaration a run can claim. Undefined if objects of this type have no declaration, or share
- * it with other resources.
+ * Returns the object whose declaration a run can claim. Returns undefined if objects of this type have no declaration,
+ * or if several resources share one declaration.
  */
 export function claimedObject({ object }: Pick<ResourceDefinition, "object">) {
   const kind = CLAIMED_KINDS.find((claimed) => claimed === object?.kind);

@@ -6,8 +6,8 @@ import type { Need } from "./definition.ts";
 import { required } from "./fields.ts";
 
 /**
- * Returns a schema that rejects CIDR ranges, address ranges and globs. The service would interpret such a text as a
- * regular expression, which matches other texts than the user intends.
+ * Returns a schema that rejects CIDR ranges, address ranges and globs. The service would interpret them as regular
+ * expressions, which match other strings than the user intends.
  */
 export const patternOn = (schema: z.ZodString, subject: Subject): z.ZodString =>
   schema.superRefine((text, context) => {
@@ -15,11 +15,11 @@ export const patternOn = (schema: z.ZodString, subject: Subject): z.ZodString =>
     if (mistaken) context.addIssue({ code: "custom", message: mistakenText(mistaken) });
   });
 
-/** The schema of a property that another property of the same object excludes. */
+/** Returns the schema of a property that must not be set together with the property `other`. */
 export const notWith = (other: string) =>
   z.never().optional().describe(`Cannot be combined with \`${other}\`.`);
 
-/** The maximum number of tags of a device or filter. Servers before 0.21 allow three tags. */
+/** The maximum number of tags of a device or filter. Servers before 0.21 allow at most three tags. */
 const TAGS_MAX = 64;
 
 /** Different tags, in any order. */
@@ -27,7 +27,7 @@ export const tagsSchema = tagsUpTo(TAGS_MAX);
 
 /** Returns the capability that a list of tags needs. */
 export const needsOfTags = (tags: readonly string[] | undefined, field: FieldPath): readonly Need[] =>
-  // An unknown list is a mark, not an array.
+  // If the list is unknown, the value is a mark instead of an array.
   Array.isArray(tags) && tags.length > 3 ? [{ capability: "more than three tags", field }] : [];
 
 /** The input that selects the devices of a key or rule. */
@@ -52,7 +52,7 @@ export const filterInput = required(
   { description: "The devices to match. Must contain exactly one of `hostname` and `tags`." },
 );
 
-/** Converts a filter from the service to the form in states. */
+/** Converts a filter from the service's form to the form that states use. */
 export function filterState({
   hostname,
   tags,
@@ -60,6 +60,6 @@ export function filterState({
   hostname?: string | undefined;
   tags?: readonly string[] | undefined;
 }) {
-  // Newer servers send an empty list of tags together with a pattern.
+  // Newer servers return an empty list of tags in a filter that has a pattern.
   return hostname || tags === undefined ? { hostname: hostname ?? "" } : { tags: [...tags].sort() };
 }

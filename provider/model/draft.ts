@@ -12,28 +12,32 @@ interface DraftSides extends PlanSides {
   readonly is: Map<string, LiveObject>;
 }
 
-/** The facts about an object that only the plan contains. */
+/** The facts about an object that exists only in the plan. */
 const PLANNED = { isPlanned: true };
 
 /**
- * A copy of a namespace to which the steps of a plan are applied one by one, to predict the namespace after the plan.
+ * A copy of a namespace that predicts the namespace after a plan. The steps of the plan are applied to the copy one by
+ * one.
  */
 export class Draft {
   readonly live: NamespaceObjects;
-  /** Time at which the plan is applied. */
+  /** The time at which the plan is applied. */
   readonly now: Date;
-  /** The role of the user or API key that applies the plan; undefined if unknown. */
+  /** The role of the user or API key that applies the plan. Undefined if the role is unknown. */
   readonly creatorRole: Role | undefined;
-  /** The ids of key owners in the state, by the declared e-mail address in lower case. */
+  /** The ids of key owners in the state, by the declared e-mail address of the owner in lower case. */
   readonly statedOwners: ReadonlyMap<string, string>;
-  /** The ids of principals that the plan creates, by the URN of their resource. */
+  /** The ids of the principals that the plan creates, by the URN of the principal's resource. */
   readonly newPrincipals = new Map<string, string>();
   /** True if access policies authorize logins. */
   accessPoliciesDecide: boolean;
-  /** The number of changes so far, which shows whether a value that was computed from the objects is outdated. */
+  /**
+   * The number of changes so far. A value that was computed from the objects is outdated if this number has increased
+   * since.
+   */
   changes = 0;
   readonly #changed = new Map<KindName, Map<string, LiveObject>>();
-  /** The objects of the plan, of kinds that could not be read: before and after the plan. */
+  /** For each kind whose objects could not be read: the objects that the plan contains, before and after the plan. */
   readonly #unread = new Map<KindName, DraftSides>();
 
   constructor(
@@ -49,22 +53,25 @@ export class Draft {
     this.accessPoliciesDecide = live.accessPoliciesDecide;
   }
 
-  /** Returns the objects of a kind, by key. Undefined if they could not be read. */
+  /** Returns the objects of a kind, by key. Returns undefined if the objects could not be read. */
   readonly of = ({ name }: Pick<Definition, "name">): Objects | undefined =>
     this.#changed.get(name) ?? this.live.of({ name });
 
-  /** All objects by kind, as a {@link NamespaceObjects} contains them. */
+  /** Returns all objects by kind, in the form of {@link NamespaceObjects.objects}. */
   objects(): ReadonlyMap<KindName, Objects> {
     return new Map<KindName, Objects>([...this.live.objects, ...this.#changed]);
   }
 
-  /** Returns the object with this key; undefined if there is none. */
+  /** Returns the object with this key, or undefined if no object has the key. */
   find(definition: Definition, key: string): LiveObject | undefined {
     const own = this.of(definition) ?? this.#unread.get(definition.name)?.is;
     return own?.get(key);
   }
 
-  /** Returns the object with this key. @throws UnpredictableError if the object no longer exists */
+  /**
+   * Returns the object with this key.
+   * @throws UnpredictableError if the object no longer exists
+   */
   existing(definition: Definition, key: string): LiveObject {
     const object = this.find(definition, key);
     if (!object)
@@ -73,8 +80,7 @@ export class Draft {
   }
 
   /**
-   * Adds or replaces an object. If the objects of the kind could not be read, the object is only part of
-   * {@link ofUnread}.
+   * Adds or replaces an object. If the objects of the kind could not be read, only {@link ofUnread} returns the object.
    */
   put(definition: Definition, key: string, state: Values, object?: LiveObject): void {
     const own = this.#changing(definition) ?? this.#unreadOf(definition).is;
@@ -90,7 +96,7 @@ export class Draft {
     (this.#changing(definition) ?? this.#unread.get(definition.name)?.is)?.delete(key);
   }
 
-  /** Adds the object of a resource in the state if the objects of its kind could not be read. */
+  /** Adds an object from a resource in the state, but only if the objects of the kind could not be read. */
   assume(definition: Definition, key: string, state: Values): void {
     if (this.of(definition)) return;
     const { was, is } = this.#unreadOf(definition);
@@ -99,7 +105,10 @@ export class Draft {
     is.set(key, object);
   }
 
-  /** Returns the objects of the plan, of kinds that could not be read: before and after the plan. */
+  /**
+   * Returns, for each kind whose objects could not be read, the objects that the plan contains, before and after the
+   * plan.
+   */
   ofUnread(): ReadonlyMap<KindName, PlanSides> {
     return this.#unread;
   }
@@ -110,7 +119,7 @@ export class Draft {
   }
 
   /**
-   * Returns an unused placeholder key for a new object. The resource name alone is not unique, since resources with
+   * Returns an unused placeholder key for a new object. The resource's name alone is not unique, because resources with
    * different parents may have the same name.
    */
   newKey(definition: Definition, name: string, count = 1): string {

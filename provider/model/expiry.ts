@@ -24,25 +24,28 @@ const EXPIRY_STATUSES = ["none", "enforced", "by-run", "removed"] as const;
 
 type End = { readonly expiresAt: string; readonly expiryStatus: (typeof EXPIRY_STATUSES)[number] };
 
-/** The values that other servers do not have. Only the state contains them there. */
+/** The values that only the state contains if the server does not support them. */
 interface Local extends Partial<End> {
   readonly tenant?: string | undefined;
   readonly owner?: string | undefined;
   readonly ownerId?: string | undefined;
 }
 
-/** Returns the input of objects whose access can end. The description contains the object and the effect of the end. */
+/**
+ * Returns the input `expiresAt` for objects whose access can expire. The description of the input contains `subject`,
+ * the object, and `effect`, the consequence of the expiry.
+ */
 export const expiryInputs = (subject: string, effect: string) => ({
   expiresAt: optional(endSchema, {
     description: `The time from which ${effect}, in RFC 3339 format with an offset. Omit the input if ${subject} does not expire. Must be in the future when ${subject} is created. An expired object stays in the state until you delete its declaration.`,
     default: "",
     isEnd: true,
-    // Plans contain marks instead of times that are secret or unknown.
+    // In plans, a mark replaces a time that is secret or unknown.
     canonical: (time) => (isTime(time) ? canonicalTime(time) : time),
   }),
 });
 
-/** The output of objects whose access can end. */
+/** The output `expiryStatus` of objects whose access can expire. */
 export const expiryOutputs = {
   expiryStatus: output(z.enum(EXPIRY_STATUSES), {
     description:
@@ -53,22 +56,28 @@ export const expiryOutputs = {
   }),
 };
 
-/** Returns the end of an object's access for its state. @param end the end in the response, if it has one */
+/**
+ * Returns the expiry time and status of an object's access, for the object's state.
+ * @param end the expiry time in the response; undefined if the access does not expire
+ */
 export const endState = (end: string | undefined): End =>
   end === undefined
     ? { expiresAt: "", expiryStatus: "none" }
     : { expiresAt: stateTime(end), expiryStatus: "enforced" };
 
-/** Returns the end for a create, or for an update of a state. Null removes the end, undefined keeps it. */
+/**
+ * Returns the expiry time to send in a create, or in an update of a state. Null removes the expiry time on the service.
+ * Undefined keeps it.
+ */
 export function endToSend({ expiresAt = "" }: Local, state: Local = {}): string | null | undefined {
   const isKept = expiresAt === (state.expiresAt ?? "") && (!expiresAt || state.expiryStatus === "enforced");
   return isKept ? undefined : expiresAt || null;
 }
 
 /**
- * Adds the expiry of access to a resource. On other servers, only the state contains the expiry time and the owner, and
- * the first run after the expiry time removes the object. An expired object stays in the state, so that no run creates
- * it again.
+ * Adds the expiry of access to a resource. If a server does not support expiry, only the state contains the expiry time
+ * and the owner. The first run after the expiry time then removes the object. An expired object stays in the state, so
+ * that no run creates it again.
  */
 export function expiring(definition: ResourceDefinition): ResourceDefinition {
   const { needs, stale, find, create, read, update } = definition;
@@ -76,7 +85,10 @@ export function expiring(definition: ResourceDefinition): ResourceDefinition {
   const remove: typeof definition.delete = async (connection, id, state, isClaimed) => {
     if (await read(connection, id, state)) await definition.delete(connection, id, state, isClaimed);
   };
-  /** Calls a function with the inputs that the server supports, and adds the other inputs to the state. */
+  /**
+   * Calls a function with the inputs that the server supports. Adds the remaining inputs to the state that the function
+   * returns.
+   */
   async function supported<E extends Existing<Values> | undefined>(
     connection: Connection,
     inputs: Values,
@@ -110,7 +122,8 @@ export function expiring(definition: ResourceDefinition): ResourceDefinition {
         supported(connection, inputs, (values) => find(connection, values, isOthers)),
     }),
 
-    // The service may return an object that existed before. If the server supports the inputs, an update then adds them.
+    // The service may return an object that existed before. If the server supports the inputs, a later update adds them
+    // to this object.
     create: (connection, inputs, origin) =>
       supported(connection, inputs, (values) => create(connection, values, origin)),
 
@@ -132,7 +145,8 @@ export function expiring(definition: ResourceDefinition): ResourceDefinition {
       if (isDue || expiryStatus === "removed") return { ...used, expiryStatus: "removed" };
       const after = await update(connection, id, isLocal ? withoutLocal(state) : state, sentInputs);
       if (!end || after.expiresAt === end) return withLocal(after, used);
-      // The response shows that the server did not store the end, although it seemed to support ends.
+      // The response shows that the server did not store the expiry time, although the server reported that it supports
+      // expiry.
       if (connection.requiresEnforcedExpiry) throw notStored(definition.name, end);
       return { ...after, expiresAt: end, expiryStatus: "by-run" };
     },
@@ -144,7 +158,7 @@ export function expiring(definition: ResourceDefinition): ResourceDefinition {
   };
 }
 
-/** The inputs that other servers do not have, by the capability that they need. */
+/** The inputs that some servers do not support, each with the capability that the input needs. */
 const LOCAL = [
   ["access expiry", "expiresAt"],
   ["key owners", "owner"],
@@ -156,7 +170,8 @@ const withoutLocal = <V extends object>(values: V): V => {
 };
 
 /**
- * Returns the inputs that the server supports. Sends requests only if a value is set that some servers lack.
+ * Returns the inputs that the server supports. Sends requests only if the inputs or the state contain a value that some
+ * servers do not support.
  * @param state the state before an update, which may have to remove values
  */
 async function sent<V extends Local>(connection: Connection, inputs: V, state: Local = {}): Promise<V> {
@@ -174,11 +189,12 @@ const notStored = (resource: string, end: string): ResourceError =>
     remedy: said`check the proxies between this machine and the service, remove the expiry time, or do not require enforced expiry`,
   });
 
-/** Returns the state of an object on the service, with the values that only the state before or the program contains. */
+/** Adds to the state of an object the values that only the previous state or the program contains. */
 function withLocal<S extends object>(state: S, known: Local): S {
   const { expiresAt, owner }: Local = state;
   const { expiryStatus = "by-run" } = known;
-  // If the service has ended the access, or a run has removed the object, an object without an expiry time is a change.
+  // If the service has enforced the expiry, or a run has removed the object, a missing expiry time on the service is a
+  // change.
   const keepsEnd = !expiresAt && known.expiresAt && !["enforced", "removed"].includes(expiryStatus);
   const keepsOwner = owner === "" && known.owner && !known.ownerId;
   return {

@@ -9,11 +9,11 @@ export interface InputField<S extends z.ZodType = z.ZodType, Required extends bo
   readonly schema: S;
   readonly description: string;
   readonly required: Required;
-  /** The default: the value of an omitted input, of null and of an empty text. */
+  /** The default: the value if the input is omitted, null or an empty string. */
   readonly default?: z.output<S>;
   /**
-   * The value of an object that was created without the input, if the input has no {@link default}. Imported programs
-   * omit the input if the object has this value.
+   * The value that an object has if it was created without the input. Set only if the input has no {@link default}.
+   * Imported programs omit the input if the object has this value.
    */
   readonly initial?: z.output<S>;
   /** True if a change of the input requires a replacement of the object. */
@@ -22,35 +22,38 @@ export interface InputField<S extends z.ZodType = z.ZodType, Required extends bo
    * True for an instruction to the run, such as `adopt`. An instruction is not part of the object, and diffs ignore it.
    */
   readonly transient: boolean;
-  /** True for an input that no request of an update contains, so that only the state changes. */
+  /** True for an input that updates never send to the service. A change of the input only changes the state. */
   readonly isLocal: boolean;
   /**
-   * The reason why the effect of a plan on privileges does not depend on the value. The value may then be secret or
-   * unknown before the apply. Omitted for decisive inputs: a resource with an unknown decisive input is not evaluated.
+   * The reason why the privileges after a plan do not depend on the value. The value may then be secret or unknown
+   * before the apply. Omitted for decisive inputs: if a decisive input is unknown, the resource is not evaluated.
    */
   readonly notDecisive?: string;
-  /** True if a create sets the input with a second request. Until then, the input has its default. */
+  /**
+   * True if a create sets the input with a second request. Until this request, the input has its default on the
+   * service.
+   */
   readonly isSetAfterCreate: boolean;
-  /** True for the time at which the declared access ends. A create with a time that has passed is an error. */
+  /** True for the time at which the declared access expires. If this time has passed, a create fails. */
   readonly isEnd: boolean;
-  /** The check of a value that refers to another object. Undefined for other inputs. */
+  /** The check of a value that refers to another object. Omitted for all other inputs. */
   readonly references?: ReferenceCheck;
   /** The remedy in errors about an invalid value, as an imperative sentence. */
   readonly remedy?: string;
   /** Returns the canonical form of a value. Two values with the same canonical form are equal. */
   readonly canonical?: (value: z.output<S>) => z.output<S>;
-  /** Returns true if the value refers to the same object as the state, although the two texts differ. */
+  /** Returns true if the value and the value in the state differ, but refer to the same object. */
   readonly sameAs?: (state: Values, value: z.output<S>) => boolean;
   /**
-   * True for a secret: it is encrypted in the state and never printed. The service does not return it. Terraform stores
-   * states in plaintext, so there the input is write-only and has a version number.
+   * True for a secret: the secret is encrypted in the state and never printed. The service does not return the secret.
+   * Terraform stores states in plaintext, so in Terraform the input is write-only and has a version number.
    */
   readonly secret: boolean;
 }
 
 /**
- * Returns the error for a value of an input that refers to an object that does not exist; undefined if there is none.
- * Called if the inputs need a capability that the server has.
+ * Returns an error if the value refers to an object that does not exist, or undefined if the object exists. Called if
+ * the server has the capabilities that the inputs need.
  * @param value the value in its canonical form
  * @param before the value in the state; undefined for a new resource
  */
@@ -70,32 +73,32 @@ export interface OutputField<S extends z.ZodType = z.ZodType> {
   readonly schema: S;
   readonly description: string;
   /**
-   * True for a value that changes without an update, such as the number of devices. An update keeps the state's value.
-   * A read also keeps the state's value, unless an input of the object has changed on the service.
+   * True for a value that can change without an update, such as the number of devices. An update keeps the value in the
+   * state. A read also keeps it, unless an input of the object has changed on the service.
    */
   readonly volatile: boolean;
   /**
-   * Returns true if an update to these inputs may change the output in this state. A preview then shows the output as
+   * Returns true if an update from this state to these inputs may change the output. A preview then shows the output as
    * unknown.
-   * @default returns false: an update keeps the state's value
+   * @default returns false: an update keeps the value in the state
    */
   readonly mutable?: (state: Values, inputs: Values) => boolean;
   /**
-   * The name of the output in states of earlier versions, in which an input of this version had the name. In these
-   * states, that input has its default.
+   * The name that this output had in states of earlier versions. In this version, an input has that name, so a
+   * converted state sets that input to its default.
    */
   readonly earlierName?: string;
-  /** Returns a notice to the user about a capability that the server lacked when the state was written. */
+  /** Returns a notice to the user if the server lacked a capability when the state was written. */
   readonly lacked?: (state: Values) => string | undefined;
   /**
-   * True for the output that equals the resource's id. A preview of an update shows the output with its current value.
+   * True for the output that equals the resource's id. In the preview of an update, the output keeps its current value.
    */
   readonly isId: boolean;
   /** True for a secret: it is encrypted in the state and never printed. */
   readonly secret: boolean;
   /**
-   * The schema of values that a program may choose for the output. Only Terraform uses this schema, because Terraform
-   * stores states in plaintext. If the program chooses the secret, the state does not contain the secret.
+   * The schema of the values that a program may choose for the output. Only Terraform uses this schema, because
+   * Terraform stores states in plaintext. If the program chooses a secret, the state does not contain this secret.
    */
   readonly choice?: z.ZodType<z.output<S>>;
 }
@@ -135,7 +138,7 @@ const PLAIN = {
   secret: false,
 } as const;
 
-/** Returns the names of the inputs and outputs that are secrets. */
+/** Returns the names of the inputs and outputs that contain secrets. */
 export const secretsOf = ({
   inputs,
   outputs,
@@ -167,7 +170,7 @@ export function output<S extends z.ZodType>(
   return { volatile: false, isId: false, secret: false, ...options, schema };
 }
 
-/** The input for the namespace that contains an object. */
+/** The input that contains the id of an object's namespace. */
 export const tenantInput = optional(tenantId, {
   description: "The ID of the namespace. Defaults to the namespace in the provider configuration.",
   replaces: true,

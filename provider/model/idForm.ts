@@ -15,7 +15,10 @@ export class IdForm<P extends string> {
   readonly #resource: string;
   readonly #pattern: RegExp;
 
-  /** @param parts an example of each part. Only a name may contain slashes, so a name is always the last part. */
+  /**
+   * @param parts the name of each part, with an example. Only a name may contain slashes, so the name is always the
+   *   last part.
+   */
   constructor(resource: string, parts: Readonly<Record<P, string>>) {
     const names = Object.keys(parts);
     this.text = names.join("/");
@@ -27,7 +30,7 @@ export class IdForm<P extends string> {
 
   /**
    * Splits an id into its parts.
-   * @throws Error with the expected form
+   * @throws Error with the expected form if the id has a different form
    */
   split(id: string): { readonly [Name in P]: string } {
     const groups = this.#pattern.exec(id)?.groups;

@@ -25,48 +25,59 @@ import type { PlannedStep } from "./plannedStep.ts";
 import type { HeldRole } from "./roles.ts";
 
 /**
- * The meaning of a kind of object in a namespace: its reading, the effect of a plan on its objects, the privileges that
- * the objects give, and the words of reports. Generic code calls these parts and names no kind.
+ * The behavior of one kind of object in a namespace: how to read its objects, how a plan changes them, which privileges
+ * they give, and how reports describe them. Generic code uses these properties and never refers to a specific kind.
  */
 export interface Kind {
   readonly definition: ResourceDefinition;
   /**
-   * Returns the key of an object in its namespace. Two objects have the same key only if the server does not return the
-   * values that distinguish them.
+   * Returns the key of an object in its namespace. Two objects can have the same key only if the server does not return
+   * the values that distinguish them.
    */
   readonly keyOf: (object: LiveObject) => string;
-  /** The reading of the objects. Undefined if they are parts of other objects, as the tags of a device are. */
+  /** How to read the objects. Undefined if the objects are parts of other objects, such as the tags of a device. */
   readonly reading: Reading | undefined;
-  /** The way to the objects as parts of other objects. Undefined if they are read. */
+  /** How to get the objects from the objects that contain them. Undefined if the objects are read directly. */
   readonly parts: Parts | undefined;
   /**
-   * The objects for which every review, coverage and drift report checks whether a program manages them; undefined if
-   * unmanaged objects of the kind give no privilege. Users can create such objects manually.
+   * How reports treat unmanaged objects of the kind. Every review, coverage report and drift report checks whether a
+   * program manages these objects. Undefined if unmanaged objects of the kind give no privilege. Users can create such
+   * objects manually.
    */
   readonly watched: Watched | undefined;
-  /** The operations that the resource calls, for the check of permissions before a run. */
+  /** The operations that the resource calls. A check before each run uses them to verify the permissions. */
   readonly operations: Readonly<Record<"create" | "update" | "delete", readonly OperationId[]>>;
   readonly plan: KindPlan;
   /**
-   * Returns the steps that the service would reject because of a quota, as sentences with the resources, the problem and
-   * a remedy. Undefined if no quota limits the objects.
+   * Returns the steps that the service would reject because of a quota. Each step is a sentence with the resources, the
+   * problem and a remedy. Undefined if no quota limits the objects.
    */
   readonly quota: ((check: QuotaCheck) => Promise<readonly string[]>) | undefined;
-  /** The part of the objects in decisions about logins; undefined if they decide about none. */
+  /** How the objects affect the authorization of logins. Undefined if they do not affect it. */
   readonly decides: Deciding | undefined;
-  /** Returns the role that an object gives to a user or a program. Undefined for kinds that give no roles. */
+  /**
+   * Returns the role that an object gives to a user or a program, or undefined if it gives no role. The function is
+   * undefined for kinds without roles.
+   */
   readonly role: ((object: LiveObject) => HeldRole | undefined) | undefined;
   /**
-   * The changes of the objects that reports list other than access. Undefined if all effects of the kind are access.
+   * The changes of the objects that reports list separately from the changes of access. Undefined if the objects affect
+   * only access.
    */
   readonly changes: ChangeList | undefined;
-  /** Returns what the lint checks of the objects other than logins. Undefined if it checks nothing else. */
+  /**
+   * Returns the options with which the lint checks the objects, except for logins. Undefined if the lint has no such
+   * checks for the kind.
+   */
   readonly linted: ((objects: Objects) => LintOptions) | undefined;
-  /** Where `import` writes the declarations. Undefined if it declares the objects by another kind, or not at all. */
+  /**
+   * Where `import` writes the declarations. Undefined if `import` declares the objects as a different kind, or does not
+   * declare them.
+   */
   readonly imported: Imported | undefined;
 }
 
-/** A plan in one namespace whose new and changed objects of a kind may exceed a quota. */
+/** The data to check whether a plan exceeds a quota: the new and changed objects of one kind in one namespace. */
 export interface QuotaCheck {
   readonly opened: TenantClient;
   readonly namespace: Namespace;
@@ -76,103 +87,111 @@ export interface QuotaCheck {
   readonly policies: () => Promise<{ readonly before: NamespacePolicy; readonly after: NamespacePolicy }>;
 }
 
-/** The reading of the objects of a kind. */
+/** How to read the objects of a kind. */
 export interface Reading {
-  /** The objects in sentences: `API keys`. */
+  /** The plural noun for the objects in sentences: `API keys`. */
   readonly what: string;
-  /** The consequence if the objects are not read, as a clause: `unmanaged API keys cannot be detected`. */
+  /** The consequence if the objects cannot be read, as a clause: `unmanaged API keys cannot be detected`. */
   readonly missed: string;
   /** True if a namespace without these objects cannot be evaluated at all. */
   readonly isRequired: boolean;
-  /** True if the objects enroll without a plan, as devices do. A saved plan does not compare them. */
+  /**
+   * True if objects appear without a plan, as devices do when they enroll. The comparison with a saved plan ignores
+   * these objects.
+   */
   readonly isEnrolled: boolean;
-  /** True if the objects keep the order of their creation. Otherwise they are sorted by name. */
+  /** True if reports list the objects in the order of their creation. Otherwise, the objects are sorted by name. */
   readonly inOrderOfCreation: boolean;
   /**
    * Returns the objects of a namespace.
-   * @default the objects that the definition lists
+   * @default returns the objects that the definition lists
    */
   readonly read: (connection: Connection, tenant: string) => Promise<ReadObjects>;
 }
 
-/** The objects of a kind, as far as they could be read. */
+/** The objects of a kind that could be read, and notes about the objects that could not be read. */
 export interface ReadObjects {
   /** Undefined if the objects could not be read; {@link unread} then contains the reason. */
   readonly objects: readonly Listed[] | undefined;
   /** The objects that could not be read. */
   readonly unread?: Unread;
-  /** Parts without which the access is evaluated, as sentences. */
+  /** The parts that the evaluation of access omits, as sentences. */
   readonly notEvaluated?: readonly string[];
 }
 
-/** Objects that are parts of other objects, as the tags of a device are. */
+/** How to find objects that are parts of other objects, such as the tags of a device. */
 export interface Parts {
-  /** Returns the objects, from the objects that contain them. */
+  /** Returns the parts of all objects of the kind {@link whole}. */
   readonly of: (objectsOf: ObjectsOf) => LiveObject[];
-  /** The kind of the objects that contain them. */
+  /** The definition of the objects that contain the parts. */
   readonly whole: ResourceDefinition;
-  /** Returns an object that contains parts without some of these parts. */
+  /** Returns the containing object without the given parts. */
   readonly without: (whole: LiveObject, parts: readonly LiveObject[]) => LiveObject;
   /** Returns the key of the object that contains a part. */
   readonly wholeOf: (part: LiveObject) => string;
 }
 
-/** The treatment of unmanaged objects of a kind in reports. */
+/** How reports treat unmanaged objects of a kind. */
 export interface Watched {
   /**
-   * Returns true if an object counts.
-   * @default every object counts
+   * Returns true if reports check whether a program manages the object.
+   * @default reports check every object
    */
   readonly counts?: (object: LiveObject) => boolean;
   /**
-   * True if access.ignore can name an object by its display name too, and names it so by default.
+   * True if an exception in access.ignore may contain the display name of an object instead of its id. Generated
+   * exceptions then contain the display name.
    * @default false
    */
   readonly isNamed?: boolean;
-  /** Returns the reason why a repair keeps an unmanaged object. Undefined if it may delete the object. */
+  /** Returns the reason why a repair keeps an unmanaged object, or undefined if a repair may delete the object. */
   readonly keptBy?: (object: LiveObject, repairer: Repairing) => string | undefined;
-  /** Returns the privilege that an object gives other than logins and roles, as a sentence without its subject. */
+  /** Returns the privilege that an object gives in addition to logins and roles, as a sentence without its subject. */
   readonly privilege?: (state: Values) => string | undefined;
 }
 
-/** The facts about a repair that decide whether it may delete an object. */
+/** The facts about a repair that determine whether the repair may delete an object. */
 export interface Repairing {
-  /** The kind of the credential, such as an API key. */
+  /** The kind of credential that the repair uses, such as an API key. */
   readonly credential: Identity["kind"];
-  /** Id of the user who runs the repair; undefined for other credentials. */
+  /** The id of the user who runs the repair. Undefined for all other credentials. */
   readonly userId: string | undefined;
-  /** Id of the trusted workload that runs the repair; undefined for other credentials. */
+  /** The id of the trusted workload that runs the repair. Undefined for all other credentials. */
   readonly workloadId: string | undefined;
   /** True if the namespace may deny every login without its unmanaged access policies. */
   readonly isClosed: boolean;
 }
 
-/** The effects of a kind in a plan beyond the generic create, update and delete of an object by its inputs. */
+/** How a plan changes objects of a kind. By default, the inputs of a resource create, update or delete its object. */
 export interface KindPlan {
   /**
-   * Steps of a lower stage are applied first, since other resources refer to their objects: `names` for tags and device
-   * names, `principals`, `objects`, `policies`, and `mode` for the change of the access mode, which needs the access policies.
+   * The stage of the steps. Steps of an earlier stage are applied first, because later steps refer to their objects:
+   * `names` (tags and device names), `principals`, `objects`, `policies`, and `mode`. The change of the access mode is
+   * last because it needs the access policies.
    */
   readonly stage: Stage;
-  /** The selectors of other resources to which the input `name` of the resource gives a meaning. */
+  /** The type of object that the input `name` identifies. Selectors of other resources can refer to this name. */
   readonly names?: "devices" | "tags";
   /**
-   * Returns true if the deletion of a resource with these values deletes its object.
+   * Returns true if the deletion of a resource with these values also deletes its object.
    * @default every deletion deletes the object
    */
   readonly deletesObject?: (before: ResourceValues) => boolean;
-  /** Returns facts about the objects after a plan that are not known before the apply, as sentences. */
+  /** Returns facts about the objects after a plan that are unknown before the apply, as sentences. */
   readonly unknownAfter?: (draft: Draft) => readonly string[];
-  /** Returns the key of the object of a resource in the state; an empty text if the state does not contain it. */
+  /**
+   * Returns the key of the object that a resource in the state manages. Returns an empty string if the state does not
+   * contain the key.
+   */
   readonly keyOf: (before: ResourceValues) => string;
   /**
-   * Returns values that decide about the effect of an object, and that a saved plan contains beside the inputs and the
-   * outputs that do not change by themselves.
+   * Returns further values that determine the effect of an object. A saved plan contains these values in addition to
+   * the inputs and the outputs that change only with an update.
    */
   readonly captured?: (object: LiveObject) => Values;
   /**
-   * Returns the key of the object that a new resource creates or adopts. Undefined if the service has not assigned the
-   * key yet.
+   * Returns the key of the object that a new resource creates or adopts. Returns undefined if the service has not
+   * assigned the key yet.
    * @throws UnpredictableError if the object cannot be predicted
    */
   readonly newKey?: (draft: Draft, planned: PlannedStep, inputs: Values) => string | undefined;
@@ -188,8 +207,7 @@ export interface KindPlan {
   readonly update?: (draft: Draft, planned: PlannedStep, inputs: Values, before: ResourceValues) => void;
   /**
    * Replaces the generic deletion.
-   * @param isClaimed returns true if a resource of the program manages the object with this key of a claim and does not
-   * share the object with other resources
+   * @param isClaimed returns true if a resource of the program has an exclusive claim with this key
    */
   readonly remove?: (
     draft: Draft,
@@ -197,10 +215,11 @@ export interface KindPlan {
     before: ResourceValues,
     isClaimed: (key: string) => boolean,
   ) => void;
-  /** Applies changes of all resources of the kind together, before any other step. */
+  /** Applies the changes of all resources of the kind together, before any other step. */
   readonly together?: (draft: Draft, planned: readonly PlannedStep[]) => void;
   /**
-   * Returns the end of the declared access, in RFC 3339; an empty text if there is none or it is not known.
+   * Returns the expiry time of the declared access, in RFC 3339. Returns an empty string if the access does not expire,
+   * or if the expiry time is unknown.
    * @default the input `expiresAt`
    */
   readonly declaredEnd?: (after: ResourceValues, now: Date) => string;
@@ -211,7 +230,7 @@ export const STAGES = ["names", "principals", "objects", "policies", "mode"] as 
 
 type Stage = (typeof STAGES)[number];
 
-/** A new or changed object of a plan. */
+/** A step of a plan that creates or changes an object. */
 export interface PlannedChange {
   readonly planned: PlannedStep;
   readonly after: ResourceValues;
@@ -221,7 +240,7 @@ export interface PlannedChange {
   readonly object: LiveObject | undefined;
 }
 
-/** The part of a policy to which a kind of object contributes. */
+/** The parts of a policy that objects of one kind can contribute. */
 export interface PolicyParts {
   readonly devices?: readonly AccessDevice[];
   readonly keys?: readonly AccessKey[];
@@ -231,40 +250,50 @@ export interface PolicyParts {
   readonly principals?: readonly Principal[];
 }
 
-/** Returns the end of an object as a policy contains it. Policies are compared, so each time has only one form. */
+/**
+ * Returns the expiry time of an object in the form that policies contain. Policies are compared, so each time must have
+ * only one form.
+ */
 export const policyEnd = ({
   expiresAt,
 }: {
   readonly expiresAt?: string | undefined;
 }): { readonly expiresAt?: string } => (expiresAt ? { expiresAt: canonicalTime(expiresAt) } : {});
 
-/** The part of a kind of object in decisions about logins. */
+/** How objects of a kind affect the authorization of logins. */
 export interface Deciding {
-  /** Returns the parts of the policy that the objects of the kind are. */
+  /** Returns the parts of the policy that the objects represent. */
   readonly parts: (objects: Iterable<LiveObject>, facts: DecidingFacts) => PolicyParts;
   /**
-   * Returns the reason why an object cannot be evaluated, as part of a sentence.
+   * Returns the reason why an object cannot be evaluated, as a clause. Returns undefined if the object can be
+   * evaluated.
    * @default every object can be evaluated
    */
   readonly obstacle?: (object: LiveObject) => string | undefined;
   /**
-   * Returns false if an object certainly decides about no login.
-   * @default returns true for an object that acts in the present access mode
+   * Returns false if an object certainly does not affect the authorization of logins.
+   * @default returns true for an object that has an effect in the current access mode
    */
   readonly isDeciding?: (object: LiveObject, policy: NamespacePolicy) => boolean;
-  /** The subjects of access that the objects are: keys in one mode, principals in the other. */
+  /**
+   * The kind of subject that the objects are: keys in legacy mode, principals in identity mode. Omitted if the objects
+   * are not subjects.
+   */
   readonly subject?: SubjectFacts["kind"];
-  /** The part of an access decision that refers to an object, beside its subject. */
+  /**
+   * The property of an access decision that refers to an object of the kind. Omitted if only the subject can refer to
+   * it.
+   */
   readonly decision?: "rule" | "policy";
 }
 
 /** Where `import` writes the declarations of a kind. */
 export interface Imported {
-  /** Name of the file without its ending. */
+  /** The name of the file without its extension. */
   readonly file: string;
-  /** Name of the input that usually equals the resource's name. */
+  /** The name of the input that usually equals the resource's name. */
   readonly naming?: string;
-  /** Returns the resource's name for an object without a name. */
+  /** Returns a resource name for an object that has no name. */
   readonly nameOf?: (inputs: Values) => string;
   /**
    * The Pulumi options of each resource of the kind. With the option `protect`, `destroy` does not delete the resource.
@@ -272,7 +301,7 @@ export interface Imported {
   readonly options?: Values;
 }
 
-/** Returns how objects are read that the definition lists. */
+/** Returns a {@link Reading} that uses the list function of the definition. */
 export const listedBy = (
   definition: ResourceDefinition,
   reading: Pick<Reading, "what" | "missed"> & Partial<Reading>,

@@ -18,7 +18,7 @@ const allowLockout = optional(z.boolean(), {
 
 /**
  * Adds the input `allowLockout` to a resource that gives access to a namespace. Without `allowLockout`, the service
- * refuses updates and deletions that lock out the caller or the administrators. The input is stored only in states.
+ * refuses updates and deletions that lock out the caller or the administrators. Only the state contains this input.
  */
 export function guarded(definition: ResourceDefinition): ResourceDefinition {
   const { name, update } = definition;
@@ -39,7 +39,10 @@ export function guarded(definition: ResourceDefinition): ResourceDefinition {
   );
 }
 
-/** Returns a function that throws the error of a resource for a refused lockout, and any other error unchanged. */
+/**
+ * Returns an error handler. It converts the refusal of a lockout to an error of the resource, and throws any other
+ * error unchanged.
+ */
 const refused =
   (resource: string, first = said``) =>
   (cause: unknown): never => {

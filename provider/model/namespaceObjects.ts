@@ -2,54 +2,62 @@ import type { EvaluatedLogins, SshIdentity } from "@gatehouse-access/sdk/policy"
 import type { ResourceDefinition } from "./definition.ts";
 import type { KindName, Objects } from "./object.ts";
 
-/** Facts about a namespace that decide how its objects are evaluated. */
+/** Facts about a namespace that determine how its objects are evaluated. */
 export interface DecidingFacts {
-  /** True if the server ends access by itself. Otherwise, the policy has neither expiry times nor owners of keys. */
+  /**
+   * True if the server itself enforces expiry times. Otherwise, the policy contains neither expiry times nor owners of
+   * keys.
+   */
   readonly enforcesExpiry: boolean;
   /** True if the server has access policies. */
   readonly hasAccessModes: boolean;
   /**
-   * The SSH keys of users, by user id and by e-mail address in lower case. Undefined if the credential may not read
-   * them.
+   * The SSH keys of users, by user id and by e-mail address in lower case. Undefined if the credential has no
+   * permission to read the keys.
    */
   readonly userKeys: ReadonlyMap<string, readonly SshIdentity[]> | undefined;
 }
 
-/** Facts about a namespace that no object contains and no plan changes. */
+/** Facts about a namespace that its objects do not contain and that no plan changes. */
 export interface NamespaceFacts extends DecidingFacts {
   /** Id of the namespace. */
   readonly tenant: string;
-  /** Name of the namespace; its id if the credential may not read the name. */
+  /** The name of the namespace, or its id if the credential has no permission to read the name. */
   readonly name: string;
   /**
-   * The ids of users who own keys and are not members, by e-mail address in lower case. Such a key admits logins again if
-   * its owner becomes a member. Other servers, and servers whose caller is not an administrator, return no addresses.
+   * The ids of users who own keys but are not members, by e-mail address in lower case. A key of such a user authorizes
+   * logins again if the user becomes a member. Empty on other servers, and if the caller is not an administrator,
+   * because no addresses are returned then.
    */
   readonly formerOwners: ReadonlyMap<string, string>;
   /** The login names and addresses of the most recent sessions, and the number of these sessions. */
   readonly seen: EvaluatedLogins & { readonly sessions: number };
-  /** The lists that could not be read, although outcomes of access policies depend on them, as sentences. */
+  /** The lists that could not be read although the effect of access policies depends on them, as sentences. */
   readonly unreadIdentity: readonly string[];
 }
 
 /** The content of a {@link NamespaceState}. */
 export interface NamespaceContent {
   readonly facts: NamespaceFacts;
-  /** The objects by kind. A kind that could not be read is missing. */
+  /** The objects by kind. Contains no entry for a kind that could not be read. */
   readonly objects: ReadonlyMap<KindName, Objects>;
   /** The objects that could not be read, by kind. */
   readonly unread: ReadonlyMap<KindName, Unread>;
-  /** After a plan: the objects of kinds that could not be read. They show the privileges that the plan changes. */
+  /**
+   * Set only after a plan. For each kind whose objects could not be read, the objects that the plan contains. These
+   * objects show the privileges that the plan changes.
+   */
   readonly ofUnread?: ReadonlyMap<KindName, PlanSides>;
-  /** True if access policies authorize logins, and not public keys and firewall rules. */
+  /** True if access policies authorize logins. False if public keys and firewall rules authorize them. */
   readonly accessPoliciesDecide: boolean;
   /**
-   * The reason why the access in the namespace is not known, as a sentence. Undefined if the policy authorizes logins.
+   * The reason why the access in the namespace is unknown, as a sentence. Undefined if the policy alone authorizes
+   * logins.
    */
   readonly accessUnknown: string | undefined;
   /**
-   * Lists and resources that could not be evaluated, as sentences. The actual access may differ from the policy because
-   * of them.
+   * The lists and resources that could not be evaluated, as sentences. For this reason, the actual access may differ
+   * from the policy.
    */
   readonly notEvaluated: readonly string[];
   /** Other facts that could not be determined, as sentences. */
@@ -64,14 +72,14 @@ export interface PlanSides {
 
 /** Objects that could not be read. */
 export interface Unread {
-  /** The objects in sentences: `API keys`. */
+  /** The plural noun for the objects in sentences: `API keys`. */
   readonly what: string;
   readonly reason: string;
   /** The consequence, as a clause: `unmanaged API keys cannot be detected`. */
   readonly missed: string;
 }
 
-/** Returns the objects of a kind; undefined if they could not be read. */
+/** Returns the objects of a kind, or undefined if they could not be read. */
 export type ObjectsOf = (definition: Pick<ResourceDefinition, "name">) => Objects | undefined;
 
 /** A namespace whose objects can be found by their kind. */
@@ -79,9 +87,9 @@ export interface HasObjects {
   readonly of: ObjectsOf;
 }
 
-/** A namespace of which a copy can have other objects. */
+/** A namespace that can be copied with different objects. */
 export interface Replaceable<S> {
-  /** Returns the same namespace with other objects of one kind. */
+  /** Returns a copy of the namespace in which the objects of one kind are replaced. */
   withObjects(definition: Pick<ResourceDefinition, "name">, objects: Objects): S;
 }
 
@@ -112,7 +120,7 @@ export class NamespaceObjects implements NamespaceContent {
     return this.facts.tenant;
   }
 
-  /** Name of the namespace; its id if the credential may not read the name. */
+  /** The name of the namespace, or its id if the credential has no permission to read the name. */
   get name(): string {
     return this.facts.name;
   }
@@ -122,6 +130,6 @@ export class NamespaceObjects implements NamespaceContent {
     return this.facts.seen;
   }
 
-  /** Returns the objects of a kind, by their key. Undefined if they could not be read. */
+  /** Returns the objects of a kind, by key. Returns undefined if the objects could not be read. */
   readonly of = ({ name }: { readonly name: string }): Objects | undefined => this.objects.get(name);
 }

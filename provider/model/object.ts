@@ -8,5 +8,5 @@ export interface LiveObject extends Listed {
 /** The name of a kind of object: the name of its resource type. */
 export type KindName = string;
 
-/** The objects of one kind in a namespace, by their key: usually the id without the namespace. */
+/** The objects of one kind in a namespace, by their key. The key is usually the id without the namespace. */
 export type Objects = ReadonlyMap<string, LiveObject>;

@@ -13,21 +13,28 @@ export interface PlannedStep {
   readonly definition: ResourceDefinition;
   /** Title in sentences: `PublicKey "ana"`. */
   readonly title: string;
-  /** Inputs and outputs of the resource before the step; undefined if the resource has no object in the namespace. */
+  /**
+   * The inputs and outputs of the resource before the step. Undefined if the resource has no object in the namespace
+   * yet.
+   */
   readonly before: ResourceValues | undefined;
   /**
-   * Inputs and outputs of the resource after the step; undefined if the resource will have no object in the namespace.
+   * The inputs and outputs of the resource after the step. Undefined if the resource will have no object in the
+   * namespace.
    */
   readonly after: ResourceValues | undefined;
 }
 
-/** True if a value is secret, or unknown before the apply. */
+/** Returns true if a value is secret, or unknown before the apply. */
 export const isHidden = (value: Shown | undefined): boolean => holds(value, "[unknown]", "[secret]");
 
-/** True if the resource loses its current object: the step deletes the object, or replaces it with another object. */
+/** Returns true if the step deletes or replaces the current object of the resource. */
 export const losesObject = ({ op }: Step): boolean => op === "delete" || op === "replace";
 
-/** True if the provider instance of a resource has its own credential, whose permissions are unknown. */
+/**
+ * Returns true if the provider instance of a resource has its own credential. The permissions of that credential are
+ * unknown.
+ */
 export const hasOwnCredential = ({ before, after }: Pick<Step, "before" | "after">): boolean =>
   Object.values((after ?? before)?.provider ?? {}).some((value) => holds(value, "[secret]"));
 
@@ -39,7 +46,7 @@ export class UnpredictableError extends Error {
 }
 
 /**
- * Returns the error for values that are secret or unknown before the apply.
+ * Returns an error about values that are secret or unknown before the apply.
  * @param names the names of the values
  */
 export function hiddenValues(names: readonly string[]): UnpredictableError {
@@ -50,7 +57,8 @@ export function hiddenValues(names: readonly string[]): UnpredictableError {
 /**
  * Returns the canonical inputs of a resource after a step. Omits instructions to the run, and inputs that are secret or
  * unknown before the apply.
- * @throws UnpredictableError if a decisive input has an invalid value, or if another input has a value of another type
+ * @throws UnpredictableError if a decisive input has an invalid value, or if any other input has a value of the wrong
+ *   type
  */
 export function knownInputs({ definition, after }: Pick<PlannedStep, "definition" | "after">): Values {
   const given = after?.inputs ?? {};
@@ -63,38 +71,39 @@ export function knownInputs({ definition, after }: Pick<PlannedStep, "definition
     try {
       return [name, canonical(field, value)] as const;
     } catch {
-      // The canonical form of a field exists only for values of its type.
+      // The function `canonical` fails for a value of the wrong type.
       throw invalidInput(name);
     }
   });
   return Object.fromEntries(entries.filter(([, value]) => value !== undefined));
 }
 
-/** Returns the error for an input with an invalid value. */
+/** Returns an error about an input with an invalid value. */
 export const invalidInput = (name: string) => new UnpredictableError(`its ${name} has an invalid value`);
 
-/** An empty text stands for an omitted value. */
+/** Returns true if an input accepts the value. An empty string is treated as an omitted value. */
 const isValid = ({ schema, required }: InputField, value: unknown): boolean =>
   value === undefined || value === null || value === "" ? !required : schema.safeParse(value).success;
 
-/** Returns the texts of a value, without texts that are secret or unknown before the apply. */
+/** Returns the strings in a value, without strings that are secret or unknown before the apply. */
 export const knownTexts = (value: Shown | undefined): string[] =>
   [value].flat().filter((text): text is string => typeof text === "string" && !isHidden(text));
 
 const TITLES_MAX = 5;
 
-/** Returns the first titles in sorted order, and the number of the remaining titles. */
+/** Returns the first titles in sorted order, followed by the number of the remaining titles. */
 export const firstTitles = (titles: readonly string[]): string =>
   firstOf([...new Set(titles)].sort(byText), TITLES_MAX);
 
-/** Returns an output from a resource's values if it is a known text, otherwise an empty text. */
+/** Returns an output of a resource if its value is a known string. Otherwise, returns an empty string. */
 export function outputOf({ outputs }: ResourceValues, name: string): string {
   const value = outputs[name];
   return typeof value === "string" && !isHidden(value) ? value : "";
 }
 
 /**
- * Returns the time when the access by an object ends, in the form of states. Empty if it does not end.
+ * Returns the expiry time of the access that an object gives, in the form that states use. Returns an empty string if
+ * the access does not expire.
  * @throws UnpredictableError if the time is not valid
  */
 export function declaredEnd({ inputs: { expiresAt } }: ResourceValues): string {
@@ -103,7 +112,7 @@ export function declaredEnd({ inputs: { expiresAt } }: ResourceValues): string {
   return canonicalTime(expiresAt);
 }
 
-/** Returns the name that a resource declares; the name of the resource if the declared name is not known yet. */
+/** Returns the name that a resource declares, or the name of the resource if the declared name is not known yet. */
 export const nameIn = ({ step, after }: PlannedStep): string => {
   const name = after?.inputs.name;
   return typeof name === "string" && name !== "" && !isHidden(name) ? name : step.name;

@@ -2,18 +2,21 @@ import { type Role, roleAtLeast } from "@gatehouse-access/sdk/contract";
 
 /** A role in a namespace that an object gives to a user or a program. */
 export interface HeldRole {
-  /** Servers since 0.27 also have the role `service`. */
+  /** The role. Servers of version 0.27 or later also have the role `service`. */
   readonly role: Role | "service";
-  /** The time when the role ends, RFC 3339; null if it does not end. Undefined if reports do not show the end. */
+  /**
+   * The time at which the role expires, in RFC 3339. Null if the role does not expire. Undefined if reports do not show
+   * the expiry time.
+   */
   readonly until?: string | null;
-  /** The tokens for which a program gets the role, as a phrase; undefined for users and keys. */
+  /** The tokens with which a program gets the role, as a phrase. Undefined for users and keys. */
   readonly tokens?: string;
 }
 
-/** A role above observer that a change gives to a user or a program, or makes wider. */
+/** A role above observer that a change gives to a user or a program, or extends. */
 export interface GainedRole {
   readonly role: Role;
-  /** The user or program with the role, as in `API key ci`. */
+  /** The user or program that has the role, such as `API key ci`. */
   readonly holder: string;
 }
 
@@ -22,8 +25,9 @@ export const isAboveObserver = (role: Role | "service" | undefined): role is Rol
   role !== undefined && role !== "service" && roleAtLeast(role, "operator");
 
 /**
- * Returns the role above observer that a change gives: to a new holder, a higher role, or the same role in more cases.
- * @param isWider true if the holder has the role for a longer time, or for other tokens
+ * Returns the role above observer that a change gives. The change gives a role to a new holder, gives a higher role, or
+ * extends the same role.
+ * @param isWider true if the holder has the role for a longer time, or with other tokens
  */
 export function gainedRole(
   { from, to }: { readonly from?: Role | "service"; readonly to?: Role | "service" },

@@ -8,13 +8,13 @@ import type { Inputs, InputValues, Outputs, State } from "./fields.ts";
 import type { IdForm } from "./idForm.ts";
 import { canonicalInputs, declares, idWithin } from "./values.ts";
 
-/** The values of inputs in a request. Inputs of stored objects have a default, unless they are required. */
+/** The values of inputs in a request. Each input of a stored object is required or has a default. */
 type Sent<I extends Inputs> = { -readonly [K in Exclude<keyof I, "tenant">]: z.output<I[K]["schema"]> };
 
-/** The values of a state that the service returns under their names, without a conversion. */
+/** The values of a state that the service returns under the same names, without a conversion. */
 type Returned<W, S> = { [K in keyof S & keyof W as W[K] extends S[K] ? K : never]: S[K] };
 
-/** The values of a state that the page of the kind derives from an object of the service. */
+/** The values of a state that the module of the kind derives from an object of the service. */
 type Derived<W, S> = Omit<S, keyof Returned<W, S> | "tenant">;
 
 /** The namespace of an object. */
@@ -25,17 +25,17 @@ export interface Place {
 
 type Awaitable<T> = T | Promise<T>;
 
-/** A kind of object that the service stores, lists, and changes by one request each. */
+/** A kind of object that the service stores and lists, and that one request can create, update or delete. */
 export interface StoredKind<I extends Inputs, O extends Outputs, W extends object> {
   readonly name: string;
   readonly id: Pick<IdForm<"tenant">, "split" | "text" | "example">;
   readonly inputs: I;
   readonly outputs: O;
-  /** The source of the objects in a namespace, in which {@link keyOf} is a lookup key. */
+  /** The source of the objects in a namespace. The result of {@link keyOf} must be one of its lookup keys. */
   readonly source: ListingSource<W>;
   /**
    * Returns all objects of a namespace.
-   * @default the objects in the listing
+   * @default returns the objects in the listing
    */
   all?(connection: Connection, tenant: string): Promise<readonly W[]>;
   /** Returns the key of an object in its namespace: the last part of its id. */
@@ -43,36 +43,39 @@ export interface StoredKind<I extends Inputs, O extends Outputs, W extends objec
   /** Returns the display name of an object. */
   nameOf(object: W): string;
   /**
-   * Returns the values of a state that the service does not return under their names.
-   * @param known the values in the program or in the state before
+   * Returns the values of a state that the service does not return under the same names.
+   * @param known the values in the program or in the previous state
    */
   derived(object: W, known: Readonly<Partial<State<I, O>>>, place: Place): Awaitable<Derived<W, State<I, O>>>;
   /**
    * Returns the body of a create or an update.
-   * @param plain the inputs under their names; in an update without the inputs whose change replaces the object
+   * @param plain the inputs under their own names; for an update, without the inputs whose change replaces the object
    * @param state the state before an update; undefined for a create
-   * @default plain
+   * @default returns `plain`
    */
   body?(plain: Sent<I>, state: Readonly<State<I, O>> | undefined, place: Place): Awaitable<Values>;
   /**
-   * Returns the lookup key of the object with these inputs.
-   * @default searches the list for an object that equals the inputs
+   * Returns the lookup key of an existing object that conflicts with these inputs.
+   * @default without this function, `find` searches the list for an object that equals the inputs
    */
   lookupKey?(inputs: InputValues<I>): string;
   /**
-   * Returns the lookup keys that the last part of an imported id may be.
-   * @default the part itself
+   * Returns the lookup keys to try for the last part of an imported id.
+   * @default returns only the part itself
    */
   importKeys?(part: string): readonly string[];
   /** Sends a create. */
   create(client: Client, body: Sent<I>, options: Pick<Origin, "idempotencyKey">): Promise<W>;
-  /** Sends an update. Undefined if every change replaces the object. */
+  /** Sends an update. Omitted if every change replaces the object. */
   update?(client: Client, key: string, body: Sent<I>): Promise<W>;
   /** Sends a deletion. */
   remove(client: Client, key: string): Promise<unknown>;
 }
 
-/** Returns the functions of a resource whose objects the service stores, lists, and changes by one request each. */
+/**
+ * Returns the functions of a resource whose objects the service stores and lists, and that one request can create,
+ * update or delete.
+ */
 export function stored<I extends Inputs, O extends Outputs, W extends object>(kind: StoredKind<I, O, W>) {
   type S = State<I, O>;
   const { name, id: ids, inputs, outputs } = kind;
@@ -94,7 +97,10 @@ export function stored<I extends Inputs, O extends Outputs, W extends object>(ki
     live: liveFacts(object),
   });
 
-  /** Sends a create or an update. A filter needs tags that exist. */
+  /**
+   * Sends a create or an update. The tags in a filter must exist, so the request may wait until other resources of the
+   * run have added them.
+   */
   async function send(
     connection: Connection,
     opened: TenantClient,
@@ -151,7 +157,7 @@ export function stored<I extends Inputs, O extends Outputs, W extends object>(ki
       const { tenant } = ids.split(id);
       const listing = (await connection.tenant(tenant)).listing(kind.source);
       const part = idWithin({ id });
-      // Only an import has no outputs.
+      // Only in an import does the state contain no outputs.
       const isImport = Object.keys(outputs).every((output) => state[output] === undefined);
       for (const key of (isImport && kind.importKeys?.(part)) || [part]) {
         const found = await listing.find(key);
@@ -168,7 +174,7 @@ export function stored<I extends Inputs, O extends Outputs, W extends object>(ki
       const changed = await send(connection, opened, values, state, (body) =>
         update(opened.client, idWithin({ id }), body),
       );
-      // A read by the former name must not return the renamed object.
+      // A later read with the former name must not return the renamed object.
       if (former !== kind.lookupKey?.(values)) opened.listing(kind.source).forget();
       return changed.state;
     },
@@ -183,6 +189,6 @@ export function stored<I extends Inputs, O extends Outputs, W extends object>(ki
   };
 }
 
-/** Returns the values of an object that have one of the names. */
+/** Returns the properties of an object whose names are in `names`. */
 export const valuesOf = (object: object, names: readonly string[]): Values =>
   Object.fromEntries(Object.entries(object).filter(([name]) => names.includes(name)));

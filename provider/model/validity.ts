@@ -1,29 +1,35 @@
 import { canonicalTime, DAY, hasPassed, isTime } from "@gatehouse-access/sdk/times";
 import { z } from "zod";
 
-/** The number of days of an object that never expires. */
+/** The number of days for an object that never expires. */
 export const NEVER = -1;
 
-/** The number of days until an object expires, or {@link NEVER}. The maximum is the one of the service. */
+/** The number of days until an object expires, or {@link NEVER}. The service has the same maximum. */
 export const daysSchema = z
   .int()
   .min(NEVER)
   .max(36_500)
   .refine((days) => days !== 0, "must be a number of days from 1, or -1 for an object that never expires");
 
-/** Returns the days in the form of requests, in which undefined is an object that never expires. */
+/** Converts a number of days to the form that requests use. Undefined means that the object never expires. */
 export const daysOnWire = (days: number): number | undefined => (days === NEVER ? undefined : days);
 
-/** Returns the number of days between the creation and the expiry of an object; null is an object that never expires. */
+/**
+ * Returns the number of days between the creation and the expiry of an object. If `expiresAt` is null, the object never
+ * expires.
+ */
 export const daysOf = (createdAt: string, expiresAt: string | null): number =>
   expiresAt === null ? NEVER : Math.max(1, Math.round((Date.parse(expiresAt) - Date.parse(createdAt)) / DAY));
 
-/** Returns a time in the form of states, in milliseconds; empty for null. The response to a create has a finer time. */
+/**
+ * Converts a time to the form that states use, which has milliseconds. Null becomes an empty string. Responses to
+ * creates contain times with a higher precision.
+ */
 export const stateTime = (time: string | null): string => (time === null ? "" : canonicalTime(time));
 
 /**
- * Returns true if an object in a state has expired. An object whose expiry time is the empty text never expires. If the
- * expiry time cannot be read, such as the mark of a secret, the object is treated as not expired, so that reviews
+ * Returns true if an object in a state has expired. An object whose expiry time is an empty string never expires. If
+ * the expiry time cannot be parsed, such as the mark of a secret, the object is treated as not expired, so that reviews
  * report it.
  */
 export const hasEnded = (end: string, now: Date): boolean => isTime(end) && hasPassed(end, now);

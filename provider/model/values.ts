@@ -12,9 +12,10 @@ export function hasUnknown(value: unknown): boolean {
 const isOmitted = (value: unknown): boolean => value === undefined || value === null || value === "";
 
 /**
- * Returns the canonical form of a value. All equal values of an input have the same canonical form. Null, "" and a
- * missing value become the default. Lists become sorted sets, and objects lose their empty members. The canonical form
- * that the field itself defines is applied last. A value with unknown parts only gets the defaults of its members.
+ * Returns the canonical form of a value. All equal values of an input have the same canonical form. Null, an empty
+ * string and an omitted value become the default. Lists become sorted sets, and objects lose their empty members. The
+ * field's own function `canonical` is applied last. If a value has unknown parts, only the defaults of its members are
+ * added.
  */
 export function canonical(field: InputField, value: unknown): unknown {
   const filled = isOmitted(value) ? field.default : value;
@@ -58,7 +59,7 @@ export function sameValue(field: InputField, left: unknown, right: unknown): boo
   return left === right || isDeepStrictEqual(canonical(field, left), canonical(field, right));
 }
 
-/** Returns true if the values of inputs declare an object with this state. Ignores the namespace. */
+/** Returns true if these input values declare an object with this state. Ignores the namespace. */
 export const declares = (
   inputs: Inputs,
   state: Readonly<Record<string, unknown>>,
@@ -68,7 +69,10 @@ export const declares = (
     ([name, field]) => name === "tenant" || sameValue(field, state[name], values[name]),
   );
 
-/** Returns true if values declare an object with this state. Ignores the namespace and instructions to the run. */
+/**
+ * Returns true if these input values declare an object with this state. Ignores the namespace and instructions to the
+ * run.
+ */
 export const sameInputs = (
   inputs: Inputs,
   state: Readonly<Record<string, unknown>>,
@@ -79,8 +83,8 @@ const fieldsOf = (inputs: Inputs): Inputs =>
   Object.fromEntries(Object.entries(inputs).filter(([, { transient }]) => !transient));
 
 /**
- * Returns the inputs with which a program declares an object in its current state. Omits the namespace, which is the
- * stack's namespace. Also omits instructions to a run and values that equal their defaults.
+ * Returns the inputs with which a program declares an object in its current state. Omits the namespace, because the
+ * stack's namespace is the default. Also omits instructions to a run and values that equal their defaults.
  */
 export function declaringInputs(
   inputs: Inputs,
