@@ -16,21 +16,24 @@ import {
 } from "../service/lookups.ts";
 import type { Values } from "../values.ts";
 
-/** A function of the plugin. It reads from the service and changes nothing. */
+/** A function of the plugin. It only reads from the service. */
 export interface PluginFunction {
   readonly name: string;
   readonly description: string;
   /** The arguments, each with a description. */
   readonly args: z.ZodObject;
   /**
-   * The result. It contains either the fields of a service object, directly or in one property, or an object that a
-   * schema file of the package describes.
+   * The form of the result. The result is an object that a schema file of the package describes, or it contains the
+   * fields of a service object. Without `property`, these fields are the result itself.
    */
   readonly result:
     | {
         readonly property?: string;
         readonly schema: z.ZodType;
-        /** Names of resource types. The result's fields use the field descriptions of these resource types. */
+        /**
+         * Names of resource types. The descriptions of their fields also describe the fields of the result with the
+         * same names.
+         */
         readonly describedBy?: readonly string[];
       }
     | { readonly file: string };
@@ -166,7 +169,8 @@ export const functions: readonly PluginFunction[] = [
         { device: devices, key: keys, user: users, login: logins, from: addresses },
         "json",
       );
-      // A program may query objects that the same run changed, so the function uses a connection without cached reads.
+      // A program may query objects that the same run has changed, so the function uses a connection without cached
+      // reads.
       const estate = await readNamespace(service.fresh(), tenant);
       if (estate.accessUnknown !== undefined)
         throw new GatehouseError({
@@ -178,8 +182,8 @@ export const functions: readonly PluginFunction[] = [
         return JSON.parse([...accessAnswer(estate, inquiry).output].join("")) as Values;
       } catch (error) {
         if (!(error instanceof AccessInquiryError)) throw error;
-        // The error contains a command-line flag of `gatehouse access`, such as `--device`. It is converted to the
-        // function's argument, whose name is the plural of the flag's name: `devices`.
+        // The error contains a command-line flag of `gatehouse access`, such as `--device`. The function's argument has
+        // the plural of the flag's name, such as `devices`.
         throw new GatehouseError(
           { ...error.toJSON(), field: ["getAccess", `${error.flag}s`] },
           { cause: error },
@@ -216,7 +220,8 @@ export async function callFunction(
 }
 
 /**
- * Returns the schema of a function's result, which is an object. Each property of the schema has a description.
+ * Returns the schema of a function's result. The result is always an object, and each property in the schema has a
+ * description.
  * @param schemaFile returns the JSON Schema in a file of the package
  */
 export function resultSchema(
@@ -236,8 +241,8 @@ export function resultSchema(
 }
 
 /**
- * Returns the schemas of the fields of the named resource types, by field name. If several resource types have a field,
- * the first of these types in `names` takes precedence.
+ * Returns the field schemas of the named resource types, by field name. If several resource types have a field, the
+ * type that comes first in `names` takes precedence.
  */
 function fieldsOf(names: readonly string[]): NonNullable<Schema["properties"]> {
   const all = names
@@ -253,9 +258,8 @@ function fieldsOf(names: readonly string[]): NonNullable<Schema["properties"]> {
 }
 
 /**
- * Returns the schema with a description for each property. The description of the resource field with the same name
- * takes precedence over the property's own description. If both are missing, the description of the property's type is
- * used.
+ * Adds a description to each property of a schema. The description of the resource field with the same name takes
+ * precedence over the property's own description. If both are missing, the description of the property's type is used.
  */
 function withDescriptions(
   schema: Schema,
@@ -288,7 +292,7 @@ function withDescriptions(
   };
 }
 
-/** Returns the members of a field's schema, including the members of items and of all variants. */
+/** Returns the members of a field's schema. Includes the members of its items and of all its variants. */
 const nestedFields = (field: Schema | undefined): NonNullable<Schema["properties"]> =>
   Object.assign(
     {},
@@ -297,7 +301,7 @@ const nestedFields = (field: Schema | undefined): NonNullable<Schema["properties
     field?.properties,
   );
 
-/** Converts the property names of an API response schema to the client's camel case names. */
+/** Converts the property names in the schema of an API response to the camel case names of the client. */
 function inCamelCase(schema: Schema): Schema {
   const { properties, items, anyOf, required } = schema;
   return {

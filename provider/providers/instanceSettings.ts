@@ -19,28 +19,30 @@ import {
 import { terraformName } from "../terraform/types.ts";
 import type { Values } from "../values.ts";
 
-/** Inputs of a provider instance that Pulumi's engine sets and reads itself. They are not settings of this provider. */
+/**
+ * The inputs of a provider instance that Pulumi's engine itself sets and reads. They are not settings of this provider.
+ */
 const OF_ENGINE: readonly string[] = ["version", "pluginDownloadURL", "__internal"];
 
 const all = Object.entries(SETTINGS) as readonly (readonly [string, Setting])[];
 
-/** A provider instance of a program: the default instance, or an explicit one. */
+/** A provider instance of a program: the default instance or an explicit instance. */
 export interface Instance {
   /**
-   * True for the default instance, which resources without an explicit provider use. Only the default instance uses the
+   * True for the default instance, which resources without an explicit provider use. Only this instance uses the
    * stack's configuration.
    */
   readonly isDefault: boolean;
-  /** The inputs. They contain unknown values only in previews. */
+  /** The inputs. Only in previews can they contain unknown values. */
   readonly inputs: Values;
 }
 
 /**
  * Returns the settings of an instance as environment variables. For the default instance, the environment takes
  * precedence over the stack's configuration, as for dynamic resources. For an explicit instance, the program's inputs
- * take precedence, and the environment only adds settings that the program omits. If the program sets the address of
- * another service, the environment's credential and namespace are not used. The credential is therefore never sent to
- * the wrong service. An unknown input does not are treated as omitted.
+ * take precedence, and the environment provides only the settings that the program omits. If the program sets the
+ * address of a different service, the environment's credential and namespace are not used. The credential is therefore
+ * never sent to the wrong service. An unknown input is not treated as omitted.
  */
 export function settingsOf({ isDefault, inputs }: Instance, env: NodeJS.ProcessEnv): Record<string, string> {
   const settingText = (name: string) => {
@@ -64,7 +66,8 @@ export function settingsOf({ isDefault, inputs }: Instance, env: NodeJS.ProcessE
     const isTenant = variable === "GATEHOUSE_TENANT";
     if ((isOtherService && (isCredential || isTenant)) || (isTenant && hasUnknown(inputs.tenant)))
       return false;
-    // With only `oidc`, the environment of the job contains the token or the path of its file.
+    // If `oidc` is the only credential setting in the program, the job's environment contains the token or the path of
+    // the token file.
     const isOfSource = variable.startsWith(`${SETTINGS.oidc.variable}_`);
     const replacing = CREDENTIALS.filter((name) => !(isOfSource && name === SETTINGS.oidc.variable));
     return isCredential ? !replacing.some((name) => given.has(name)) : !given.has(variable);
@@ -76,7 +79,7 @@ export function settingsOf({ isDefault, inputs }: Instance, env: NodeJS.ProcessE
 }
 
 /**
- * Opens the connection of an instance. The caller closes its client.
+ * Opens the connection of an instance. The caller must close the client of the connection.
  * @throws ConfigurationError with the missing or wrong setting and its allowed values
  */
 export function connectionOf(
@@ -88,9 +91,9 @@ export function connectionOf(
   const effective = settingsOf(instance, env);
   const { url: stated } = instance.inputs;
   const { url: usual } = credentialsFromEnvironment(addressIn(effective));
-  // The engine's check of the provider instance copies the service's address from the environment to the inputs. The
-  // two addresses can differ only in a run without this check, such as destroy or refresh, because such a run takes the
-  // inputs from the state.
+  // When the engine checks a provider instance, the service's address is copied from the environment to the inputs.
+  // Runs without this check, such as destroy or refresh, take the inputs from the state. Only in such a run can the two
+  // addresses differ.
   if (
     instance.isDefault &&
     typeof stated === "string" &&
@@ -125,7 +128,7 @@ export function connectionOf(
   );
 }
 
-/** Returns the name of a setting for its environment variable: the argument of a program, or the variable. */
+/** Returns the name that errors use for a setting: the name of the program's argument, or the environment variable. */
 function nameIn(
   { isDefault, inputs }: Instance,
   env: NodeJS.ProcessEnv,
@@ -133,15 +136,15 @@ function nameIn(
   variable: string,
 ): string {
   const name = settingOf(variable);
-  // The environment takes precedence over the settings of a stack, but not over the arguments of an instance.
+  // The environment takes precedence over a stack's configuration, but not over the arguments of an explicit instance.
   if (name === undefined || !inputs[name] || (isDefault && env[variable])) return variable;
   if (frontEnd === "terraform") return terraformName(name);
   return isDefault ? `gatehouse:${name}` : name;
 }
 
 /**
- * Returns the default namespace of an instance, if a setting defines it. Returns {@link UNKNOWN} if the program's value
- * is not known yet.
+ * Returns the default namespace of an instance, or undefined if no setting defines it. Returns {@link UNKNOWN} if the
+ * program's value is not known yet.
  * @throws ConfigurationError if the setting is not the id of a namespace
  */
 export function tenantOf(instance: Instance, env: NodeJS.ProcessEnv): string | undefined {
@@ -150,8 +153,8 @@ export function tenantOf(instance: Instance, env: NodeJS.ProcessEnv): string | u
 }
 
 /**
- * Returns true if GATEHOUSE_URL in the environment is not set, or is the address of a different service. The other
- * settings in the environment may then belong to a different service.
+ * Returns true if GATEHOUSE_URL in the environment is not set, or is the address of a different service. In both cases,
+ * the environment's other settings may belong to a different service.
  */
 function isElsewhere(url: string, env: NodeJS.ProcessEnv): boolean {
   const { url: usual } = credentialsFromEnvironment(addressIn(env));
@@ -164,9 +167,9 @@ const addressIn = ({ GATEHOUSE_URL, GATEHOUSE_URL_FILE }: NodeJS.ProcessEnv) => 
 });
 
 /**
- * Checks the inputs of an instance, without sending a request. The service and the namespace are filled in from the
- * environment, so that the state contains the location of its objects. A credential from the environment is never
- * stored. If no setting defines the service or the namespace, the default instance keeps the values in the state.
+ * Checks the inputs of an instance without sending a request. Adds the service and the namespace from the environment,
+ * so that the state contains the location of its objects. A credential from the environment is never stored. If no
+ * setting defines the service or the namespace, the default instance keeps the values in the state.
  * @param olds the inputs in the state
  */
 export function checkInstance(
@@ -200,8 +203,8 @@ export function checkInstance(
 }
 
 /**
- * Returns the service and namespace in the state of the default instance. Returns no values for an explicit instance,
- * or if the settings now contain the address of another service.
+ * Returns the service and namespace that the state of the default instance contains. Returns no values for an explicit
+ * instance, or if the settings now contain the address of a different service.
  */
 function formerPlace({ isDefault }: Instance, olds: Values, place: Values): Values {
   const { url, tenant } = olds;
@@ -215,7 +218,7 @@ function placeOf(instance: Instance, env: NodeJS.ProcessEnv): Record<string, str
   const { inputs } = instance;
   const effective = settingsOf(instance, env);
   const isKnown = !hasUnknown(inputs);
-  // If an input is unknown, only the address is read: an incomplete credential would be rejected.
+  // If an input is unknown, only the address is read, because an incomplete credential would be rejected.
   const read = () => {
     const { url } = credentialsFromEnvironment(isKnown ? effective : addressIn(effective));
     return { url, tenant: defaultTenant(() => undefined, effective) };
@@ -228,18 +231,18 @@ function placeOf(instance: Instance, env: NodeJS.ProcessEnv): Record<string, str
 }
 
 /**
- * Returns the changes between the inputs of an instance in the state and in the program. Another service has other
- * objects, so a change of the service replaces the instance and all its resources. A change of the namespace replaces
- * only the resources in the old namespace, through their input `tenant`. It does not replace namespaces, or resources
- * that set `tenant`. A change of the credential replaces nothing.
+ * Returns the differences between the inputs of an instance in the state and in the program. A different service has
+ * different objects, so a change of the service replaces the instance and all its resources. A change of the namespace
+ * replaces only the resources in the old namespace, because their input `tenant` changes. Namespaces, and resources
+ * that set `tenant`, are not replaced. A change of the credential replaces nothing.
  */
 export function diffInstance(before: Values, after: Values): InputChange[] {
   return all.flatMap(([name]): InputChange[] => {
     const old = before[name] ?? undefined;
     const now = after[name] ?? undefined;
     if (old === now) return [];
-    // An unknown address is treated as a replacement, because the address may belong to another service. A plan must
-    // not contain fewer replacements than the run.
+    // An unknown address is treated as a replacement, because the address may belong to a different service. A preview
+    // must show every replacement that the run may make.
     const replaces =
       name === "url" &&
       typeof old === "string" &&
@@ -250,8 +253,8 @@ export function diffInstance(before: Values, after: Values): InputChange[] {
 }
 
 /**
- * Returns the text of an error with masked secrets. Secrets are masked in plain form and in JSON notation. Sentences
- * that this project wrote are not masked.
+ * Returns the text of an error with masked secrets. Secrets are masked both in plain form and in JSON notation.
+ * Sentences that this project wrote are not masked.
  * @param text the text to mask; default: the text that front ends print
  */
 export function masked(error: unknown, secrets: readonly string[], text = engineText(error)): string {

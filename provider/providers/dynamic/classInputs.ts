@@ -7,8 +7,8 @@ import type { Values } from "../../values.ts";
 type Args = Values;
 
 /**
- * Returns the inputs that every Pulumi class of this package adds to the program's inputs: the URN of the resource and
- * the id of the state that contains the resource.
+ * Returns the inputs that every Pulumi class of this package adds to the program's inputs. They are the URN of the
+ * resource and the id of the Pulumi state.
  */
 export function identifying(
   type: string,
@@ -16,8 +16,8 @@ export function identifying(
   options: pulumi.CustomResourceOptions | undefined,
 ): Args {
   rejectProvider(type, name, options);
-  // The constructor avoids outputs, because Pulumi's SDK creates a stack trace for each output, which is slow. The URN
-  // of a resource without a parent is a plain string, so no output is needed.
+  // Outputs are avoided here, because Pulumi's SDK creates a stack trace for each output, which is slow. The URN of a
+  // resource without a parent is a plain string, so it needs no output.
   const urn = options?.parent
     ? withoutDependency(pulumi.createUrn(name, type, options.parent))
     : `urn:pulumi:${pulumi.getStack()}::${pulumi.getProject()}::${type}::${name}`;
@@ -25,8 +25,8 @@ export function identifying(
 }
 
 /**
- * Rejects the option `provider`, which would have no effect. One process serves all dynamic resources of a program,
- * with one address and one credential.
+ * Rejects the option `provider`, which would have no effect. One process with one address and one credential serves all
+ * dynamic resources of a program.
  * @throws Error with the ways to manage objects of two services
  */
 function rejectProvider(type: string, name: string, options: pulumi.CustomResourceOptions = {}): void {
@@ -60,8 +60,8 @@ export function givesTags(
   options: pulumi.CustomResourceOptions | undefined,
 ): void {
   const { tenant, ...rest } = args;
-  // A resource with dependencies is not recorded. A dependency on such a resource could form a cycle with the resource
-  // that waits for the tags.
+  // A resource with dependencies is not recorded. If the resource that waits for the tags depended on it, the
+  // dependencies could form a cycle.
   const waits = options?.dependsOn !== undefined || Object.values(rest).some((value) => !isLiteral(value));
   if (waits) return;
   const given = [args[input]].flat().filter((tag) => typeof tag === "string");
@@ -70,8 +70,9 @@ export function givesTags(
 
 /**
  * Returns the resource options for a resource whose device filter contains tags. For each tag that is a plain string,
- * the resource depends on one other resource of the program that adds the tag to a device. One resource suffices to
- * create the tag on the service. Dependencies on a thousand devices would add a thousand lines to the state.
+ * the resource depends on one resource of the program that adds the tag to a device. One dependency is sufficient,
+ * because the first such resource creates the tag on the service. Dependencies on a thousand devices would add a
+ * thousand lines to the state.
  * @param input the input with the filter
  */
 export function afterTags(
@@ -115,9 +116,9 @@ function isLiteral(value: unknown): boolean {
 const NAME = "StateIdentity";
 
 /**
- * A Pulumi resource whose random id identifies the stack's state, because one program can have several states. This
- * resource has no object on the service. The state contains this id before any other resource of this package is
- * created.
+ * A Pulumi resource whose random id identifies the Pulumi state. The id is needed because one program can have several
+ * states. The resource has no object on the service. The state contains the id before any other resource of this
+ * package is created.
  */
 class StateIdentity extends pulumi.CustomResource {
   constructor() {
@@ -127,17 +128,17 @@ class StateIdentity extends pulumi.CustomResource {
 
 const identityOfRun = perRun("stateIdentity", () => withoutDependency(new StateIdentity().id));
 
-/** Returns the input {@link STATE_ID} with the id of the resource's state. Diffs ignore this input. */
+/** Returns the input {@link STATE_ID} with the id of the Pulumi state. Diffs ignore this input. */
 function stateIdentity(): Values {
   const id = identityOfRun();
   return id ? { [STATE_ID]: id } : {};
 }
 
 /**
- * Returns an output with the same value, but without the dependency on the resource that provides the value. With a
- * dependency on `StateIdentity`, every resource in the state would have an additional line, and every targeted run
- * would have to include `StateIdentity`. With a dependency on a component, each of its children would wait for all
- * other children.
+ * Returns an output with the same value, but without the dependency on the resource that provides the value. If
+ * resources depended on `StateIdentity`, each of them would have an additional line in the state, and every targeted
+ * run would have to include `StateIdentity`. If resources depended on their parent component, each child would wait for
+ * all other children.
  */
 function withoutDependency(output: pulumi.Output<string>): pulumi.Output<unknown> {
   const { promise, isKnown } = output as unknown as {

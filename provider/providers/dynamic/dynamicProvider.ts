@@ -42,7 +42,8 @@ export function dynamicProvider(
       const { inputs, failures } = await lifecycle
         .checkOnServer(logicalId(news), olds, ownValues(news))
         .catch(throwPrintable);
-      // The property is empty: the reason already contains the property's name, and engines would print the name again.
+      // `property` is empty, because the reason already contains the name of the input, and engines would print the
+      // name twice.
       const reasons = failures.map((failure) => ({ property: "", reason: engineText(failure) }));
       return { inputs: { ...inputs, ...dynamicValues(news) }, failures: reasons };
     },
@@ -83,13 +84,13 @@ export function dynamicProvider(
       const found = await lifecycle.read(logicalId(props), id, ownValues(props), known).catch(throwPrintable);
       if (!found) return {};
       const { state, inputs } = found;
-      // The state of an imported resource does not record which inputs the program sets. The engine passes the
-      // program's inputs instead.
+      // The state of an imported resource does not record which inputs the program sets. For an import, `props`
+      // contains the program's inputs.
       const open = known ?? (inputs && openInputs(definition, ownValues(props)));
       return {
         id: found.id,
         props: outputs(definition, code, state, open, declarer),
-        // The other inputs that Pulumi classes add are omitted. The program's next run sets these inputs.
+        // Omits the other inputs that Pulumi classes add. The program's next run sets them.
         ...(inputs && { inputs: { ...inputs, [PROVIDER_KEY]: code } }),
       };
     },
@@ -119,12 +120,12 @@ function logicalId(values: Values): string | undefined {
 
 function creatorOf(values: Values): Creator {
   const { [STATE_ID]: state } = values;
-  // The id of the state is unknown if a targeted run excludes the resource `StateIdentity`.
+  // If a targeted run excludes the resource `StateIdentity`, the id of the state is unknown.
   const isKnown = typeof state === "string" && !hasUnknown(state);
   return { resource: logicalId(values), state: isKnown ? state : undefined };
 }
 
-// The mark of a secret value in messages to the engines.
+// Returns the mark of a secret value in messages to the engine.
 const secretMark = (value: unknown) => ({ [SIGNATURE]: SECRET, value });
 
 /**
@@ -137,8 +138,8 @@ function outputsAfter(lifecycle: ResourceLifecycle, inputs: Values, state: Reado
   return outputs(definition, inputs[PROVIDER_KEY], state, openInputs(definition, inputs), declarer);
 }
 
-// Omits undefined values: an engine would reject them after the object was created, and the state would not contain the
-// object.
+// Omits undefined values. An engine would reject these values after the create, and the state would not contain the
+// created object.
 function outputs(
   definition: ResourceDefinition,
   code: unknown,

@@ -9,7 +9,7 @@ let configuration: Lookup = () => undefined;
 let opened: Connection | undefined;
 let tenant: { readonly id: string | undefined } | undefined;
 
-/** The data that all dynamic providers in this process share. The process serves one run. */
+/** The data that all dynamic providers in this process share. One process serves exactly one run. */
 const runtime: DynamicRuntime = {
   ...pulumiRun(),
   configure(lookup) {
@@ -17,7 +17,7 @@ const runtime: DynamicRuntime = {
     tenant = undefined;
   },
   defaultTenant() {
-    // The namespace is cached, because every check needs the namespace and its setting may be in a file.
+    // The namespace is cached, because every check needs it, and a read of the setting may have to open a file.
     tenant ??= { id: defaultTenant(configuration) };
     return tenant.id;
   },
@@ -25,7 +25,7 @@ const runtime: DynamicRuntime = {
     opened ??= newConnection(configuration, { tell: console.log });
     return opened;
   },
-  // The engines print the output of a provider as a message of the run.
+  // Engines print the standard output of a provider as a message of the run.
   tell: (notice) => console.log(noticeText(notice)),
 };
 

@@ -3,12 +3,12 @@ import type { ResourceDefinition } from "../../model/definition.ts";
 import { secretsOf } from "../../model/fields.ts";
 import { jsonSchema, type Schema } from "../../model/jsonSchema.ts";
 
-/** The path of the module with the functions that the classes call, relative to the generated file. */
+/** The path of the module whose functions the generated classes call, relative to the generated file. */
 const CLASS_INPUTS = "../classInputs.ts";
 
 /**
- * The two kinds of generated fields: inputs and outputs. The value of an input may be a Pulumi output. An input with a
- * default may be omitted.
+ * The form of a generated field, which is an input or an output. The value of an input may be a Pulumi output. An input
+ * with a default may be omitted.
  */
 interface Form {
   readonly wrap: (type: string) => string;
@@ -19,7 +19,7 @@ const INPUT: Form = { wrap: (type) => `pulumi.Input<${type}>`, withDefaults: tru
 const OUTPUT: Form = { wrap: (type) => type, withDefaults: false };
 
 /**
- * Returns the TypeScript type of a schema.
+ * Returns the TypeScript type for a schema.
  * @param fallback the default for an omitted value
  */
 function typeOf(schema: Schema, form: Form, indent: string, fallback?: unknown): string {
@@ -60,7 +60,7 @@ function objectType(schema: Schema, form: Form, indent: string, fallback: unknow
 }
 
 /**
- * Returns the doc comment of a field.
+ * Returns the doc comment for a field.
  * @throws Error if the field has no description
  */
 function fieldComment(
@@ -122,9 +122,9 @@ function resourceClass(definition: ResourceDefinition, example: string): string 
     ([property, field]) =>
       `${fieldComment(`${name}.${property}`, field.description, OUTPUT, "  ")}  declare readonly ${property}: pulumi.Output<${typeOf(jsonSchema(field.schema), OUTPUT, "  ")}>;`,
   );
-  // Pulumi creates an output only if the properties that the constructor registers contain the output's name. The
-  // generated code therefore sets all outputs and optional inputs to undefined first. The arguments of the constructor
-  // always contain the required inputs.
+  // Pulumi creates an output only if the constructor registers a property with the output's name. The generated code
+  // therefore first sets all outputs and optional inputs to undefined. Required inputs are always among the arguments
+  // of the constructor.
   const unset = Object.entries({ ...kept, ...outputs })
     .filter(([property]) => !inputs[property]?.required && !inputs[property]?.secret)
     .map(([property]) => `${property}: undefined`)
@@ -164,7 +164,7 @@ ${ids.join("")}${gives}  }
 function optionsText({ name, tags }: ResourceDefinition, secrets: readonly string[]): string {
   const ordered = tags && "needs" in tags ? `afterTags({ ...args }, "${tags.needs}", options)` : "options";
   const added = {
-    // With the alias, a resource that the plugin created becomes a resource of this class without changes.
+    // With this alias, a program can change from the plugin to this class without changes to its resources.
     aliases: [{ type: `gatehouse:index:${name}` }],
     ...(secrets.length > 0 && { additionalSecretOutputs: secrets }),
   };
@@ -172,7 +172,7 @@ function optionsText({ name, tags }: ResourceDefinition, secrets: readonly strin
 }
 
 /**
- * Returns the source of the Pulumi classes for resource definitions.
+ * Returns the source code of the Pulumi classes for resource definitions.
  * @param exampleOf returns an example program for the resource with this name
  * @throws Error with the name of a field that has no description
  */

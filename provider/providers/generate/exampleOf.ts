@@ -1,15 +1,18 @@
 import { existsSync, readFileSync } from "node:fs";
 
 /**
- * Returns the program in `examples/resources` for a resource, or for `helpers`. The program exists only in the
- * repository, because the package does not contain the examples.
+ * Returns the program in `examples/resources` for a resource, or for `helpers`. Works only in the repository, because
+ * the package does not contain the examples.
  */
 export function exampleOf(name: string): string {
   const file = `${name.charAt(0).toLowerCase()}${name.slice(1)}.ts`;
   return readFileSync(new URL(`../../../examples/resources/${file}`, import.meta.url), "utf8").trim();
 }
 
-/** Returns the programs in `examples/plugin` for a resource, by language. Empty for a resource without examples. */
+/**
+ * Returns the programs in `examples/plugin` for a resource, by language. Returns an empty object for a resource without
+ * examples.
+ */
 export function pluginExamplesOf(name: string): Readonly<Record<string, string>> {
   const page = `${name.charAt(0).toLowerCase()}${name.slice(1)}.md`;
   const file = new URL(`../../../examples/plugin/${page}`, import.meta.url);

@@ -1,11 +1,13 @@
-// Writes the Pulumi classes and the lists of names from the pages of the kinds. The build runs this script before the
+// Writes the Pulumi classes and the lists of names from the modules of the kinds. The build runs this script before the
 // compiler.
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { definitions, kindsWith } from "../../resources/index.ts";
 import { classSource } from "./classSource.ts";
 import { exampleOf } from "./exampleOf.ts";
 
-/** Writes a file. An unchanged file keeps its modification time, so that the next build skips it. */
+/**
+ * Writes a file if its content changes. An unchanged file keeps its modification time, so that the next build skips it.
+ */
 function write(path: string, text: string): void {
   const file = new URL(path, import.meta.url);
   mkdirSync(new URL(".", file), { recursive: true });

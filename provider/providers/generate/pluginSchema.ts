@@ -15,7 +15,10 @@ interface Property {
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** Example programs for a resource or function. The keys are the language names that the Pulumi documentation uses. */
+/**
+ * Example programs for a resource or function, by language. The keys are the language names in the Pulumi
+ * documentation.
+ */
 type Examples = Readonly<Record<string, string>>;
 
 /** The data from which the schema is created. */
@@ -29,7 +32,7 @@ interface SchemaSources {
   readonly schemaFile: (file: string) => Schema;
 }
 
-/** Returns the package's Pulumi schema, from which the Pulumi CLI generates the SDK of each language. */
+/** Returns the Pulumi schema of the package. The Pulumi CLI generates the SDK of each language from this schema. */
 export function pulumiSchema({
   version,
   definitions,
@@ -71,8 +74,8 @@ export function pulumiSchema({
 }
 
 /**
- * Returns the settings, without defaults from the environment. With such defaults, the SDKs would send a credential of
- * the environment to any address that a program sets. The plugin itself adds the permitted settings from the
+ * Returns the settings without defaults from the environment. With such defaults, the SDKs would send a credential from
+ * the environment to any address that a program sets. Instead, the plugin itself reads the permitted settings from the
  * environment.
  */
 function settingProperties(): Json {
@@ -135,7 +138,7 @@ function stateProperty(path: string, field: InputField | OutputField, types: Typ
 }
 
 /**
- * Returns the description of a field.
+ * Returns the description in a field.
  * @throws Error if the field has no description
  */
 function described(path: string, description: string): string {
@@ -175,11 +178,12 @@ function functionOf(called: PluginFunction, types: Types, schemaFile: SchemaSour
   };
 }
 
-/** Returns the singular of a name. */
+/** Returns the singular form of a name. */
 const singular = (name: string) => (/[^us]s$/.test(name) ? name.slice(0, -1) : name);
 
 /**
- * The named types of the schema. The name of an object or enumeration derives from its path, as in `PublicKeyFilter`.
+ * The named types of the schema. The name of an object type or enumeration derives from its path, as in
+ * `PublicKeyFilter`.
  */
 class Types {
   readonly #named = new Map<string, Json>();
@@ -191,8 +195,8 @@ class Types {
 
   /**
    * Returns the type of a value.
-   * @param path the path of the value, from which the type's name derives
-   * @throws Error for a schema that has no type in Pulumi
+   * @param path the path of the value, which determines the name of the type
+   * @throws Error if Pulumi has no type for the schema
    */
   of(given: Schema, path: string): Property {
     const schema = this.#resolved(given);
@@ -278,14 +282,16 @@ class Types {
   }
 }
 
-/** Returns the types of a value. A nullable value has several types. */
+/** Returns the types that a schema allows. A nullable value has several types. */
 const typesIn = ({ type = [] }: { readonly type?: string | readonly string[] }): readonly string[] =>
   [type].flat();
 
 const isNullable = (schema: Schema): boolean =>
   typesIn(schema).includes("null") || (schema.anyOf ?? []).some(isNullable);
 
-/** Returns an enumeration. The values of a numeric enumeration get names, because some languages need names. */
+/**
+ * Returns an enumeration. The values of a numeric enumeration also get names, because some languages require names.
+ */
 function enumeration({ enum: values = [] }: Schema): Json {
   const nameOf = (value: string | number) => {
     if (typeof value === "number") return value < 0 ? "Never" : `Days${value}`;

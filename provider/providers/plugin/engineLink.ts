@@ -2,22 +2,27 @@ import grpc from "@grpc/grpc-js";
 import rpc from "@pulumi/pulumi/proto/engine_grpc_pb.js";
 import proto from "@pulumi/pulumi/proto/engine_pb.js";
 
-/** Time, in milliseconds, after which an unreachable engine is treated as ended. */
+/** The time, in milliseconds, after which an unreachable engine is treated as terminated. */
 const ENDED_AFTER = 3_000;
 
-/** The engine that a plugin serves. It prints the plugin's messages to the user. */
+/** The connection to the engine that a plugin serves. The engine prints the plugin's messages to the user. */
 export interface EngineLink {
-  /** @param urn the URN of the resource that the message refers to */
+  /**
+   * Sends a message to the user.
+   * @param urn the URN of the resource that the message refers to
+   */
   log(message: string, urn: string | undefined): void;
 }
 
-/** The link of a plugin without an engine, such as a manually started plugin. Messages go to standard error. */
+/**
+ * The link for a plugin without an engine, such as a manually started plugin. It prints messages to standard error.
+ */
 export const noEngine: EngineLink = { log: (message) => console.error(message) };
 
 /**
  * Connects to an engine.
- * @param address host and port of the engine
- * @param ended called when the engine can no longer be reached, for example after the engine was killed
+ * @param address the host and port of the engine
+ * @param ended called when the engine can no longer be reached, for example because it was killed
  */
 export function linkToEngine(address: string, ended: () => void): EngineLink {
   // The engine runs on this machine, so no proxy is needed.
@@ -39,8 +44,8 @@ export function linkToEngine(address: string, ended: () => void): EngineLink {
 }
 
 /**
- * Watches the connection to the engine. A plugin whose engine was killed would otherwise run forever. An engine that
- * never connected does not are treated as ended.
+ * Watches the connection to the engine. Without this watch, a plugin whose engine was killed would run forever. An
+ * engine that has never connected is not treated as terminated.
  */
 function watch(client: grpc.Client, ended: () => void): void {
   const channel = client.getChannel();

@@ -17,13 +17,13 @@ type Done<Answer> = (error: Partial<grpc.StatusObject> | null, answer?: Answer) 
 /** A running plugin server. */
 export interface ProviderServer {
   readonly port: number;
-  /** Stops the server, even during a call. */
+  /** Stops the server, even if a call is running. */
   close(): void;
 }
 
 /**
  * Serves a provider instance on a free port of the loopback interface. Methods that this plugin does not implement
- * return the status UNIMPLEMENTED. Parameterize, Call, Construct and List are for other kinds of providers.
+ * return the status UNIMPLEMENTED: Parameterize, Call, Construct and List are for other kinds of providers.
  * @param attach called with the address of an engine that attaches to a manually started plugin
  */
 export async function serveProvider(
@@ -81,7 +81,7 @@ interface WithProps {
   getNews?(): Parameters<typeof propsIn>[0];
 }
 
-/** Returns the secret texts in a request. */
+/** Returns the strings in a request that are secret. */
 function secretsIn(request: WithProps): string[] {
   const all = [request.getProperties?.(), request.getArgs?.(), request.getOlds?.(), request.getNews?.()];
   return all.flatMap((struct) => secretTexts(propsIn(struct)));

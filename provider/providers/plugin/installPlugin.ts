@@ -11,9 +11,9 @@ interface InstalledPlugin {
 
 /**
  * Installs the plugin for the Pulumi CLI. The installed file starts this copy of the package with the Node.js
- * executable of this process. A repeated installation replaces the file.
+ * executable of the current process. A repeated installation replaces the file.
  * @param env may contain PULUMI_HOME, the CLI's directory; default: `.pulumi` in the home directory of the user
- * database
+ *   database
  * @throws Error if the directory cannot be written
  */
 export async function installPlugin(env: NodeJS.ProcessEnv): Promise<InstalledPlugin> {

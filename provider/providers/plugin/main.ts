@@ -7,7 +7,7 @@ address of the engine. Install it with "gatehouse pulumi install". If you start 
 serves on and runs until it is stopped. An engine can attach to it with PULUMI_DEBUG_PROVIDERS=gatehouse:PORT.`;
 
 /**
- * Runs the plugin until the process ends. The first line of the output is the plugin's port.
+ * Runs the plugin until the process ends. The first line on standard output is the plugin's port.
  * @param args the engine's address, and the flags that engines pass to all plugins
  */
 export async function main(args: readonly string[]): Promise<void> {
@@ -20,7 +20,7 @@ export async function main(args: readonly string[]): Promise<void> {
   if (address !== undefined) engine = linkToEngine(address, () => process.exit(1));
   const service = new PulumiProvider({ log: (message, urn) => engine.log(message, urn) });
   const { port } = await serveProvider(service, (attached) => {
-    // The plugin keeps running after the engine ends, until the user stops it.
+    // After the engine ends, the plugin keeps running until the user stops it.
     engine = linkToEngine(attached, () => {});
   });
   process.stdout.write(`${port}\n`);

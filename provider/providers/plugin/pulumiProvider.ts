@@ -40,7 +40,7 @@ import {
   structOf,
 } from "./values.ts";
 
-/** Names of settings that are encrypted in states, even if a program sets them in plaintext. */
+/** The names of the settings that are encrypted in states, even if a program sets them in plaintext. */
 const SECRET_SETTINGS = Object.entries(SETTINGS as Readonly<Record<string, Setting>>).flatMap(
   ([name, { secret }]) => (secret ? [name] : []),
 );
@@ -54,8 +54,8 @@ interface Configured {
 }
 
 /**
- * A provider instance: the methods of `pulumirpc.ResourceProvider`. An engine starts a process for each instance of a
- * program. Each instance has its own service, credential and namespace.
+ * A provider instance, with the methods of `pulumirpc.ResourceProvider`. An engine starts one process for each provider
+ * instance of a program. Each instance has its own service, credential and namespace.
  */
 export class PulumiProvider {
   readonly #env: NodeJS.ProcessEnv;
@@ -133,7 +133,7 @@ export class PulumiProvider {
 
   configure(request: proto.ConfigureRequest): proto.ConfigureResponse {
     const inputs = plainValues(propsIn(request.getArgs()));
-    // If the engine does not pass the URN, the instance is treated as explicit. An explicit instance uses fewer
+    // If the engine does not pass the URN, the instance is treated as explicit, because an explicit instance uses fewer
     // settings from the environment.
     const instance = { isDefault: isDefaultInstance(request.getUrn() ?? ""), inputs };
     const { failures } = checkInstance(instance, {}, this.#env);
@@ -142,8 +142,8 @@ export class PulumiProvider {
     if (first) throw new ConfigurationError(failures.map(({ message }) => message).join("; "));
     const name = urnName(request.getUrn() ?? "");
     this.#configured = { instance, name, id: request.getId() || undefined };
-    // A manually started plugin serves several runs in sequence, because the engine of each run attaches to the same
-    // process. Each run therefore starts without the data of the previous run.
+    // A manually started plugin serves several runs in sequence, because the engines of all runs attach to the same
+    // process. Each run must start without the data of the previous run.
     this.#lifecycles = this.#lifecyclesOfRun();
     this.#connection = undefined;
     this.#cancelled = new AbortController();
@@ -285,14 +285,14 @@ export class PulumiProvider {
 
   /**
    * Cancels the run. No new operation starts. Running operations finish, so that the state contains every created
-   * object. Their requests fail instead of waiting for an unavailable service.
+   * object. Requests that wait for an unavailable service fail immediately.
    */
   cancel(): emptyProto.Empty {
     this.#cancelled.abort();
     return new emptyProto.Empty();
   }
 
-  /** Adds a remedy to an error if the service rejected a credential from the instance's inputs. */
+  /** Adds a remedy to an error if the service rejected a credential that the instance's inputs contain. */
   withRemedy(error: unknown): unknown {
     const { instance, name = "" } = this.#configured ?? {};
     const hasOwn = Object.entries(SETTINGS as Readonly<Record<string, Setting>>).some(
@@ -337,8 +337,7 @@ const namesOf = (all: readonly { readonly name: string }[]) =>
   all.map(({ name }) => OWN_PLUGIN + name).join(", ");
 
 /**
- * Converts a state to a message. The message contains the code of a dynamic provider, so that dynamic resources can
- * adopt the state.
+ * Converts a state to a message. Adds the code of a dynamic provider, so that dynamic resources can adopt the state.
  */
 function stateOf(definition: ResourceDefinition, state: Values, like: Props, declarer?: unknown) {
   const values = {
@@ -357,8 +356,8 @@ function checked(inputs: ReturnType<typeof structOf>, reasons: readonly string[]
 }
 
 /**
- * Converts the reason of a failed check to a message. The message has no property: the reason already contains the
- * property's name, and engines would print the name again, with the value.
+ * Converts the reason of a failed check to a message. The message has no property, because the reason already contains
+ * the name of the input. With a property, engines would print the name again, and the value.
  */
 function failureOf(reason: string): proto.CheckFailure {
   const failure = new proto.CheckFailure();

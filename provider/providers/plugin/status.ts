@@ -10,7 +10,7 @@ import type { structOf } from "./values.ts";
 type Struct = ReturnType<typeof structOf>;
 
 /**
- * Thrown for an object that was created but not completed. The engine keeps the object, and the next run updates it.
+ * Thrown for an object that was created but is incomplete. The engine keeps the object, and the next run updates it.
  */
 export class InitFailedError extends Error {
   override readonly name = "InitFailedError";
@@ -28,7 +28,7 @@ export class InitFailedError extends Error {
   }
 }
 
-/** Thrown for operations that would start after the cancellation of the run. */
+/** Thrown for an operation that would start after the run was cancelled. */
 export class CancelledError extends Error {
   override readonly name = "CancelledError";
 

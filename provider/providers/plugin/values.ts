@@ -26,8 +26,8 @@ export function propsIn(struct: Struct | undefined): Props {
 }
 
 /**
- * Converts the marks for unknown values of all types to {@link UNKNOWN}, and outputs with metadata to plain or secret
- * values.
+ * Converts the engine's marks. Marks for unknown values of any type become {@link UNKNOWN}, and outputs with metadata
+ * become plain or secret values.
  */
 function withoutOutputs(value: Value): Value {
   if (typeof value === "string") return UNKNOWNS.includes(value) ? UNKNOWN : value;
@@ -39,14 +39,14 @@ function withoutOutputs(value: Value): Value {
 }
 
 /**
- * Returns the values in the form that resources accept: secrets become plain values, and references become ids. Unknown
+ * Returns the values in the form that resources accept. Secrets become plain values, and references become ids. Unknown
  * values keep their mark.
  */
 export const plainValues = (props: Props): Record<string, unknown> => plainProps(props);
 
 /**
- * Replaces each list that contains an unknown item with the mark for unknown values, because the order and the
- * duplicates of such a list cannot be determined yet.
+ * Replaces each list that contains an unknown item with the mark for unknown values. The order and the duplicates of
+ * such a list cannot be determined yet.
  */
 export function knownLists(values: Values): Record<string, unknown> {
   const known = (value: unknown): unknown => {
@@ -60,7 +60,7 @@ export function knownLists(values: Values): Record<string, unknown> {
 export const secretNames = (props: Props): string[] =>
   Object.keys(props).filter((name) => containsSecret(props[name]));
 
-/** Returns the secret texts in properties, longest first, so that overlapping secrets are masked completely. */
+/** Returns the secret strings in properties, longest first, so that overlapping secrets are masked completely. */
 export function secretTexts(props: Props): string[] {
   const texts = (value: Value): string[] => {
     if (typeof value === "string") return value === "" || value === UNKNOWN ? [] : [value];
@@ -76,7 +76,7 @@ export function secretTexts(props: Props): string[] {
 }
 
 /**
- * Converts values to a message, without undefined values.
+ * Converts values to a message. Omits undefined values.
  * @param like properties whose secrets are also secret in the message
  * @param secrets names of values that are always secret
  */
@@ -90,8 +90,8 @@ export function structOf(values: Values, like: Props = {}, secrets: readonly str
 const { ADD, ADD_REPLACE, DELETE, DELETE_REPLACE, UPDATE, UPDATE_REPLACE } = proto.PropertyDiff.Kind;
 
 /**
- * Pulumi's diff kinds for each kind of change: the first if the change updates the resource, the second if the change
- * replaces the resource.
+ * Pulumi's diff kinds for each kind of change. The first applies if the change updates the resource, the second if the
+ * change replaces the resource.
  */
 const KINDS = {
   ADD: [ADD, ADD_REPLACE],
@@ -125,14 +125,15 @@ export function addDetails(
 }
 
 /**
- * Returns the paths where two values differ. Lists are not compared item by item, because their order has no meaning.
+ * Returns the paths at which two values differ. Lists are not compared item by item, because their order has no
+ * meaning.
  */
 function differences(path: string, before: unknown, after: unknown): Difference[] {
   if (isObject(before) && isObject(after)) {
     const inside = [...new Set([...Object.keys(before), ...Object.keys(after)])].filter(
       (key) => !isDeepStrictEqual(before[key], after[key]),
     );
-    // Engines do not support backslashes in a path. If a key contains a backslash, the whole object counts as one
+    // Engines do not support backslashes in a path. If a key contains a backslash, the whole object is reported as one
     // change.
     if (inside.length > 0 && !inside.some((key) => key.includes("\\"))) {
       return inside.flatMap((key) => differences(member(path, key), before[key], after[key]));
@@ -145,9 +146,8 @@ const member = (path: string, key: string) =>
   /^[A-Za-z_]\w*$/.test(key) ? `${path}.${key}` : `${path}["${key.replaceAll('"', '\\"')}"]`;
 
 /**
- * Returns the inputs, but takes the values at ignored paths from the state. At these paths, the engine passes the
- * inputs of the last run. After an out-of-band change, these inputs differ from the object, and an update would revert
- * the change.
+ * Returns the inputs with the values in the state at ignored paths. At these paths, the engine passes the inputs of the
+ * last run. After an out-of-band change, these inputs differ from the object, so an update would revert the change.
  * @param paths the ignored paths, in the engine's notation: `filter.tags`, `keepers["a key"]`; `*` matches all members
  */
 export function keepIgnored(

@@ -26,7 +26,7 @@ const MEMBERS: readonly (Member & { readonly sensitive: boolean })[] = Object.en
   sensitive: setting.secret ?? false,
 }));
 
-/** The argument of a provider block that names the project. */
+/** The argument of a provider block that sets the name of the project. */
 const PROJECT = { ...memberOf("project", settingText(PROJECT_SETTING), STRING), sensitive: false };
 
 /** The argument of a provider block that turns off the check of the connection. */
@@ -50,12 +50,12 @@ export const configurationSchema = (): object =>
 
 /**
  * The messages that the current call collects. The response to the call contains the messages as warnings. All
- * configurations share this storage, because each storage adds work to every asynchronous step of the process.
+ * configurations share one storage, because each storage slows down every asynchronous step of the process.
  */
 export const noticesOfCall = new AsyncLocalStorage<Notice[]>();
 
 /**
- * The configuration of a provider block, completed with settings from the environment. Sends no request until a call
+ * The configuration of a provider block, with the settings that the environment provides. Sends no request until a call
  * needs the service.
  */
 export class Configuration {
@@ -63,17 +63,17 @@ export class Configuration {
   readonly #instance: Instance | undefined;
   /** The argument `project` of the block. */
   readonly #project: unknown;
-  /** The argument `skip_preflight` of the block, or its environment variable. */
+  /** The argument `skip_preflight` of the block, or the value of its environment variable. */
   readonly #skipsPreflight: unknown;
   #connection: Connection | undefined;
   #reading: Connection | undefined;
   #workspace: Workspace | undefined;
   readonly #stop = new AbortController();
-  /** The message lists of the calls that have already reported a wait for the service. */
+  /** The message lists of the calls that have already reported that they wait for the service. */
   readonly #waited = new WeakSet<Notice[]>();
-  /** The errors in the settings from the provider block and the environment. Unknown values are not checked. */
+  /** The errors in the settings from the provider block and the environment. Unknown values have no errors. */
   readonly errors: readonly Diagnostic[];
-  /** True if the provider block contains a value that is not known before apply. */
+  /** True if the provider block contains a value that is unknown before the apply. */
   readonly isUnknown: boolean;
   /** The id of the default namespace, if a setting defines it. */
   readonly tenant: string | undefined;
@@ -96,8 +96,8 @@ export class Configuration {
   }
 
   /**
-   * The workspace of the root module. Terraform starts providers in the root module's directory. Undefined if the
-   * project is not known before apply.
+   * The workspace of the root module. Terraform starts providers in the directory of the root module. Undefined if the
+   * project is unknown before the apply.
    */
   get workspace(): Workspace | undefined {
     if (hasUnknown(this.#project)) return undefined;
@@ -108,7 +108,7 @@ export class Configuration {
   #projectErrors(): Diagnostic[] {
     const project = hasUnknown(this.#project) ? undefined : namedProject(this.#project, this.#env);
     if (project === undefined) return [];
-    // The text with the longest name of a resource type must fit into one header.
+    // The project must leave enough space in a header for the longest name of a resource type.
     const isValid = declaredByText({ project, stack: "default", resource: "x".repeat(100) }) !== undefined;
     const detail = `project must be a text without control characters, at most 255 bytes, not ${JSON.stringify(project)}.`;
     return isValid && Buffer.byteLength(project) <= 255
@@ -124,8 +124,9 @@ export class Configuration {
   }
 
   /**
-   * Connects to the service with the credential, so that a wrong configuration fails before the plan of new objects, which
-   * needs no other request. Does nothing with unknown values, and with `skip_preflight`.
+   * Connects to the service with the credential, so that a wrong configuration fails at plan. Without this check, a
+   * plan of only new objects would send no request and would not fail. Does nothing if a value is unknown, or with
+   * `skip_preflight`.
    * @throws ConfigurationError if a setting is missing
    * @throws RequestError if the service cannot be reached, or rejects the credential
    */
@@ -133,14 +134,14 @@ export class Configuration {
     if (this.isUnknown || this.#skipsPreflight === "true" || hasUnknown(this.#skipsPreflight)) return;
     const { client } = this.service();
     const { kind } = await client.identity();
-    // The identity of a token is read from the token itself.
+    // For a token, `identity()` sends no request, because it reads the identity from the token itself.
     if (kind === "token") await client.getNamespaces({ query: { perPage: 1 } });
   }
 
   /**
    * Returns the connection to the service.
-   * @throws ConfigurationError if a setting is missing, invalid or not yet known; the error contains the name of an
-   * invalid setting
+   * @throws ConfigurationError if a setting is missing, invalid or not yet known. The error contains the name of an
+   *   invalid setting
    */
   service(): Connection {
     if (!this.#instance) throw new ConfigurationError("the provider is not configured");
@@ -159,7 +160,7 @@ export class Configuration {
   }
 
   /**
-   * Returns a connection without the reads that were cached before the last write.
+   * Returns a connection that does not use reads that were cached before the last write.
    * @throws ConfigurationError in the same cases as {@link service}
    */
   reading(): Connection {
@@ -169,7 +170,7 @@ export class Configuration {
 
   /**
    * Reports that a request waits for an unavailable service. Terraform prints nothing while a call is running. Each
-   * line is therefore written to Terraform's log, and the response to the call contains the first line.
+   * line is therefore written to Terraform's log, and the response to the call contains the first line as a warning.
    */
   #reportWait(line: string): void {
     console.error(`[WARN] ${line}`);
@@ -179,12 +180,12 @@ export class Configuration {
     notices.push({ text: line });
   }
 
-  /** Ends all waits for the service: the waiting requests fail immediately. */
+  /** Stops all waits for the service, so that the waiting requests fail immediately. */
   stopWaiting(): void {
     this.#stop.abort();
   }
 
-  /** Records a write. Later reads do not use results that were cached before the write. */
+  /** Records that a write has happened. Later reads do not use results that were cached before the write. */
   written(): void {
     this.#reading = undefined;
   }
@@ -197,8 +198,8 @@ export class Configuration {
 
 function errorsOf(instance: Instance, env: NodeJS.ProcessEnv): Diagnostic[] {
   const { failures } = checkInstance(instance, {}, env);
-  // Terraform prints the source line of an attribute. An error about the address therefore has no attribute, because an
-  // address may contain a password.
+  // For an error with an attribute, Terraform prints the source line. An address may contain a password, so errors
+  // about the address have no attribute.
   const isShown = (name: string) => name !== "url" && name in PUBLIC_SETTINGS;
   return failures.map((failure) => {
     const [name] = failure.field ?? [];

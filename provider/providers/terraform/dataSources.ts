@@ -35,7 +35,7 @@ export interface DataSource {
 
 /**
  * Returns the schema of a data source. An argument can also be a result attribute (optional and computed). If the user
- * omits such an argument, the provider sets the attribute.
+ * omits such an argument, the provider sets its value.
  */
 export function dataSourceSchema({ description, args, results }: DataSource): object {
   const isResult = ({ name }: Member) => results.some((result) => result.name === name);
@@ -48,8 +48,8 @@ export function dataSourceSchema({ description, args, results }: DataSource): ob
 }
 
 /**
- * Returns all data sources. Each function of the plugin has a data source. Each other resource type has a data source
- * that returns a single object.
+ * Returns all data sources. Each function of the plugin becomes a data source. Each resource type whose name is not
+ * taken by a function becomes a data source that returns a single object.
  */
 export function dataSourcesOf(resources: readonly TerraformResource[]): DataSource[] {
   const lookups = functions.map(ofFunction);
@@ -57,7 +57,7 @@ export function dataSourcesOf(resources: readonly TerraformResource[]): DataSour
   return [...lookups, ...resources.filter(({ typeName }) => !isTaken(typeName)).map(ofResource)];
 }
 
-/** Returns the data source of a function: `getDevices` becomes `gatehouse_devices`. */
+/** Returns the data source for a function: `getDevices` becomes `gatehouse_devices`. */
 function ofFunction(called: PluginFunction): DataSource {
   const { name, description, args } = called;
   const given = typeOf(jsonSchema(args));
@@ -80,10 +80,7 @@ function ofFunction(called: PluginFunction): DataSource {
   };
 }
 
-/**
- * Adds the prefix `only_` to an argument's name if the data source has a result attribute with the same name but a
- * different type.
- */
+/** Adds the prefix `only_` to the name of an argument if a result attribute has the same name but a different type. */
 function withUniqueName(arg: Member, results: readonly Member[]): Member {
   const result = results.find(({ name }) => name === arg.name);
   const isOther = result && !isDeepStrictEqual(typeConstraint(result.type), typeConstraint(arg.type));
@@ -124,7 +121,7 @@ function ofResource(resource: TerraformResource): DataSource {
 
 /**
  * Adds the arguments of a data source to the row that the provider read. A configured argument keeps its configured
- * value. An omitted argument gets the value that was read.
+ * value. An omitted argument gets the value from the row.
  */
 const withGiven = (row: Row, args: readonly Member[], config: Row): Row => ({
   ...row,

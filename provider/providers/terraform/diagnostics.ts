@@ -26,7 +26,7 @@ export const attributePath = (...names: readonly string[]): AttributePath => ({
   steps: names.map((attributeName) => ({ attributeName })),
 });
 
-/** Returns an error, with an attribute or without one. */
+/** Returns an error at an attribute. If the path is empty, the error has no attribute. */
 export const errorAt = (names: readonly string[], summary: string, detail: string): Diagnostic => ({
   severity: ERROR,
   summary,
@@ -34,14 +34,14 @@ export const errorAt = (names: readonly string[], summary: string, detail: strin
   ...(names.length > 0 && { attribute: attributePath(...names) }),
 });
 
-/** Returns a warning without an attribute. */
+/** Returns a warning that has no attribute. */
 export const warning = (summary: string, detail: string): Diagnostic => ({
   severity: WARNING,
   summary,
   detail,
 });
 
-/** Converts a failed check of a resource's inputs to a diagnostic at the attribute, in Terraform's terms. */
+/** Converts a failed check of an input to a diagnostic at its attribute, in Terraform's terms. */
 export function failureDiagnostic(definition: ResourceDefinition, failure: ResourceError): Diagnostic {
   const { path, name, detail } = written(definition, failure);
   return errorAt(path, `Invalid ${name || definition.name}`, withCode(detail, failure));
@@ -49,7 +49,7 @@ export function failureDiagnostic(definition: ResourceDefinition, failure: Resou
 
 /**
  * Converts the error of a failed operation on a resource to a diagnostic.
- * @param what describes the failure, such as `could not be created`; it follows the resource type in the summary
+ * @param what the failure, such as `could not be created`; the summary prints it after the resource type
  * @param secrets texts to mask, the longest text first
  */
 export function errorDiagnostic(
@@ -68,8 +68,8 @@ export function errorDiagnostic(
 }
 
 /**
- * Returns the attribute that the service rejected. Returns an empty path unless the response contains exactly one
- * field, and the resource has an input with the field's name.
+ * Returns the path of the attribute that the service rejected. The path is empty if the response does not contain
+ * exactly one field, or if the resource has no input with the field's name.
  */
 function atInput({ inputs }: ResourceDefinition, error: unknown): string[] {
   const [name, ...inside] = error instanceof RequestError ? (error.field ?? []) : [];
@@ -83,15 +83,15 @@ function atInput({ inputs }: ResourceDefinition, error: unknown): string[] {
 export const noticeDiagnostic = ({ name }: Pick<ResourceDefinition, "name">, { text }: Notice): Diagnostic =>
   warning(terraformTitle(name), noticeText({ text }, terraformTerms));
 
-/** Returns the attribute path of a resource error, and the error message in Terraform's terms. */
+/** Returns the attribute path for a resource error, and the error message in Terraform's terms. */
 function written({ inputs, outputs }: ResourceDefinition, error: ResourceError) {
   const [first = "", ...inside] = error.field ?? [];
   const input = String(first);
-  // The Terraform schema of this provider contains sets instead of lists, and the items of a set have no path.
+  // The items of a set have no path, and the Terraform schema of this provider contains sets instead of lists.
   const member = inside.slice(0, 1).filter((step) => typeof step === "string");
   const isSecret = outputs[input]?.choice !== undefined || inputs[input]?.secret === true;
-  // An error about a secret contains the attribute's name, but no path. With a path, Terraform would print the source
-  // line, which may contain the secret.
+  // An error about a secret contains the name of the attribute, but no path. With a path, Terraform would print the
+  // source line, which may contain the secret.
   const named = input in inputs && !isSecret ? [input, ...member].map(terraformName) : [];
   const path = error.code === "private_key" ? [] : named;
   const name = isSecret ? secretName(input) : named.join(".");

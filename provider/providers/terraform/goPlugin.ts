@@ -12,7 +12,7 @@ import { pluginServices } from "./protocol.ts";
  */
 const COOKIE = "d602bf8f470bc67ca7faa0386276bbdd4330efaf76d1a219cb4d6991ca9872b2";
 
-/** The version of the provider protocol, and the version of the handshake. */
+/** The versions of the provider protocol and of the handshake. */
 const [PROTOCOL, CORE] = [6, 1];
 
 /** The maximum message size, in bytes. Terraform has the same maximum. */
@@ -27,7 +27,7 @@ type ProviderMethods = Readonly<Record<string, (request: never) => Promise<objec
 /** The way in which a provider was started. */
 interface PluginStart {
   readonly env: NodeJS.ProcessEnv;
-  /** True to serve any attaching client, without a certificate, until the process ends. */
+  /** True to serve any client that attaches, without a certificate, until the process ends. */
   readonly attachable: boolean;
 }
 
@@ -36,9 +36,9 @@ export const isStartedByTerraform = (env: NodeJS.ProcessEnv): boolean =>
   env.TF_PLUGIN_MAGIC_COOKIE === COOKIE;
 
 /**
- * Serves a provider on a Unix socket until Terraform or the attached client ends the process.
+ * Serves a provider on a Unix socket until Terraform or the attached client stops the process.
  * @returns the text to print: the handshake line for Terraform, or the value of TF_REATTACH_PROVIDERS for attaching
- * clients
+ *   clients
  * @throws Error if Terraform does not support this protocol version
  */
 export async function servePlugin(
@@ -66,8 +66,8 @@ export async function servePlugin(
         )
       : grpc.ServerCredentials.createInsecure();
   await listen(methods, socket, credentials);
-  // If the user presses Ctrl+C, the whole process group receives an interrupt signal. The plugin ignores this signal,
-  // because Terraform stops its plugins with a request.
+  // Ctrl+C sends an interrupt signal to the whole process group. The plugin ignores this signal, because Terraform
+  // stops its plugins with a request.
   process.on("SIGINT", () => {});
   if (attachable) {
     const address = { Network: "unix", String: socket };
@@ -80,8 +80,8 @@ export async function servePlugin(
 }
 
 /**
- * Exits when the parent process ends. Without this exit, the plugin would run forever after Terraform was killed,
- * because a killed Terraform does not notify its plugins.
+ * Exits when the parent process ends. Without this check, the plugin would run forever after Terraform was killed,
+ * because a killed Terraform cannot stop its plugins.
  */
 function exitWithParent(): void {
   const parent = process.ppid;
@@ -109,8 +109,8 @@ async function listen(
       setImmediate(() => process.exit(0));
     },
   });
-  // These two streams stay open and carry no messages: logs go to standard error, and the plugin opens no further
-  // connections.
+  // These two streams stay open but carry no messages, because logs go to standard error, and the plugin opens no
+  // further connections.
   add("plugin.GRPCStdio", { StreamStdio: () => {} });
   add("plugin.GRPCBroker", { StartStream: () => {} });
   const SERVING = 1;
@@ -136,7 +136,7 @@ function answering([name, method]: [string, ProviderMethods[string]]): [string, 
 
 /**
  * Creates a certificate for one run. With the certificate, Terraform verifies that it is connected to the process that
- * it started.
+ * Terraform started.
  */
 async function selfSigned(): Promise<{ key: string; certificate: string; der: Buffer }> {
   await import("reflect-metadata");

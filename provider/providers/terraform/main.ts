@@ -8,7 +8,7 @@ const HELP = `terraform-provider-gatehouse is the Gatehouse provider for Terrafo
 Install it with "gatehouse terraform install". With -debug, it prints the variable TF_REATTACH_PROVIDERS and runs until
 you stop it. With this variable set, Terraform attaches to the running provider.`;
 
-/** Runs the provider until Terraform or the user ends it. */
+/** Runs the provider until Terraform or the user stops it. */
 async function main(args: readonly string[], env: NodeJS.ProcessEnv): Promise<void> {
   const attachable = args.some((arg) => /^--?debug$/.test(arg));
   if (!attachable && !isStartedByTerraform(env)) {
@@ -16,9 +16,9 @@ async function main(args: readonly string[], env: NodeJS.ProcessEnv): Promise<vo
     process.exitCode = 1;
     return;
   }
-  // A provider in debug mode serves several root modules, and runs the plans and the applies in one process.
-  // The path is absolute because Node never returns from the creation of a relative folder if the working directory no
-  // longer exists (mkdirSync with the option recursive).
+  // A provider in debug mode serves several root modules, and runs plans and applies in the same process. The path is
+  // absolute because of a problem in Node: if the working directory no longer exists, the recursive creation of a
+  // relative directory never returns (`mkdirSync`).
   const dataFolder = attachable ? undefined : resolve(dataFolderOf(".", env));
   const provider = new TerraformProvider(env, dataFolder);
   const line = await servePlugin(provider.methods(), SOURCE, { env, attachable });

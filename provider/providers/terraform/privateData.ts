@@ -2,27 +2,27 @@ import { randomBytes } from "node:crypto";
 import { z } from "zod";
 
 /**
- * The private data of a resource instance, which Terraform stores with the state and passes to the provider. Terraform
- * also passes the data of a replaced instance to the plan of its successor. Data of other versions and unknown content
- * are ignored.
+ * The private data of a resource instance. Terraform stores the data with the state and passes it to the provider.
+ * Terraform also passes the data of a replaced instance to the plan of its successor. Data from other versions and
+ * unknown content are ignored.
  */
 export interface PrivateData {
   /** The project, stack and resource that declared the object when this state was written. */
   readonly declarer?: string | undefined;
-  /** The declaration of the object when it was imported. Undefined for an object that this instance declared. */
+  /** The declaration that the object had when it was imported. Undefined for an object that this instance declared. */
   readonly importedFrom?: string | undefined;
   /** The id of the object. */
   readonly object?: string | undefined;
-  /** A random id of the instance. States of earlier versions have none. */
+  /** A random id of the instance. Undefined in states of earlier versions. */
   readonly instance?: string | undefined;
   /**
-   * True if the instance adopted the object or inherited it. Its declarations then contain the id of the instance, so
-   * that the deletion of an earlier instance leaves the object.
+   * True if the instance adopted or inherited the object. Its declarations then contain the id of the instance, so that
+   * the deletion of an earlier instance does not delete the object.
    */
   readonly isMarked?: boolean | undefined;
   /**
-   * The instances whose object this instance inherited, newest first. See {@link instanceIn}. A killed run may have
-   * left these instances in the state.
+   * The ids of the instances from which this instance inherited the object, newest first. See {@link instanceIn}. After
+   * a killed run, the state may still contain these instances.
    */
   readonly inheritedFrom?: readonly string[] | undefined;
 }
@@ -37,13 +37,13 @@ const schema = z.object({
   inheritedFrom: z.array(z.string()).optional().catch(undefined),
 });
 
-/** Parses private data. Content that this version does not know has no facts. */
+/** Parses private data. Returns an empty object for content that this version cannot parse. */
 export function privateData(bytes: Uint8Array | undefined): PrivateData {
   if (!bytes?.length) return {};
   try {
     return schema.catch({}).parse(JSON.parse(Buffer.from(bytes).toString("utf8")));
   } catch {
-    // Content that is not JSON was written by another version.
+    // If the content is not JSON, a different version wrote it.
     return {};
   }
 }
@@ -51,8 +51,8 @@ export function privateData(bytes: Uint8Array | undefined): PrivateData {
 /** Returns private data as bytes. */
 export const privateBytes = (data: PrivateData): Uint8Array => Buffer.from(JSON.stringify(data));
 
-/** Returns a new id of an instance. */
+/** Returns a new random id for an instance. */
 export const newInstance = (): string => randomBytes(6).toString("hex");
 
-/** Returns the id of an instance; an empty text for an instance of an earlier version. */
+/** Returns the id of an instance, or an empty string for an instance of an earlier version. */
 export const instanceIn = ({ instance = "" }: PrivateData): string => instance;

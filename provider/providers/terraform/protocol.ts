@@ -6,8 +6,8 @@ type Field = readonly [number: number, type: string, often?: "repeated" | "map"]
 type Messages = Readonly<Record<string, Readonly<Record<string, Field>>>>;
 
 /**
- * Request and response types by method. Each type is named after its content. The names can differ from Terraform's
- * names, because only field numbers and types are sent.
+ * Request and response types by method. The types have names that describe their content, and can differ from
+ * Terraform's names, because messages contain only field numbers and types.
  */
 type Methods = Readonly<Record<string, readonly [request: string, answer: string]>>;
 

@@ -10,11 +10,14 @@ interface ProviderFunction {
   readonly name: string;
   readonly summary: string;
   readonly description: string;
-  /** The parameter. Its type is `string` by default. */
+  /** The parameter. The default type is `string`. */
   readonly parameter: { readonly name: string; readonly description: string; readonly type?: ValueType };
-  /** True if the function accepts one or more values. False if it accepts exactly one value. */
+  /** True if the function accepts one or more values, false if it accepts exactly one value. */
   readonly variadic: boolean;
-  /** The type of the result. @default "string" */
+  /**
+   * The type of the result.
+   * @default "string"
+   */
   readonly result?: ValueType;
   /**
    * Returns the result of the function.
@@ -23,7 +26,7 @@ interface ProviderFunction {
   call(...args: readonly unknown[]): unknown;
 }
 
-/** The type of a parameter or a result: its text in documents, and its form in the protocol. */
+/** The type of a parameter or a result: its name in the documentation, and its form in the protocol. */
 interface ValueType {
   readonly text: string;
   readonly wire: unknown;
@@ -31,13 +34,13 @@ interface ValueType {
 
 const STRING: ValueType = { text: "string", wire: "string" };
 
-/** Returns the function that calls a function of strings. */
+/** Wraps a function whose arguments are strings. */
 const ofTexts =
   (called: (...texts: readonly string[]) => string) =>
   (...args: readonly unknown[]) =>
     called(...args.map(String));
 
-/** Returns the function of a helper for trusted workloads. Its argument and result use Terraform's names. */
+/** Wraps a helper for trusted workloads. The argument and the result use Terraform's names. */
 const ofWorkloads = (
   helper: (values: never) => WorkloadTokens,
   described: Pick<ProviderFunction, "name" | "summary" | "description" | "parameter">,
@@ -52,7 +55,8 @@ const ofWorkloads = (
   call(given) {
     const values = Object.entries(given ?? {})
       .filter(([, value]) => value !== null)
-      // A map of strings has no switches. No other value of a helper has such a text.
+      // A map of strings cannot contain booleans, so the strings `true` and `false` become booleans. No other value of
+      // a helper can be one of these strings.
       .map(([name, value]) => [camelKey(name), ["true", "false"].includes(value) ? value === "true" : value]);
     try {
       const { issuer, claims, singleUse } = helper(Object.fromEntries(values) as never);
@@ -152,7 +156,7 @@ function functionSchema({
   };
 }
 
-/** Returns the function schemas of the protocol, by name. */
+/** Returns the schemas of the functions in the form of the protocol, by name. */
 export const functionSchemas = (): object =>
   Object.fromEntries(providerFunctions.map((called) => [called.name, functionSchema(called)]));
 

@@ -10,37 +10,40 @@ const schema = z.object({
   instances: z.array(z.string()),
 });
 
-/** A replacement of instances of one object. */
+/** A replacement of the instances that manage one object. */
 type Replacement = z.output<typeof schema>;
 
 type ReplacedObject = Pick<Replacement, "typeName" | "id">;
 
-/** A planned replacement, or one whose successor has inherited the object. */
+/** The state of a replacement. `done`: the successor has inherited the object. */
 type Step = "planned" | "done";
 
 /**
- * The replacements of a root module that may keep their object. A successor that Terraform creates before it deletes the
- * replaced instance inherits the object of that instance, if it declares the same object. Terraform passes the private
- * data of a replaced instance to the plan of its successor, but not to the apply, which runs in another process. So the
- * plan records the replacement in a file of Terraform's data directory. Without the record, a create rejects the
- * existing object. Each object has its own file, because several processes can run at the same time.
+ * The replacements in a root module that may keep their object. If Terraform creates a successor before it deletes the
+ * replaced instance, and both declare the same object, the successor inherits the object. Terraform passes the private
+ * data of the replaced instance to the plan of the successor, but not to the apply, which runs in a different process.
+ * The plan therefore records the replacement in a file of Terraform's data directory. Without the record, a create
+ * rejects the existing object. Each object has its own file, because several processes can run at the same time.
  */
 export class Replacements {
   readonly #folder: string | undefined;
-  /** The records of a process without a folder. */
+  /** The records of a process that has no data directory. */
   readonly #inMemory = new Map<string, Replacement>();
 
-  /** @param dataFolder Terraform's data directory; undefined to keep the records in this process only */
+  /** @param dataFolder Terraform's data directory; undefined to keep the records only in this process */
   constructor(dataFolder?: string) {
     this.#folder = dataFolder === undefined ? undefined : join(dataFolder, "gatehouse", "replacements");
   }
 
-  /** Records a planned replacement. @throws Error if the file cannot be written */
+  /**
+   * Records a planned replacement.
+   * @throws Error if the file cannot be written
+   */
   plan(replacement: Replacement): void {
     this.#write("planned", replacement);
   }
 
-  /** True if a replacement of an object of this type is planned. */
+  /** Returns true if a replacement of an object of this type is planned. */
   hasPlanned(typeName: string): boolean {
     const names = this.#folder === undefined ? [...this.#inMemory.keys()] : filesIn(this.#folder);
     return names.some((name) => name.startsWith(`planned-${typeName}-`));
@@ -51,13 +54,14 @@ export class Replacements {
     return this.#read("planned", object);
   }
 
-  /** Drops the planned replacement of an object. */
+  /** Deletes the record of an object's planned replacement. */
   dropPlanned(object: ReplacedObject): void {
     this.#drop("planned", object);
   }
 
   /**
-   * Records that a successor has inherited an object, so that the deletion of the replaced instances leaves the object.
+   * Records that a successor has inherited an object. The deletion of the replaced instances then does not delete the
+   * object.
    * @throws Error if the file cannot be written
    */
   complete({ typeName, id, instances }: Replacement): void {
@@ -66,13 +70,13 @@ export class Replacements {
     this.dropPlanned({ typeName, id });
   }
 
-  /** True if a successor has inherited the object of this instance. */
+  /** Returns true if a successor has inherited the object of this instance. */
   isPast(object: ReplacedObject, instance: string): boolean {
     return this.#read("done", object)?.instances.includes(instance) ?? false;
   }
 
   /**
-   * Ends the record of a replaced instance, which the state no longer contains after this call. Returns true if a
+   * Deletes the record of a replaced instance, because the state will no longer contain the instance. Returns true if a
    * successor has inherited the object.
    */
   endRecord(object: ReplacedObject, instance: string): boolean {
@@ -91,7 +95,7 @@ export class Replacements {
       return;
     }
     mkdirSync(this.#folder, { recursive: true });
-    // The file is complete even if the process is killed.
+    // The rename ensures that the file is complete even if the process is killed.
     const file = join(this.#folder, name);
     writeFileSync(`${file}.${process.pid}`, JSON.stringify(replacement));
     renameSync(`${file}.${process.pid}`, file);

@@ -23,9 +23,9 @@ import { type Diagnostic, errorAt, failureDiagnostic } from "./diagnostics.ts";
 import { newInstance, type PrivateData } from "./privateData.ts";
 
 /**
- * The value in the state for an omitted instruction, such as `adopt`. A plan must not contain a change if only an
- * instruction has changed, so the plan keeps the state's value. Terraform allows a plan to keep the state's value
- * instead of the configured value only if the state's value is not null.
+ * The value that the state contains for an omitted instruction, such as `adopt`. If only an instruction has changed, a
+ * plan must not contain a change, so the plan keeps the value in the state. Terraform allows this only if the value in
+ * the state is not null.
  */
 const NO_INSTRUCTION = "false";
 
@@ -35,7 +35,7 @@ interface PlannedChange {
   /** Names of the attributes that require a replacement. */
   readonly replaces: readonly string[];
   readonly errors: readonly Diagnostic[];
-  /** The object that an update changes, with its values before and its declared inputs. */
+  /** The object that an update changes, with its values before the update and its declared inputs. */
   readonly update?: { readonly id: string; readonly state: Values; readonly inputs: Values };
 }
 
@@ -45,7 +45,7 @@ interface AppliedRow {
   readonly data: PrivateData;
 }
 
-/** A resource type in Terraform. It plans and runs the lifecycle operations on rows of this type. */
+/** A resource type in Terraform. It plans and runs the lifecycle operations on rows of the state. */
 export class TerraformResource {
   readonly definition: ResourceDefinition;
   readonly typeName: string;
@@ -57,15 +57,15 @@ export class TerraformResource {
     this.attributes = attributesOf(definition);
   }
 
-  /** Validates the known values of a configuration and returns the errors. Sends no request. */
+  /** Validates the known values of a configuration, and returns the errors. Sends no request. */
   validate(lifecycle: ResourceLifecycle, config: Row): Diagnostic[] {
     const { failures } = lifecycle.check(undefined, {}, this.#declared(config));
     return this.#diagnostics(this.#failures(config, failures));
   }
 
   /**
-   * Returns all failures in a configuration.
-   * @param ofModel the failures that the checks for all front ends found, in contrast to Terraform's own checks
+   * Returns all failures in a configuration, including those of Terraform's own checks.
+   * @param ofModel the failures that the checks for all front ends found
    */
   #failures(config: Row, ofModel: readonly ResourceError[]): ResourceError[] {
     const faults = this.attributes.flatMap((attribute) => ownFaults(attribute, config));
@@ -77,9 +77,10 @@ export class TerraformResource {
   }
 
   /**
-   * Plans the change from the state to a configuration. Sends requests only if some servers do not support the change.
-   * @param name the resource's name in errors about two resources with one object; the same in all calls for one
-   * resource
+   * Plans the change from the state to a configuration. Sends requests only if the change needs a capability that some
+   * servers lack.
+   * @param name the resource's name in errors about two resources with one object. It must be the same in all calls for
+   *   one resource
    * @param prior the state; undefined for a new resource
    * @param declarer the resource that declared the object when the state was written, if the state contains it
    */
@@ -125,8 +126,8 @@ export class TerraformResource {
 
   /**
    * Returns the planned change of an update whose only effect is a claim. Terraform applies an update only if a value
-   * changes, so one output is unknown before the apply. The output is one to which configurations rarely refer: one that
-   * changes without an update, or else the last one.
+   * changes, so the plan shows one output as unknown. The chosen output is one that changes without an update, or else
+   * the last output, because configurations rarely refer to these outputs.
    */
   #claimed(): Row {
     const outputs = this.attributes.filter(({ role }) => role === "output");
@@ -136,7 +137,7 @@ export class TerraformResource {
   }
 
   /**
-   * Converts a row of the state to the inputs and outputs that all front ends use, in canonical form. The row itself
+   * Converts a row of the state to inputs and outputs in the canonical form that all front ends use. The row itself
    * keeps the notation of the configuration.
    */
   valuesIn(row: Row): Record<string, unknown> {
@@ -162,8 +163,8 @@ export class TerraformResource {
   }
 
   /**
-   * Returns the keys that distinguish the objects of this resource type, for a planned row or a row of the state. Empty
-   * if the keys are unknown, or if resources of this type have no object on the service.
+   * Returns the keys that identify the object of a planned row or of a row in the state. Empty if the keys are unknown,
+   * or if resources of this type have no object on the service.
    */
   objectKeys(row: Row): readonly string[] {
     const { identity, outputs } = this.definition;
@@ -182,7 +183,7 @@ export class TerraformResource {
 
   /**
    * Creates an object.
-   * @throws UnfinishedError if the object exists, but could not be updated to match the configuration
+   * @throws UnfinishedError if the object exists but could not be updated to match the configuration
    */
   async create(
     lifecycle: ResourceLifecycle,
@@ -200,10 +201,11 @@ export class TerraformResource {
   }
 
   /**
-   * Returns true if a deletion must leave the object, because another resource has declared the object after this
-   * instance: a resource of another project or workspace, or another instance that has adopted the object.
+   * Returns true if a deletion must keep the object, because another resource has declared the object after this
+   * instance. The other resource belongs to a different project or workspace, or is an instance that has adopted the
+   * object.
    * @param data the private data of this instance. An instance of an earlier version has no id
-   * @param owner the resource that has declared the object last
+   * @param owner the resource that was the last to declare the object
    */
   isOthers(
     { declarer, importedFrom, instance }: PrivateData,
@@ -218,7 +220,7 @@ export class TerraformResource {
 
   /**
    * Returns the private data of an imported instance. If another instance has adopted the object, the imported instance
-   * continues it, so that a later deletion deletes the object.
+   * uses the id of that instance. A later deletion then deletes the object.
    * @param owner the declaration of the object
    */
   importedData(object: string, owner: Declaration | undefined): PrivateData {
@@ -232,9 +234,9 @@ export class TerraformResource {
   }
 
   /**
-   * Updates an object, or creates its successor if the plan replaces an object of a type with {@link
-   * ResourceDefinition.rotation}. Returns the row for the state. `left` is the error if the successor was created,
-   * but a later step failed.
+   * Updates an object and returns the row for the state. If the plan replaces an object of a type with {@link
+   * ResourceDefinition.rotation}, creates the successor of the object instead. `left` is the error if the successor was
+   * created, but a later step failed.
    */
   async update(
     lifecycle: ResourceLifecycle,
@@ -282,7 +284,7 @@ export class TerraformResource {
 
   /**
    * Converts an object to a row of the state.
-   * @param like the planned row or the row of the state; unchanged values keep the notation of this row
+   * @param like the planned row, or the row in the state. Unchanged values keep the notation of this row
    */
   row({ id, state }: Existing<Values>, like: Row): Row {
     return this.#each((attribute) => {
@@ -311,8 +313,8 @@ export class TerraformResource {
   }
 
   /**
-   * Upgrades a state from another provider version: converts its attributes, nested properties and defaults to those of
-   * this version.
+   * Converts a state of another provider version to this version. Converts its attributes, nested properties and
+   * defaults.
    */
   upgraded(state: Row): Row {
     const current = currentState(this.definition, this.#valuesOf(state, "input", "output"));
@@ -329,7 +331,7 @@ export class TerraformResource {
     return this.#each(({ role }) => (role === "id" ? id : null));
   }
 
-  /** Returns the secrets in a configuration, the longest secret first. */
+  /** Returns the secrets in a configuration, longest first. */
   secretsIn(config: Row): string[] {
     return this.attributes
       .filter(({ role }) => isSecret(role))
@@ -397,14 +399,17 @@ export class TerraformResource {
     return Object.fromEntries(this.attributes.map((attribute) => [attribute.name, of(attribute) ?? null]));
   }
 
-  /** Returns the version numbers that differ between the state and the configuration. */
+  /** Returns the version attributes whose values differ between the state and the configuration. */
   #newVersions(config: Row, prior: Row, wanted: "secretVersion" | "secretInputVersion"): Attribute[] {
     return this.attributes.filter(
       ({ role, name }) => role === wanted && (config[name] ?? null) !== (prior[name] ?? null),
     );
   }
 
-  /** Returns inputs without the secrets whose version number did not change, since the state contains no secret. */
+  /**
+   * Returns the inputs without the secrets whose version number did not change. The state contains no secrets to
+   * compare with.
+   */
   #withoutSameSecrets(config: Row, prior: Row, inputs: Record<string, unknown>): Record<string, unknown> {
     const isNew = this.#newVersions(config, prior, "secretInputVersion").map(({ name }) => name);
     const same = this.attributes.filter(
@@ -415,13 +420,13 @@ export class TerraformResource {
   }
 }
 
-/** Returns true for the role of a write-only attribute. */
+/** Returns true if attributes with this role are write-only. */
 export const isSecret = (role: Attribute["role"]): boolean => role === "secret" || role === "secretInput";
 
 /** Returns the id in a row of the state. */
 export const idIn = (row: Row): string => String(row.id);
 
-/** Returns a configured value in which omitted nested properties have their defaults. */
+/** Returns a configured value with defaults for its omitted nested properties. */
 function filled(type: Type, value: unknown, fallback: unknown): unknown {
   if (type.kind !== "object" || value === UNKNOWN || value === null || fallback === undefined) return value;
   const defaults = toTerraform(type, fallback) as Row;
@@ -432,13 +437,13 @@ function filled(type: Type, value: unknown, fallback: unknown): unknown {
   return Object.fromEntries(entries);
 }
 
-/** Returns the errors in an attribute that only the Terraform provider checks for. An unknown value has no errors. */
+/** Returns the errors in an attribute that only the Terraform provider reports. An unknown value has no errors. */
 function ownFaults(attribute: Attribute, config: Row): ResourceFault[] {
   const { role, name, property } = attribute;
   const value = config[name] ?? UNKNOWN;
   const invalid = { code: "invalid_input", field: [property] } as const;
-  // The service would replace an empty string with the service's own value. Terraform would report this replacement as
-  // a provider bug.
+  // The service would replace an empty string with its own value, and Terraform would report the replacement as a
+  // provider bug.
   if (role === "input" && value === "" && !attribute.field.required && canonical(attribute.field, "") !== "")
     return [{ ...invalid, detail: said`must not be empty; omit it, or set null` }];
   if (role !== "secret" || value === UNKNOWN) return [];
@@ -447,12 +452,12 @@ function ownFaults(attribute: Attribute, config: Row): ResourceFault[] {
 }
 
 /**
- * The remedy for an invalid secret. Terraform's function `uuid()` is unsuitable: its result is known only at apply, is
+ * The remedy for an invalid secret. Terraform's function `uuid()` is unsuitable. Its result is known only at apply, is
  * not a UUID of version 4, and is not shown.
  */
 const CHOOSE = said`create one with the command uuidgen, and set it from an ephemeral variable or a secret store (Terraform's uuid() does not create version 4 UUIDs)`;
 
-/** Returns errors for secrets that a new object needs but the configuration omits. */
+/** Returns an error for each secret that a new object needs but the configuration omits. */
 const missingSecrets = (attributes: readonly Attribute[], config: Row): Diagnostic[] =>
   attributes
     .filter(({ role, name }) => role === "secret" && (config[name] ?? null) === null)

@@ -20,7 +20,7 @@ import type { Replacements } from "./replacements.ts";
 import { idIn, isSecret, TerraformResource } from "./resource.ts";
 import { decodedRow, encoded, parsed, rowIn, type WireValue } from "./wireValues.ts";
 
-/** A call for one type of resource, data source or ephemeral resource. */
+/** A call that concerns one resource type, data source or ephemeral resource. */
 export interface OfType {
   readonly typeName: string;
 }
@@ -30,7 +30,7 @@ export interface WithConfig extends OfType {
   readonly config?: WireValue;
 }
 
-/** A state as Terraform stores it, which another provider version may have written. */
+/** A state as Terraform stores it. A different provider version may have written the state. */
 export interface RawState {
   readonly json?: Uint8Array;
 }
@@ -49,7 +49,7 @@ export const resources: ReadonlyMap<string, TerraformResource> = new Map(
   }),
 );
 
-/** Runs work, and converts an error to a diagnostic. */
+/** Runs work, and converts an error that it throws to a diagnostic. */
 export async function withDiagnostics(
   summary: string,
   work: () => object | Promise<object>,
@@ -61,7 +61,7 @@ export async function withDiagnostics(
   }
 }
 
-/** The resource calls of one Terraform command, for one provider block. */
+/** Handles the resource calls of one Terraform command for one provider block. */
 export class ResourceCalls {
   readonly #configuration: Configuration;
   readonly #lifecycles: ReadonlyMap<string, ResourceLifecycle>;
@@ -89,7 +89,7 @@ export class ResourceCalls {
 
   /**
    * Stops the calls. No new operation starts. Running operations finish, so that the state contains every created
-   * object. Their requests fail instead of waiting for an unavailable service.
+   * object. Requests that wait for an unavailable service fail immediately.
    */
   stop(): void {
     this.#isStopped = true;
@@ -165,7 +165,7 @@ export class ResourceCalls {
       try {
         const found = await lifecycle.read(undefined, idIn(current), resource.valuesIn(current));
         const newState = encoded(found && resource.row(found, current));
-        // The read after an import is the only one that returns inputs.
+        // `read` returns inputs only after an import.
         if (!found?.inputs) return { ...asItWas, newState };
         const data = resource.importedData(found.id, found.live?.declaredBy);
         return { newState, private: privateBytes(data) };
@@ -213,8 +213,9 @@ export class ResourceCalls {
       }
       const conflict = prior ? undefined : this.#objects.creates(resource, planned, before);
       const warnings = prior ? [] : this.#recordReplacement(resource, before);
-      // If the object is replaced, for example because of `-replace`, Terraform next plans the create of the new object.
-      // Terraform passes no state to that call, but it passes the private data, which contain the id of the object.
+      // If the object is replaced, for example because of `-replace`, Terraform next plans the create of the new
+      // object. Terraform passes no state to that call, but it passes the private data, which contains the id of the
+      // object.
       const data = prior ? { ...before, object: idIn(prior) } : before;
       return {
         plannedState: encoded(planned),
@@ -226,9 +227,9 @@ export class ResourceCalls {
   }
 
   /**
-   * Records the planned replacement of an object for the apply, which may create the successor first. Returns a warning
-   * if the record cannot be written.
-   * @param before the private data of the replaced instance; without an object for a new resource
+   * Records the planned replacement of an object for the apply, which may create the successor before it deletes the
+   * replaced instance. Returns a warning if the record cannot be written.
+   * @param before the private data of the replaced instance. For a new resource, the data contains no object
    */
   #recordReplacement({ typeName }: TerraformResource, before: PrivateData): Diagnostic[] {
     const { object: id, inheritedFrom = [] } = before;
@@ -276,7 +277,7 @@ export class ResourceCalls {
         if (!(error instanceof UnfinishedError) || !planned) return failed(error);
         if (error.existedBefore)
           return failed(error, prior, `already exists (${error.id}) and could not be updated`);
-        // Terraform recreates the object, because it marks the result of a failed create as tainted.
+        // Terraform marks the result of a failed create as tainted, so the next apply recreates the object.
         const data = { object: error.id, declarer: lifecycle.declarer(undefined) };
         return failed(error, resource.row(error, planned), "was created, but is incomplete", data);
       } finally {
@@ -285,7 +286,7 @@ export class ResourceCalls {
     });
   }
 
-  /** Creates an object, or inherits the object of a replaced instance that Terraform deletes later. */
+  /** Creates an object, or inherits the object of a replaced instance that Terraform will delete later. */
   async #create(resource: TerraformResource, lifecycle: ResourceLifecycle, config: Row, planned: Row) {
     const { typeName } = resource;
     const inherits = this.#replacements.hasPlanned(typeName)
@@ -298,18 +299,18 @@ export class ResourceCalls {
     return { row, data: { ...data, inheritedFrom: replacement.instances } };
   }
 
-  /** Deletes an object, unless another instance has inherited it. */
+  /** Deletes an object, unless another instance has inherited the object. */
   async #delete(resource: TerraformResource, lifecycle: ResourceLifecycle, prior: Row, before: PrivateData) {
     const object = { typeName: resource.typeName, id: idIn(prior) };
     if (this.#replacements.endRecord(object, instanceIn(before))) return;
     await lifecycle.delete(undefined, object.id, resource.valuesIn(prior), {
       isOthers: (owner, isForeign) => resource.isOthers(before, owner, isForeign),
     });
-    // A successor that Terraform creates after this deletion is a new object.
+    // If Terraform creates the successor after this deletion, the successor gets a new object.
     this.#replacements.dropPlanned(object);
   }
 
-  /** Handles a call for a resource. Errors outside the lifecycle also become diagnostics. */
+  /** Handles a call for a resource. Converts errors outside the lifecycle to diagnostics too. */
   #answer(
     { typeName }: OfType,
     work: (resource: TerraformResource, lifecycle: ResourceLifecycle) => Answer | Promise<Answer>,
@@ -345,22 +346,22 @@ const upgraded = (resource: TerraformResource, raw: RawState | undefined): Row =
   resource.upgraded((raw?.json?.length ? parsed(raw.json) : {}) as Row);
 
 /**
- * The objects of one plan. This class detects two resources that manage the same object and would overwrite each
- * other's changes. Terraform passes no resource addresses to providers, so the objects' ids and keys are compared.
- * Terraform deletes and creates objects in any order, so this class also rejects a plan that deletes an object and
- * declares the same object in another resource.
+ * The objects of one plan. Detects two resources that manage the same object, because they would overwrite each other's
+ * changes. Terraform passes no resource addresses to providers, so the ids and keys of the objects are compared.
+ * Terraform deletes and creates objects in any order. A plan that deletes an object and declares the same object in
+ * another resource is therefore rejected too.
  */
 class PlannedObjects {
   readonly #replacements: Replacements;
-  /** The instances that the plan keeps in the state, by type and id of their objects. */
+  /** The private data of the instances that the plan keeps in the state, by type and id of their objects. */
   readonly #staying = new Map<string, PrivateData>();
   /** The ids of the instances that the plan deletes, by type and id of their objects. */
   readonly #deleted = new Map<string, string[]>();
-  /** The objects that the plan deletes, by {@link TerraformResource.objectKeys}. */
+  /** The type and id of the objects that the plan deletes, by {@link TerraformResource.objectKeys}. */
   readonly #deletedKeys = new Map<string, string>();
-  /** The instances that the planned creates replace, by {@link TerraformResource.objectKeys}. */
+  /** The private data of the instances that planned creates replace, by {@link TerraformResource.objectKeys}. */
   readonly #created = new Map<string, PrivateData>();
-  /** The number of new resources so far, which have no state. */
+  /** The number of new resources so far. New resources are not in the state. */
   #newCount = 0;
 
   constructor(replacements: Replacements) {
@@ -369,7 +370,7 @@ class PlannedObjects {
 
   /**
    * Returns the name of a resource for errors about two resources with one object.
-   * @param id the id of the resource's object, or of the object that the resource replaces; undefined for a new resource
+   * @param id the id of the object that the resource manages or replaces; undefined for a new resource
    */
   nameOf({ typeName }: TerraformResource, id: string | undefined): string {
     if (id !== undefined) return `::${typeName}::${id}`;
@@ -379,7 +380,7 @@ class PlannedObjects {
 
   /**
    * Records an object that the plan keeps.
-   * @returns the error if another resource in the state has the same object
+   * @returns the error if another resource in the state manages the same object
    */
   keeps(resource: TerraformResource, prior: Row, data: PrivateData): Diagnostic | undefined {
     const object = objectOf(resource, prior);
@@ -393,7 +394,7 @@ class PlannedObjects {
 
   /**
    * Records an object that the plan deletes.
-   * @returns the error if another resource has or declares the same object
+   * @returns the error if another resource manages or declares the same object
    */
   deletes(resource: TerraformResource, prior: Row, data: PrivateData): Diagnostic | undefined {
     const object = objectOf(resource, prior);
@@ -401,7 +402,7 @@ class PlannedObjects {
     const instance = instanceIn(data);
     for (const key of keys) this.#deletedKeys.set(key, object);
     this.#deleted.set(object, [...(this.#deleted.get(object) ?? []), instance]);
-    // During an apply, the successor has inherited the object.
+    // During an apply, the successor has already inherited the object.
     if (this.#replacements.isPast({ typeName: resource.typeName, id: idIn(prior) }, instance))
       return undefined;
     const staying = this.#staying.get(object);
@@ -435,8 +436,8 @@ class PlannedObjects {
   }
 
   /**
-   * True if an instance inherited the object from another instance, which a killed run left in the state. Records the
-   * replacement, so that the deletion of the other instance leaves the object.
+   * Returns true if an instance inherited its object from `instance`, which a killed run may have left in the state.
+   * Records the replacement, so that the deletion of `instance` does not delete the object.
    */
   #isPast(
     { typeName }: TerraformResource,

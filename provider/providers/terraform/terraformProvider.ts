@@ -10,7 +10,7 @@ import { Replacements } from "./replacements.ts";
 import { ResourceCalls, resources, type WithConfig, withDiagnostics } from "./resourceCalls.ts";
 import { encoded, rowIn } from "./wireValues.ts";
 
-/** The type name of the session token, an ephemeral resource. */
+/** The type name of the ephemeral resource that contains the session token. */
 const TOKEN = "gatehouse_session_token";
 const TENANT = memberOf(
   "tenant",
@@ -27,8 +27,8 @@ const misspelled = (env: NodeJS.ProcessEnv): Diagnostic[] =>
 let known: ReadonlyMap<string, DataSource> | undefined;
 
 /**
- * Returns all data sources. They are created on first use, because most processes that Terraform starts need no data
- * sources.
+ * Returns all data sources. They are created on first use, because most of the processes that Terraform starts need no
+ * data source.
  */
 function dataSources(): ReadonlyMap<string, DataSource> {
   known ??= new Map(dataSourcesOf([...resources.values()]).map((source) => [source.typeName, source]));
@@ -57,7 +57,7 @@ export const providerSchema = () => ({
   },
 });
 
-/** The Terraform provider: the methods of the service `Provider` in Terraform's plugin protocol. */
+/** The Terraform provider. It implements the service `Provider` of Terraform's plugin protocol. */
 export class TerraformProvider {
   readonly #env: NodeJS.ProcessEnv;
   #configuration: Configuration;
@@ -109,7 +109,7 @@ export class TerraformProvider {
   }
 
   /**
-   * Configures the provider. If Terraform attaches to a running provider, every command configures the provider again.
+   * Configures the provider. If Terraform attaches to a running provider, each command configures the provider again.
    */
   async #configure(row: Row): Promise<object> {
     const configuration = new Configuration(this.#env, row);
@@ -133,8 +133,8 @@ export class TerraformProvider {
   }
 
   /**
-   * Opens the session token. Terraform opens the token at plan and again at apply. Both times, the result is the token
-   * of the provider's own session.
+   * Opens the ephemeral session token. Terraform opens the token at plan and again at apply. Both times, the result is
+   * the token of the provider's own session.
    */
   #openToken({ typeName, config }: WithConfig): Promise<object> {
     return withDiagnostics("No session token", async () => {

@@ -10,17 +10,17 @@ export interface WireValue {
 
 const NOT_KNOWN = new ExtData(0, new Uint8Array());
 
-/** Decodes the value in a message. Undefined if the message contains no value. */
+/** Decodes the value in a message. Returns undefined if the message contains no value. */
 export function decoded(value: WireValue | undefined): unknown {
   if (value?.msgpack?.length) return known(decode(value.msgpack, { useBigInt64: true }));
   return value?.json?.length ? parsed(value.json) : undefined;
 }
 
-/** Decodes the object in a message. Undefined if the object is null or missing. */
+/** Decodes the object in a message. Returns undefined if the object is null or missing. */
 export const decodedRow = (value: WireValue | undefined): Row | undefined =>
   (decoded(value) as Row | null | undefined) ?? undefined;
 
-/** Decodes the object in a message. Empty if the object is null or missing. */
+/** Decodes the object in a message. Returns an empty object if the object is null or missing. */
 export const rowIn = (value: WireValue | undefined): Row => decodedRow(value) ?? {};
 
 /**
@@ -51,7 +51,7 @@ function known(value: unknown): unknown {
 
 function unmarked(value: unknown): unknown {
   if (value === UNKNOWN) return NOT_KNOWN;
-  // Numbers are sent as strings, because Terraform reads a string with the same precision as the number in its state.
+  // Numbers are sent as strings, because Terraform then parses them with the same precision as the number in its state.
   // With any other encoding, `plan -refresh-only -detailed-exitcode` reports a change although the number is equal.
   if (typeof value === "number") return String(value);
   if (Array.isArray(value)) return value.map(unmarked);
