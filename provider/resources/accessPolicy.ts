@@ -32,7 +32,9 @@ import type { Values } from "../values.ts";
 const EVERY_LOGIN = "*";
 const EVERY_DEVICE = ".*";
 
-/** Matches a pattern. Login names can contain `\`, `$` and `+`, such as `CORP\alice` and `host$`. */
+/**
+ * Matches a login that contains a pattern. Login names can contain `\`, `$` and `+`, such as `CORP\alice` and `host$`.
+ */
 const PATTERN = /[*?^|()[\]{}]|\.\+/;
 
 const login = z
@@ -48,8 +50,8 @@ const network = z.string().superRefine((text, context) => {
 });
 
 /**
- * Returns networks in canonical form. A network of IPv4-mapped addresses, which contains no client, stays as it is, like
- * a text of a newer service that is no network.
+ * Returns networks in canonical form. Two kinds of strings stay unchanged: a network of IPv4-mapped addresses, which
+ * contains no client, and a string from a newer service that is not a network.
  */
 const canonicalNetworks = (texts: readonly string[]): string[] =>
   [...new Set(texts.map((text) => networkText(text) ?? text))].sort();
@@ -199,12 +201,15 @@ const definition = defineResource({
   ],
 });
 
-/** Returns true for the form of the service's ids. The service fails with 500 for other ids, such as a name. */
+/**
+ * Returns true if a string has the form of the service's ids. For any other id, such as a name, the service fails with
+ * status 500.
+ */
 const isUuid = (text: string) => z.guid().safeParse(text).success;
 
 /**
- * Returns the body that creates or replaces a policy. The body never contains an id: the service would then replace the
- * policy with that id instead of the policy in the path.
+ * Returns the body that creates or replaces a policy. The body never contains an id. With an id, the service would
+ * replace the policy with that id instead of the policy in the path.
  */
 function bodyOf({
   sourceIps,
@@ -227,7 +232,7 @@ function subjectOnWire({ user, role }: InputValues<typeof inputs>["subject"]) {
   return role === undefined ? { type: "all-members", value: "" } : { type: "role", value: role };
 }
 
-/** The part of a policy that a program declares. A newer server may have further actions and types of subjects. */
+/** The part of a policy that a program declares. A newer server may have additional actions and types of subjects. */
 type Declarable = Omit<EvaluatedPolicy, "id" | "subject" | "action"> &
   Pick<AccessPolicy, "subject" | "action">;
 
@@ -235,15 +240,15 @@ type Declarable = Omit<EvaluatedPolicy, "id" | "subject" | "action"> &
 function declaredValues(policy: Declarable) {
   const { action, requireReauth, reauthPeriod } = policy;
   const { type, value } = policy.subject;
-  // Settings without effect are treated as omitted: a confirmation for denied logins, and a period without a
-  // confirmation.
+  // Settings without effect are treated as omitted. These are the re-authentication of a deny policy, and a period
+  // without re-authentication.
   const isConfirmed = requireReauth && action !== "deny";
   const filter = filterState(policy.filter);
   return {
     name: policy.name,
-    // A newer server may have further subjects, roles and actions, which no program can declare.
+    // A newer server may have additional subjects, roles and actions, which no program can declare.
     subject: (type === "all-members" ? { allMembers: true } : { [type]: value }) as PolicyState["subject"],
-    // A policy without tags and pattern matches every device.
+    // A policy whose filter has neither tags nor a pattern matches every device.
     filter: filter.tags?.length === 0 ? { hostname: EVERY_DEVICE } : filter,
     logins: [...new Set(policy.logins)].sort(),
     sourceIps: canonicalNetworks(policy.sourceIps),
@@ -253,7 +258,10 @@ function declaredValues(policy: Declarable) {
   };
 }
 
-/** The maximum period with which servers of version 0.27 do not fail when a login needs a re-authentication. */
+/**
+ * The maximum re-authentication period that servers of version 0.27 support. With a longer period, they fail when a
+ * login needs a re-authentication.
+ */
 const PERIOD_MAX = 2_147_483_647;
 
 interface Subject {
@@ -265,7 +273,7 @@ interface Subject {
 type EvaluatedState = Omit<EvaluatedPolicy, "id" | "subject" | "reauthPeriod"> & {
   readonly policyId: string;
   readonly subject: Subject;
-  /** In seconds; 0 if each login needs a re-authentication. */
+  /** The period in seconds, or 0 if each login needs a re-authentication. */
   readonly reauthPeriod: number;
 };
 
@@ -311,8 +319,8 @@ export const accessPolicy: Kind = {
 };
 
 /**
- * Returns a policy as the evaluation needs it. Undefined if the policy has a subject or an action of later versions, or a
- * period with which the server fails.
+ * Returns a policy in the form that the evaluation needs. Returns undefined if a newer server returned an unknown
+ * subject or action, or if the server fails with the re-authentication period.
  */
 function policyIn({ state }: LiveObject): EvaluatedPolicy | undefined {
   const {
@@ -338,7 +346,10 @@ function policySubject({ user, role, allMembers }: Subject): PolicySubject | und
   return allMembers ? { type: "all-members", value: "" } : undefined;
 }
 
-/** Returns the key of the equal live policy that a new resource adopts. No live policy has a subject of this plan. */
+/**
+ * Returns the key of an equal live policy, which a new resource adopts. A live policy never refers to a principal that
+ * this plan creates.
+ */
 function adopted({ live }: Draft, { after }: PlannedStep, inputs: Values): string | undefined {
   if (!after?.inputs.adopt || isHidden(after.inputs.subject)) return undefined;
   const policies = [...(live.of(definition) ?? [])];
@@ -346,8 +357,8 @@ function adopted({ live }: Draft, { after }: PlannedStep, inputs: Values): strin
 }
 
 /**
- * Returns the subject of a policy. A preview does not know the id of a principal that the plan creates, but it knows the
- * resource from which the program takes the id.
+ * Returns the subject of a policy. If the plan creates the principal, a preview does not contain its id, but it
+ * contains the resource that provides the id.
  * @throws UnpredictableError if the subject is not known or not valid
  */
 function subjectIn({ newPrincipals }: Draft, { after, inputs }: PlannedChange): Subject {
@@ -357,7 +368,7 @@ function subjectIn({ newPrincipals }: Draft, { after, inputs }: PlannedChange): 
     if (!known?.success) throw invalidInput("subject");
     return inputs.subject as Subject;
   }
-  // With further references, the id can belong to another principal.
+  // If the subject refers to several resources, the id may belong to any of them.
   const [urn = "", ...others] = after.references?.subject ?? [];
   const isUser = typeof subject === "object" && subject !== null && Object.keys(subject).join() === "user";
   const user = isUser && others.length === 0 ? newPrincipals.get(urn) : undefined;

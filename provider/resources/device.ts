@@ -115,7 +115,7 @@ const definition = defineResource({
     try {
       return { id, state: toState(opened.tenant, settings, await applyTo(opened, found, inputs)) };
     } catch (error) {
-      // The name and the status are set with separate requests, and the first request may have succeeded.
+      // Separate requests set the name and the status, and the first request may have succeeded.
       throw new UnfinishedError(id, toState(opened.tenant, settings, found), error, true);
     }
   },
@@ -157,8 +157,8 @@ interface Declared {
 type Named = Pick<Device, "uid" | "name" | "identity"> & { readonly status: string };
 
 /**
- * Sets the declared name and status of a device. Sends at most one request for the name and at most one request for the
- * status. Other resources of the run then read the new name and status.
+ * Sets the declared name and status of a device. Sends at most one request for the name, and at most one for the
+ * status. Afterwards, all resources of the run read the new name and status.
  */
 async function applyTo<D extends Named>(
   { client, listing }: TenantClient,
@@ -178,7 +178,10 @@ async function applyTo<D extends Named>(
   return { ...found, name, status };
 }
 
-/** The keys by which a device is found before all other devices: only an accepted device has such keys. */
+/**
+ * Returns the lookup keys for which a listing prefers this device to all other devices. Only an accepted device has
+ * such keys.
+ */
 const keysOfAccepted = (device: Named): string[] =>
   device.status === "accepted" ? keysOfDevice(device).slice(1) : [];
 
@@ -202,8 +205,7 @@ function toState(tenant: string, settings: { device: string; onDestroy: "keep" |
     tenant,
     ...settings,
     name: found.name,
-    // The service also has statuses that no program can declare. In a diff, such a status differs from every declared
-    // status.
+    // The service also has statuses that no program can declare. In a diff, they differ from every declared status.
     status: found.status as Status,
     uid: found.uid,
     mac: found.identity.mac.toLowerCase(),
@@ -227,7 +229,7 @@ export interface DeviceState {
 /** Returns the state of a device, with its tags. */
 export const deviceState = ({ state }: LiveObject): DeviceState => state as unknown as DeviceState;
 
-/** Name, status and tags of devices. Plans do not create devices, since devices enroll without a plan. */
+/** The names, statuses and tags of devices. Plans do not create devices, because devices enroll without a plan. */
 export const device: Kind = {
   definition,
   keyOf: idWithin,
@@ -277,12 +279,12 @@ export const device: Kind = {
   imported: undefined,
 };
 
-/** True if the deletion of a resource deletes its device. */
+/** Returns true if the deletion of a resource also deletes its device. */
 function isRemoved({ outputs }: ResourceValues): boolean {
   return outputs.onDestroy === "remove";
 }
 
-/** Reports devices that the plan accepts beyond the quota of the namespace. */
+/** Returns a sentence if the plan accepts more devices than the quota of the namespace allows. */
 async function fullNamespace({ opened, namespace, steps }: QuotaCheck): Promise<string[]> {
   const { listing, tenant } = opened;
   const enrolled = listing(devices);
@@ -296,8 +298,8 @@ async function fullNamespace({ opened, namespace, steps }: QuotaCheck): Promise<
   const taken = await Promise.all(
     selected.map((device) => device && enrolled.find(`mac ${listedMac(device)}`)),
   );
-  // If a machine enrolled again, its new device replaces the accepted device with the same MAC address, and needs no
-  // additional quota.
+  // If a machine has enrolled again, its new device replaces the accepted device with the same MAC address. The new
+  // device then needs no additional quota.
   const added = selected.filter(
     (device, index) => device && device.status !== "accepted" && taken[index]?.status !== "accepted",
   ).length;
@@ -308,11 +310,11 @@ async function fullNamespace({ opened, namespace, steps }: QuotaCheck): Promise<
   ];
 }
 
-/** The accepted devices, as a policy contains them. */
+/** Returns the accepted devices, in the form that policies contain. */
 export const accessDevices = (objects: Iterable<LiveObject>): AccessDevice[] =>
   acceptedDevices(Array.from(objects, deviceState));
 
-/** The accepted ones of some devices, as a policy contains them. */
+/** Returns the devices that are accepted, in the form that policies contain. */
 export const acceptedDevices = (
   devices: readonly Pick<DeviceState, "uid" | "name" | "tags" | "status">[],
 ): AccessDevice[] =>
@@ -321,7 +323,7 @@ export const acceptedDevices = (
 /** Returns all devices of a namespace. */
 export const devicesOf = (state: HasObjects): LiveObject[] => [...(state.of(definition)?.values() ?? [])];
 
-/** Returns a device in the form in which listings find it. */
+/** Converts a device to the form that listings use for lookups. */
 export const listedDevice = (
   object: LiveObject,
 ): Pick<Device, "uid" | "name" | "identity" | "status" | "tags"> => {
@@ -329,10 +331,10 @@ export const listedDevice = (
   return { uid, name, identity: { mac }, status, tags: [...tags] };
 };
 
-/** The devices of lists of objects, by the keys of selectors. */
+/** Cached indexes of devices, by lookup key. Each list of objects has its own index. */
 const bySelector = new WeakMap<Objects, ReadonlyMap<string, Device>>();
 
-/** Returns the uid of the live device that a selector matches; undefined if there is none. */
+/** Returns the uid of the live device that a selector matches, or undefined if no device matches. */
 export function uidSelected(state: HasObjects, selector: string): string | undefined {
   const devices = state.of(definition);
   if (!devices) return undefined;
@@ -342,14 +344,14 @@ export function uidSelected(state: HasObjects, selector: string): string | undef
   return known.get(deviceKey(selector))?.uid;
 }
 
-/** Returns the uid of the device that a selector matches, by its live data or by its planned name. */
+/** Returns the uid of the device that a selector matches. The selector can match live data or a planned name. */
 function findDevice(draft: Draft, selector: string): string | undefined {
   const live = uidSelected(draft.live, selector);
   if (live !== undefined) return live;
   const key = deviceKey(selector);
   const known = planned.get(draft);
   const found = known?.byKey.get(key)?.uid;
-  // Most changes leave a device with its name, so its entry stays right.
+  // Most changes do not rename a device, so the cached entry is usually still correct.
   if (found !== undefined && keysOf(draft, found).has(key)) return found;
   if (known?.changes === draft.changes) return undefined;
   const byKey = devicesByKey(devicesOf(draft).map(listedDevice) as Device[]);
@@ -357,21 +359,21 @@ function findDevice(draft: Draft, selector: string): string | undefined {
   return byKey.get(key)?.uid;
 }
 
-/** Returns true if a selector that is no uid matches a device that is not accepted yet. */
+/** Returns true if a selector matches a device that is not accepted yet, and the selector is not a uid. */
 export function isPendingSelected(draft: Draft, selector: string): boolean {
   const uid = findDevice(draft, selector.toLowerCase());
   const device = uid === undefined ? undefined : draft.of(definition)?.get(uid);
   return device?.state.status === "pending" && uid !== selector;
 }
 
-/** A change of the device of a resource, from the state to the service. */
+/** The drift of a device that a resource manages: the differences between the state and the service. */
 interface DeviceDrift {
   /** The id of the resource, which contains the uid of the device. */
   readonly id?: string;
   readonly fields: readonly { readonly path: string; readonly old?: unknown }[];
 }
 
-/** Returns the devices with the names and statuses that they had before the drift. */
+/** Returns the namespace with the names and statuses that the devices had before the drift. */
 export function withEarlierDevices<S extends HasObjects & Replaceable<S>>(
   state: S,
   drifted: readonly DeviceDrift[],
@@ -395,13 +397,13 @@ export function withEarlierDevices<S extends HasObjects & Replaceable<S>>(
   return state.withObjects(definition, new Map([...devices, ...changed]));
 }
 
-/** Returns the keys of selectors of a planned device. */
+/** Returns the lookup keys of a planned device. */
 function keysOf(draft: Draft, uid: string): ReadonlyMap<string, Device> {
   const object = draft.of(definition)?.get(uid);
   return devicesByKey(object ? ([listedDevice(object)] as Device[]) : []);
 }
 
-/** The planned devices of drafts, by the keys of selectors. */
+/** The planned devices of each draft, by lookup key. */
 const planned = new WeakMap<
   Draft,
   { readonly changes: number; readonly byKey: ReadonlyMap<string, Device> }
@@ -418,14 +420,17 @@ export function selectedDevice(draft: Draft, { after }: PlannedStep): string {
   return uid;
 }
 
-/** Returns the device with a uid. @throws UnpredictableError if the device no longer exists */
+/**
+ * Returns the device with a uid.
+ * @throws UnpredictableError if the device no longer exists
+ */
 export function existingDevice(draft: Draft, uid: string): DeviceState {
   const object = draft.of(definition)?.get(uid);
   if (!object) throw new UnpredictableError(`its device ${uid} no longer exists, or this plan removes it`);
   return deviceState(object);
 }
 
-/** Changes a device, if it exists. */
+/** Changes a device if it exists. */
 export function changeDevice(
   draft: Draft,
   uid: string,
@@ -447,8 +452,8 @@ function settle(draft: Draft, uid: string, { name, status }: Values): void {
 const macOf = ({ mac }: DeviceState): string => mac.replaceAll("-", ":");
 
 /**
- * Accepts a device. A machine that enrolled again with a new key replaces its old device and keeps the name (rules
- * section 7).
+ * Accepts a device. If a machine has enrolled again with a new key, the new device replaces the old device and keeps
+ * its name (rules section 7).
  */
 function accept(draft: Draft, uid: string): void {
   const mac = macOf(existingDevice(draft, uid));

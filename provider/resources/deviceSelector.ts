@@ -10,8 +10,8 @@ const UID = /^[0-9a-f]{64}$/;
 const MAC = /^([0-9a-f]{2}[:-]){5}[0-9a-f]{2}$/;
 
 /**
- * Returns the lookup key of the device that a selector matches, for a device listing. The selector is a uid, a MAC
- * address or a device name, in lower case.
+ * Returns the lookup key that a device listing uses for a selector. The selector is a uid, a MAC address or a device
+ * name, in lower case.
  */
 export function deviceKey(selector: string): string {
   if (UID.test(selector)) return selector;
@@ -22,7 +22,7 @@ export function deviceKey(selector: string): string {
 export const macOf = (device: Pick<Device, "identity">): string =>
   device.identity.mac.toLowerCase().replaceAll("-", ":");
 
-/** Returns the lookup keys of a device in a device listing. See {@link deviceKey}. */
+/** Returns the keys by which a device listing finds a device. See {@link deviceKey}. */
 export const keysOfDevice = (device: Pick<Device, "uid" | "identity" | "name">): string[] => [
   device.uid,
   `mac ${macOf(device)}`,
@@ -30,13 +30,13 @@ export const keysOfDevice = (device: Pick<Device, "uid" | "identity" | "name">):
 ];
 
 /**
- * Returns the preferred one of two devices with the same name or MAC address: the accepted device, or else the first
- * device.
+ * Of two devices with the same name or MAC address, returns the preferred device: the accepted device, or else the
+ * first device.
  */
 const preferredDevice = (left: Device, right: Device): Device =>
   left.status !== "accepted" && right.status === "accepted" ? right : left;
 
-/** Returns an index of devices that were already read, by the same lookup keys as in {@link devices}. */
+/** Returns an index of the given devices, with the same lookup keys as {@link devices}. */
 export function devicesByKey(devices: readonly Device[]): ReadonlyMap<string, Device> {
   const found = new Map<string, Device>();
   for (const device of devices) {
@@ -46,14 +46,15 @@ export function devicesByKey(devices: readonly Device[]): ReadonlyMap<string, De
 }
 
 /**
- * The devices of a namespace, by uid, MAC address and name. Among devices with the same name, the
+ * The devices of a namespace, by uid, MAC address and name. If several devices have the same name or MAC address, the
  * listing prefers the accepted device.
  */
 export const devices: ListingSource<Device> = (client, tenant) => {
   const source: Source<Device> = {
     kind: "Device",
     keysOf: keysOfDevice,
-    // Sorted by uid, because reports of devices change the default order while pages are read.
+    // The pages are sorted by uid. In the default order, devices that report to the service while pages are read would
+    // change their position.
     pages: () => client.pages("getDevices", { query: { perPage: PAGE_SIZE, sortBy: "uid", orderBy: "asc" } }),
     among: ([first = "", ...others]) => {
       const ofUid = (uid: string) => where("uid").eq(uid);
@@ -68,7 +69,7 @@ export const devices: ListingSource<Device> = (client, tenant) => {
   };
   async function lookByText(key: string): Promise<Device | undefined> {
     const [kind = "", text = ""] = key.split(" ");
-    // The service stores a MAC address as the agent sent it: with colons or hyphens, in any letter case.
+    // The service stores a MAC address in the form that the agent sent: with colons or hyphens, in any letter case.
     const mac = where("identity.mac");
     const filter =
       kind === "mac"
@@ -91,8 +92,8 @@ export const deviceInput = required(z.string().min(1).max(64), {
   replaces: true,
   isLocal: true,
   canonical: (selector) => selector.toLowerCase(),
-  // Two selectors are equal only if they select the same accepted device. A pending device does not count, because its
-  // name or MAC address selects another device as soon as that other device is accepted.
+  // Two selectors are equal only if they select the same accepted device. A pending device is not sufficient. As soon
+  // as another device with the same name or MAC address is accepted, the selector selects that device.
   sameAs: (state, selector) =>
     (state.deviceStatus ?? state.status ?? "accepted") === "accepted" &&
     deviceKeys({
@@ -102,7 +103,7 @@ export const deviceInput = required(z.string().min(1).max(64), {
     }).includes(deviceKey(selector)),
 });
 
-/** The outputs of a resource that manages a single aspect of a device, such as its tags. */
+/** The outputs of a resource that manages only one aspect of a device, such as its tags. */
 export const deviceOutputs = {
   uid: output(uid, { description: "The UID of the device." }),
   mac: output(z.string(), { description: "The MAC address of the device." }),
@@ -113,7 +114,7 @@ export const deviceOutputs = {
   }),
 };
 
-/** Returns the values of the namespace, {@link deviceInput} and {@link deviceOutputs} for a state. */
+/** Returns the namespace and the values of {@link deviceInput} and {@link deviceOutputs}, for a state. */
 export const deviceValues = (
   tenant: string,
   selector: string,
@@ -141,13 +142,13 @@ export const pendingWarning = ({
 }: Readonly<Record<string, unknown>>): string | undefined =>
   deviceStatus !== "pending" || device === uid ? undefined : pendingText(String(device));
 
-/** Returns the warning about a selector that matches a pending device. */
+/** Returns the warning that a selector matches a pending device. */
 export const pendingText = (selector: string): string =>
   `"${selector}" matches a device that is not accepted yet. Any client that knows the namespace ID can enroll a device with this name or MAC address. When such a device is accepted, the next run that reads the devices switches to it`;
 
 /**
  * Returns the device that a selector matches.
- * @throws Error with the resource's name if the namespace has no such device
+ * @throws Error with the resource's name if no device of the namespace matches
  */
 export async function deviceOf(opened: TenantClient, selector: string, resource: string): Promise<Device> {
   const device = await opened.listing(devices).find(deviceKey(selector));
@@ -162,8 +163,8 @@ export async function deviceOf(opened: TenantClient, selector: string, resource:
 }
 
 /**
- * Returns the id (`tenant/uid`) of the device that a selector matches, or undefined if the namespace has no such
- * device.
+ * Returns the id (`tenant/uid`) of the device that a selector matches, or undefined if no device of the namespace
+ * matches.
  */
 export async function idOfDevice(
   connection: Connection,
@@ -176,8 +177,9 @@ export async function idOfDevice(
 }
 
 /**
- * Returns all devices of a namespace, each with the most readable selector that matches it: the name, the MAC address
- * or the uid. Several devices can share a name or MAC address. A device can also lack a name or MAC address.
+ * Returns all devices of a namespace, each with a selector that matches only this device. The name is preferred, then
+ * the MAC address, then the uid. Several devices can share a name or MAC address, and a device can lack a name or MAC
+ * address.
  */
 export function selectorsOf(all: readonly Device[]): Followed[] {
   const byKey = devicesByKey(all);
@@ -189,7 +191,7 @@ export function selectorsOf(all: readonly Device[]): Followed[] {
   });
 }
 
-/** A device and the selector for it in a state. */
+/** A device, and the selector for the device in a state. */
 export interface Followed {
   readonly device: Device;
   readonly selector: string;
@@ -197,7 +199,7 @@ export interface Followed {
 
 /**
  * Returns the device with this uid, and the selector for the state. If the device no longer exists, returns the device
- * that the selector matches now. If the selector matches a different, accepted device, the returned selector is the
+ * that the selector matches now. If the selector now matches a different, accepted device, the returned selector is the
  * uid. The state then differs from the program's selector, and the next `up` switches the resource to the other device.
  * A pending device never causes this switch, because any client can enroll a device with any name and MAC address.
  */

@@ -93,7 +93,7 @@ const definition = defineResource({
 
   warning: pendingWarning,
 
-  // The name of a listed object has the form `device/tag`.
+  // `name` has the form `device/tag`.
   async named(connection, tenant, name) {
     const slash = name.lastIndexOf("/");
     const device = await idOfDevice(connection, tenant, name.slice(0, Math.max(0, slash)));
@@ -117,7 +117,8 @@ const definition = defineResource({
     return found?.device.tags.includes(tag) ? existing(tenant, found.selector, found.device, tag) : undefined;
   },
 
-  // A change of any input replaces the object, except for a new selector of the same device, which is an update.
+  // A change of any input replaces the object. The only exception is a new selector of the same device, which causes an
+  // update.
   async update(_connection, _id, state, inputs) {
     return { ...state, device: inputs.device };
   },
@@ -128,13 +129,13 @@ const definition = defineResource({
   },
 });
 
-/** Returns true if the declared fields of a device's tags contain the tag. */
+/** Returns true if the declared fields of a device's tags contain this tag. */
 const hasTag = (declared: unknown, tag: string): boolean =>
   ((declared as { readonly tags?: readonly string[] } | null)?.tags ?? []).includes(tag);
 
 /**
- * Returns true if the device already has the new tag instead of the replaced tag. This is the case after a `Tag`
- * resource renamed the tag.
+ * Returns true if the device already has the new tag, but no longer the replaced tag. This happens after a `Tag`
+ * resource has renamed the tag.
  */
 function wasRenamed(device: Device, tag: string, { replaced }: Origin): boolean {
   const old = replaced?.state;
@@ -149,7 +150,7 @@ async function attach(opened: TenantClient, uid: string, tag: string, origin: Or
   } catch (error) {
     const old = replaced?.state;
     if (!(error instanceof PermissionError) || old?.uid !== uid) throw error;
-    // A device can have at most three tags, so the replaced tag must be removed first.
+    // The device may already have the maximum number of tags, so the replaced tag must be removed first.
     await deleteTags(opened, uid, [String(old.tag)]);
     await send();
   }
@@ -160,8 +161,8 @@ function existing(tenant: string, selector: string, device: Device, tag: string)
 }
 
 /**
- * One tag of a device. An update only changes the selector, and the new selector still matches the same device, so the
- * object does not change. Other changes replace the resource.
+ * One tag of a device. An update changes only the selector. The new selector matches the same device, so the object
+ * does not change. All other changes replace the resource.
  */
 export const deviceTagAttachment: Kind = {
   definition,
@@ -206,10 +207,13 @@ export const deviceTagAttachment: Kind = {
   imported: undefined,
 };
 
-/** The tags in the filters of policies. */
+/** A cache of the tags in the filters of each policy. */
 const filterTags = new WeakMap<NamespacePolicy, ReadonlySet<string>>();
 
-/** Returns the tags in the filters of the objects that authorize logins. A filter with a pattern ignores its tags. */
+/**
+ * Returns the tags in the filters of the objects that authorize logins. If a filter has a pattern, its tags have no
+ * effect.
+ */
 function tagsInFilters(policy: NamespacePolicy): ReadonlySet<string> {
   const known = filterTags.get(policy);
   if (known) return known;
@@ -220,11 +224,11 @@ function tagsInFilters(policy: NamespacePolicy): ReadonlySet<string> {
   return tags;
 }
 
-/** Returns each tag of each device as an object. */
+/** Returns one object for each tag of each device. */
 function attachmentsIn(of: ObjectsOf): LiveObject[] {
   const objects = new Map(devicesOf({ of }).map((object) => [deviceState(object).uid, object]));
   const devices = Array.from(objects.values(), listedDevice) as Device[];
-  // A name or MAC address selects one of all devices, so the selectors depend on the devices without tags too.
+  // Devices without tags must be included too, because selectors must be unique among all devices.
   return selectorsOf(devices).flatMap(({ device, selector }) => {
     const whole = objects.get(device.uid);
     const { tenant } = whole ? deviceState(whole) : { tenant: "" };

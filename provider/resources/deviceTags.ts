@@ -109,8 +109,8 @@ const definition = defineResource({
   async delete(connection, id, state, isClaimed) {
     const { tenant, uid } = ids.split(id);
     const opened = await connection.tenant(tenant);
-    // A run can replace a DeviceTags resource with DeviceTagAttachment resources. The tags of the attachments stay on
-    // the device.
+    // If the same run replaces a DeviceTags resource with DeviceTagAttachment resources, the tags of the attachments
+    // stay on the device.
     const own = state.tags.filter((tag) => !isClaimed(claimOfTag(`${id}/${tag}`)));
     await deleteTags(opened, uid, own);
   },
@@ -125,7 +125,7 @@ function toState(tenant: string, selector: string, device: Device) {
   return { ...deviceValues(tenant, selector, device), tags: [...device.tags].sort() };
 }
 
-/** All tags of a device. A device contains its tags, so the resource has no object of its own. */
+/** All tags of a device. The tags are part of the device, so the resource has no object of its own. */
 export const deviceTags: Kind = {
   definition,
   keyOf: idWithin,
@@ -165,7 +165,7 @@ export const deviceTags: Kind = {
 const setTags = (draft: Draft, uid: string, { tags }: Values) =>
   changeDevice(draft, existingDevice(draft, uid).uid, { tags: tags as string[] });
 
-/** Removes tags from a device, if the device exists and has the tags. */
+/** Removes those of the tags that the device has. Does nothing if the device does not exist. */
 export async function deleteTags(
   { client, listing }: TenantClient,
   uid: string,
@@ -184,12 +184,12 @@ export async function deleteTags(
 }
 
 /**
- * Returns the key of the claim on one tag of a device.
+ * Returns the claim key for one tag of a device.
  * @param id `tenant/uid/tag`
  */
 export const claimOfTag = (id: string) => `tag of ${id}`;
 
-/** Removes tags from a planned device, if it exists. */
+/** Removes tags from a planned device if the device exists. */
 export function removeTags(draft: Draft, uid: string, isRemoved: (tag: string) => boolean): void {
   if (draft.of(device.definition)?.has(uid))
     changeDevice(draft, uid, { tags: existingDevice(draft, uid).tags.filter((tag) => !isRemoved(tag)) });

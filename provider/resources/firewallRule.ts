@@ -62,7 +62,8 @@ export const rules: ListingSource<FirewallRule> = (client, tenant) => ({
 });
 
 /**
- * Returns the firewall rules of a namespace, without rules for a community instance, which has no firewall.
+ * Returns the firewall rules of a namespace. Returns an empty list for a community instance, because it has no
+ * firewall.
  * @throws NotFoundError for a 404 that may come from a proxy in front of the service
  */
 export async function firewallRulesIn(connection: Connection, tenant: string): Promise<FirewallRule[]> {
@@ -132,7 +133,7 @@ const definition = defineResource({
   displayName: nameOf,
 });
 
-/** Rules have no name, so reports name them by these values. */
+/** Returns the display name of a rule. Rules have no name, so reports show these values instead. */
 function nameOf({ action, priority }: { readonly action?: unknown; readonly priority?: unknown }): string {
   return `${action} at priority ${priority}`;
 }
@@ -142,7 +143,9 @@ const patternsOf = ({ username, sourceIp, filter }: Values): string[] => {
   return [username, sourceIp, hostname].flatMap((pattern) => knownTexts(pattern as Shown | undefined));
 };
 
-/** Reports firewall rules after the plan whose patterns exceed the maximum total cost of a namespace. */
+/**
+ * Returns a sentence if the patterns of the firewall rules exceed the maximum total cost of a namespace after the plan.
+ */
 async function costlyPatterns({ opened, steps, policies }: QuotaCheck): Promise<string[]> {
   const costly = steps.filter(({ after }) => totalPatternCost(patternsOf(after?.inputs ?? {}), 0) > 0);
   if (costly.length === 0) return [];
@@ -171,7 +174,7 @@ export const firewallRule: Kind = {
     what: WHAT,
     missed: MISSED,
     isRequired: true,
-    // Between rules of the same priority, the rule that was created last decides.
+    // If several rules have the same priority, the rule that was created last decides.
     inOrderOfCreation: true,
     async read(connection, tenant) {
       try {
@@ -179,7 +182,7 @@ export const firewallRule: Kind = {
         return { objects: rules.toSorted(byCreation) };
       } catch (error) {
         if (!isNotFound(error)) throw error;
-        // A proxy may have sent the 404.
+        // The 404 may come from a proxy.
         const notEvaluated =
           "firewall rules could not be read (404 without a message); access is evaluated without rules";
         const unread = { what: WHAT, missed: MISSED, reason: error.message };
@@ -211,7 +214,7 @@ export const firewallRule: Kind = {
   imported: { file: "rules", nameOf: ({ action, priority }) => `${action}-${priority}` },
 };
 
-/** Sorts rules by id. Each new rule gets a higher id than all earlier rules. This also applies to text ids. */
+/** Sorts rules by id. Each new rule gets a higher id than all earlier rules, including ids that are strings. */
 const byCreation = (left: Pick<LiveObject, "id">, right: Pick<LiveObject, "id">): number =>
   left.id.localeCompare(right.id, "en", { numeric: true });
 
@@ -233,7 +236,10 @@ function accessRule(state: RuleState): AccessRule {
   return { id, action, active, priority, sourceIp, username, filter, ...policyEnd(state) };
 }
 
-/** Returns the key of the equal live rule that a new resource adopts. Undefined if it adopts no rule. */
+/**
+ * Returns the key of an equal live rule, which a new resource adopts. Returns undefined if the resource does not adopt
+ * a rule.
+ */
 function adopted({ live }: Draft, { after }: PlannedStep, inputs: Values): string | undefined {
   if (!after?.inputs.adopt) return undefined;
   const rules = [...(live.of(definition) ?? [])];

@@ -14,7 +14,7 @@ import { serviceAccount } from "./serviceAccount.ts";
 import { tag } from "./tag.ts";
 import { trustedWorkload } from "./trustedWorkload.ts";
 
-/** All kinds of objects by name, in the order of reports. */
+/** All kinds of objects by name, in the order in which reports show them. */
 const byName = {
   Namespace: namespace,
   Member: member,
@@ -34,7 +34,7 @@ const byName = {
 /** The name of a kind of object: the name of its resource type. */
 export type KindName = keyof typeof byName;
 
-/** All kinds of objects, in the order of reports. */
+/** All kinds of objects, in the order in which reports show them. */
 export const kinds: readonly Kind[] = Object.values(byName);
 
 /** All declarative resources, by name. */
@@ -42,20 +42,23 @@ export const definitionsByName = Object.fromEntries(
   Object.entries(byName).map(([name, { definition }]) => [name, definition]),
 ) as unknown as Readonly<Record<KindName, ResourceDefinition>>;
 
-/** All declarative resources, in the order of {@link kinds}. */
+/** The definitions of all resource types, in the order of {@link kinds}. */
 export const definitions: readonly ResourceDefinition[] = kinds.map(({ definition }) => definition);
 
-/** Returns the kind with this name. @throws Error if there is none */
+/**
+ * Returns the kind with this name.
+ * @throws Error if no kind has the name
+ */
 export function kindNamed(name: string): Kind {
   if (Object.hasOwn(byName, name)) return byName[name as KindName];
   throw new Error(`there is no kind of object with the name ${name}`);
 }
 
-/** Returns the kind of an object or a step. */
+/** Returns the kind of an object, or of the object that a step changes. */
 export const kindOf = ({ definition: { name } }: { readonly definition: { readonly name: string } }): Kind =>
   kindNamed(name);
 
-/** Returns the kinds that have a part, in the order of reports. */
+/** Returns the kinds that define a property of {@link Kind}, in the order in which reports show them. */
 export const kindsWith = <P extends keyof Kind>(
   part: P,
 ): readonly (Kind & { readonly [K in P]: NonNullable<Kind[K]> })[] =>

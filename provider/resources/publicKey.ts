@@ -47,7 +47,7 @@ export const sshKeySchema = z.string().superRefine((text, context) => {
   }
 });
 
-/** Returns a public key without its comment and extra white space. */
+/** Returns a public key without its comment and without extra white space. */
 export const canonicalSshKey = (line: string): string => sshPublicKeyLine(parseSshPublicKey(line));
 
 /** The public keys of a namespace, by fingerprint. The service has no request for a single key. */
@@ -57,7 +57,7 @@ export const keys: ListingSource<PublicKey> = (client) => {
     kind,
     keysOf: (key) => [key.fingerprint],
     pages: () => client.pages("getPublicKeys", { query: { perPage: PAGE_SIZE } }),
-    // Servers that ignore the filter return every key, so the function searches the whole response.
+    // Some servers ignore the filter and return every key, so the function searches the whole response.
     async look(fingerprint) {
       const query = { filter: where("fingerprint").eq(fingerprint), perPage: PAGE_SIZE };
       const keys = await completeList(
@@ -103,7 +103,7 @@ const outputs = {
   }),
   createdAt: output(z.string(), {
     description: "The time when the key was registered. Empty until the service has returned it.",
-    // Servers of version 0.19 omit the time of creation from the response to a create.
+    // In the response to a create, servers of version 0.19 omit the creation time.
     volatile: true,
   }),
   ownerId: output(z.string(), {
@@ -165,12 +165,12 @@ const definition = defineResource({
 
 type User = NonNullable<Awaited<ReturnType<typeof usersIn>>>[number];
 
-/** The owner of a key, in states. */
+/** The owner of a key, in the form of states. */
 type Owner = Readonly<Record<"owner" | "ownerId", string>>;
 
 type KeyState = Readonly<State<typeof inputs, typeof outputs>>;
 
-/** Returns the error for an owner who is not a member. */
+/** Returns an error if the owner is not a member. */
 async function checkOwner(
   connection: Connection,
   value: unknown,
@@ -178,14 +178,17 @@ async function checkOwner(
   { tenant = "", isClaimed }: Parameters<ReferenceCheck>[3],
 ): Promise<ResourceFault | undefined> {
   const [owner, same] = [value, before].map((address) => String(address ?? "").toLowerCase());
-  // A `Member` of the program adds the user before it is used.
+  // If the program declares a `Member` with this address, the user becomes a member before the key needs the owner.
   const isAdded = [tenant, ""].some((place) => isClaimed(`member ${place} ${owner}`));
   if (!owner || owner === same || isAdded) return undefined;
   const opened = await connection.tenant(tenant || undefined);
   return (await ownerIdOf(connection, opened.tenant, owner)) ? undefined : noMember(opened.tenant, owner);
 }
 
-/** Returns the owner of a key. An owner with a known id keeps the known address, which the user may have changed since. */
+/**
+ * Returns the owner of a key. If the state contains the same owner id, the owner keeps the address in the state, even
+ * if the user has changed the address of the account.
+ */
 async function ownerOf(
   connection: Connection,
   tenant: string,
@@ -198,7 +201,10 @@ async function ownerOf(
   return { owner: user?.email.toLowerCase() ?? "", ownerId };
 }
 
-/** Returns the users of a namespace. The list is empty if the users cannot be read, since keys contain the id of their owner. */
+/**
+ * Returns the users of a namespace. If the users cannot be read, returns an empty list, because keys already contain
+ * the id of their owner.
+ */
 async function knownUsers(connection: Connection, tenant: string): Promise<readonly User[]> {
   try {
     return (await usersIn(connection, tenant)) ?? [];
@@ -212,7 +218,7 @@ async function ownerIdOf(connection: Connection, tenant: string, owner: string):
   const find = async () => (await usersIn(connection, tenant))?.find((user) => hasEmail(user, owner))?.id;
   const found = await find();
   if (found !== undefined) return found;
-  // The responses of concurrent invitations may have been cached in another order.
+  // Responses to concurrent invitations may have been cached out of order.
   connection.namespaces.forget();
   return find();
 }
@@ -240,7 +246,8 @@ async function bodyOf(
   { connection, tenant }: Place,
 ): Promise<Values> {
   const body = { ...plain, expiresAt: endToSend(plain, state) };
-  // A request without the owner keeps the owner. The service rejects an owner who has left the namespace.
+  // Without an owner in the request, the key keeps its owner. The service rejects a request with an owner who has left
+  // the namespace.
   const isKept = state && owner === (state.owner ?? "") && (owner === "" || Boolean(state.ownerId));
   if (isKept) return body;
   const ownerId = owner ? await requireOwner(connection, tenant, owner) : undefined;
@@ -252,23 +259,26 @@ async function bodyOf(
 export const lineOf = ({ data }: Pick<PublicKey, "data">): string =>
   Buffer.from(data, "base64").toString("utf8");
 
-/** Returns the SHA256 fingerprint of a line in OpenSSH format; undefined if the line contains no valid key. */
+/** Returns the SHA256 fingerprint of a line in OpenSSH format, or undefined if the line contains no valid key. */
 export function sshFingerprintOf(line: string): string | undefined {
   try {
     return sha256Fingerprint(parseSshPublicKey(line));
   } catch {
-    // Older servers stored keys that this version rejects.
+    // Older servers have stored keys that this version rejects.
     return undefined;
   }
 }
 
-/** Returns the line of a key in canonical form. Older servers stored keys that this version rejects. */
+/**
+ * Returns a key as a line in canonical form. Returns an unchanged line for a key that an older server stored and this
+ * version rejects.
+ */
 function canonicalLineOf(key: PublicKey): string {
   const line = lineOf(key);
   return sshKeySchema.safeParse(line).success ? canonicalSshKey(line) : line;
 }
 
-/** Returns the values of a state that the service returns in another form. */
+/** Returns the values of a state that the service returns in a different form. */
 const derivedValues = (key: PublicKey, owner: Owner) => ({
   data: canonicalLineOf(key),
   filter: filterState(key.filter),
@@ -297,7 +307,7 @@ export const publicKey: Kind = {
   plan: {
     stage: "objects",
     keyOf: (before) => outputOf(before, "fingerprint"),
-    // The address is empty if the owner is not a member.
+    // If the owner is not a member, the address is empty.
     captured: ({ state: { owner, ownerId } }) => ({
       owner: [...new Set([owner, ownerId])].filter(Boolean).join(" "),
     }),
@@ -322,9 +332,10 @@ export const publicKey: Kind = {
 
 function accessKey(state: EvaluatedState, { enforcesExpiry, hasAccessModes }: DecidingFacts): AccessKey {
   const { fingerprint, name, username, filter, data, ownerId } = state;
-  // Other servers than this project's admit all types of keys.
+  // All servers other than this project's service accept all types of keys.
   const refusedType = enforcesExpiry ? refusedKeyType(data) : undefined;
-  // Identity mode identifies a key by another fingerprint. Older servers stored keys that this version rejects.
+  // In identity mode, a different fingerprint identifies the key. Older servers have stored keys that this version
+  // rejects.
   const sshFingerprint = hasAccessModes ? sshFingerprintOf(data) : undefined;
   return {
     fingerprint,
@@ -339,16 +350,16 @@ function accessKey(state: EvaluatedState, { enforcesExpiry, hasAccessModes }: De
 }
 
 /**
- * Returns the owner of a planned key: the id of the member with the declared e-mail address. A user who is not a member
- * has the address as id, so that the key admits no logins.
+ * Returns the owner of a planned key: the id of the member with the declared e-mail address. If the user is not a
+ * member, the address itself becomes the id, so that the key authorizes no login.
  * @throws UnpredictableError if the members could not be read
  */
 function ownerIn(draft: Draft, after: ResourceValues, before: ResourceValues | undefined): Values {
   const { owner } = after.inputs;
   if (typeof owner !== "string" || owner === "" || !draft.live.facts.enforcesExpiry)
     return { owner: "", ownerId: "" };
-  // Users can change the address of their account. The declared address then still refers to the same user.
-  // Drift of a deleted key restores the key with the owner in the state.
+  // Users can change the address of their account. The declared address then still refers to the same user. To revert
+  // the drift of a deleted key, the plan restores the key with the owner in the state.
   const stated = before?.inputs.owner === owner ? before : before ? undefined : after;
   const known = stated ? outputOf(stated, "ownerId") : "";
   if (known === "" && !draft.of(members))

@@ -76,7 +76,7 @@ const outputs = {
   }),
   createdAt: output(z.string(), {
     description: "The time when the account was created.",
-    // The response to a create contains a slightly different time.
+    // The response to a create contains a slightly different creation time.
     volatile: true,
   }),
 };
@@ -107,7 +107,7 @@ const definition = defineResource({
   needs: (_inputs, state) => (state ? [] : [{ capability: "service accounts" }]),
   identity: {
     fields: ["tenant", "data"],
-    // The state of an imported account has no public key.
+    // The state of an imported account does not contain the public key.
     ofInputs: ({ tenant, data = "" }) =>
       data === ""
         ? []
@@ -130,7 +130,7 @@ const definition = defineResource({
     const accounts = await opened.listing(serviceAccounts).all();
     const lines = accounts.length === 0 ? new Map<string, string>() : await publicKeyLines(opened);
     return accounts.map((account) => {
-      // The service does not return the key of the account, which the namespace may also have as a public key.
+      // The service does not return the key of the account. The same key may also be a public key of the namespace.
       const line = lines.get(account.identities?.[0]?.fingerprint ?? "");
       const data = line === undefined ? "" : canonicalSshKey(line);
       const state = toState(tenant, account, { data });
@@ -182,7 +182,10 @@ const definition = defineResource({
 const withKey = (accounts: readonly ServiceAccount[], fingerprint: string): ServiceAccount | undefined =>
   accounts.find(({ identities }) => identities?.some((identity) => identity.fingerprint === fingerprint));
 
-/** Returns the lines of the public keys of a namespace that the credential may read, by SHA256 fingerprint. */
+/**
+ * Returns the public keys of a namespace as lines in OpenSSH format, by SHA256 fingerprint. Returns an empty map if the
+ * credential has no permission to read the keys.
+ */
 async function publicKeyLines({ listing }: TenantClient): Promise<ReadonlyMap<string, string>> {
   const all = await listing(publicKeys)
     .all()
@@ -199,17 +202,19 @@ async function publicKeyLines({ listing }: TenantClient): Promise<ReadonlyMap<st
   );
 }
 
-/** Returns the reason why a program cannot declare a listed account; undefined if a program can. */
+/**
+ * Returns the reason why a program cannot declare a listed account, or undefined if a program can declare the account.
+ */
 function undeclarable({ data, consumedAt, expiresAt }: AccountState): string | undefined {
   if (data === "") return "the service does not return the public key of a service account";
-  // A program that declares such an account would replace it.
+  // If a program declared such an account, the next run would replace it.
   const isOver = consumedAt !== "" || hasEnded(expiresAt, new Date());
   return isOver ? "its key has expired or was used up" : undefined;
 }
 
 /**
- * Returns the error for a key that is already registered. For a key of another service account, the result is the
- * error of the service, since the create may adopt that account.
+ * Returns the error for a key that is already registered. If another service account has the key, returns the error of
+ * the service, because the create may adopt that account.
  */
 async function conflictOf(
   { tenant, listing }: TenantClient,
@@ -222,7 +227,7 @@ async function conflictOf(
   const keys = await listing(sshIdentities)
     .all()
     .catch((error: unknown) => {
-      // API keys cannot read the keys of users. The error then does not contain the user.
+      // API keys cannot read the keys of users. For an API key, the error therefore does not contain the user.
       if (isUnreadable(error)) return [];
       throw error;
     });
@@ -242,8 +247,8 @@ async function conflictOf(
 
 /**
  * Returns the state of an account.
- * @param known the values in the state or the program. The service does not return the public key, and an account whose
- * key was deleted has no properties of a key
+ * @param known the values in the state or the program. They provide the public key, which the service does not return,
+ *   and the key settings of an account whose key was deleted
  */
 function toState(tenant: string, account: ServiceAccount, known: Partial<AccountState>): AccountState {
   const { data = "" } = known;
@@ -263,7 +268,7 @@ function toState(tenant: string, account: ServiceAccount, known: Partial<Account
   };
 }
 
-/** The role of service accounts on servers that do not list them as members. */
+/** The role of service accounts on servers that do not list service accounts as members. */
 const ROLE = "service";
 
 interface PrincipalState {
@@ -282,10 +287,10 @@ export const serviceAccount: Kind = {
     missed: "unmanaged service accounts cannot be detected",
     async read(connection, tenant) {
       const listed = (await definition.list?.(connection, tenant)) ?? [];
-      // Older servers have no service accounts, and the credential may not be able to read the namespace.
+      // Older servers have no service accounts, and the credential may have no permission to read the namespace.
       if (listed.length === 0) return { objects: [] };
       const namespace = await connection.namespaces.find(tenant);
-      // Newer servers list service accounts as members too, with their role.
+      // Newer servers list service accounts as members too, including their role.
       const accounts = (namespace?.members ?? []).filter(isServiceAccount);
       const roles = new Map(accounts.map(({ id, role }) => [id, role]));
       return {
@@ -303,7 +308,8 @@ export const serviceAccount: Kind = {
     stage: "principals",
     captured(object) {
       const { role, keys = [] } = principal(object);
-      // The service returns the keys in any order. A login uses up a single-use key without a plan.
+      // The service returns the keys in any order. A login uses up a single-use key without a plan, so the captured
+      // values do not contain this use.
       const lasting = keys.map(({ fingerprint, expiresAt }) => ({ fingerprint, expiresAt }));
       return { role, keys: lasting.sort(byTexts(({ fingerprint }) => fingerprint)) };
     },
@@ -367,8 +373,8 @@ function principal({ state, facts }: LiveObject): Principal {
 }
 
 /**
- * Returns the key of the account that a new resource creates, or of the live account with the same SSH key, which the
- * resource adopts. A replacement deletes this account first.
+ * Returns the key of the account that a new resource creates. With `adopt`, returns the key of the live account that
+ * has the same SSH key. If the resource is replaced, that account is deleted first and cannot be adopted.
  */
 function keyOfNew({ live }: Draft, { step, after }: PlannedStep, { data }: Values): string | undefined {
   const fingerprint = fingerprintOf(String(data));
@@ -376,7 +382,8 @@ function keyOfNew({ live }: Draft, { step, after }: PlannedStep, { data }: Value
     const found = accountWithKey(live.of(definition), fingerprint);
     if (found !== undefined) return found;
   }
-  // Drift of a deleted account restores the account with its id, to which access policies refer.
+  // To revert the drift of a deleted account, the plan restores the account with the same id, because access policies
+  // refer to this id.
   return (after && outputOf(after, "accountId")) || `${step.urn} ${fingerprint}`;
 }
 

@@ -6,8 +6,8 @@ import { type ItemOf, listOf, wholeSource } from "../service/wholeLists.ts";
 export type SshIdentity = ItemOf<typeof listSshIdentities>;
 
 /**
- * The SSH keys in a namespace, by id. API keys cannot read the list. For members that are neither owner nor
- * administrator, the list contains only their own keys.
+ * The SSH keys in a namespace, by id. API keys cannot read the list. A member who is neither owner nor administrator
+ * sees only the member's own keys.
  */
 export const sshIdentities: ListingSource<SshIdentity> = (client) =>
   wholeSource("PublicKey", () => listOf(client, listSshIdentities, { query: { all: true } }));

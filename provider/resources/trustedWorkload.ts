@@ -79,7 +79,7 @@ const workloads: ListingSource<TrustedWorkload> = (client) => {
     kind,
     keysOf,
     pages,
-    // The service has no request for a workload with a name.
+    // The service has no request that finds a workload by name.
     look: async (key) =>
       key.startsWith(keyOfName(""))
         ? (await completeList(kind, pages, ({ id }) => id)).find((item) => keysOf(item).includes(key))
@@ -88,7 +88,7 @@ const workloads: ListingSource<TrustedWorkload> = (client) => {
 };
 
 /**
- * Returns the trusted workloads of a namespace, without workloads for a server that does not have them.
+ * Returns the trusted workloads of a namespace. Returns an empty list if the server does not support trusted workloads.
  * @throws NotFoundError for a 404 that may come from a proxy in front of the service
  */
 async function workloadsIn(connection: Connection, tenant: string): Promise<TrustedWorkload[]> {
@@ -99,7 +99,7 @@ async function workloadsIn(connection: Connection, tenant: string): Promise<Trus
     .listing(workloads)
     .all()
     .catch((error: unknown) => {
-      // A server of an earlier version has no such list. Its answer has a message.
+      // Servers of earlier versions do not have this list. Their 404 response contains a message.
       if (isNotFound(error) && !(server.isOwn && isSilent(error))) return [];
       throw error;
     });
@@ -160,7 +160,7 @@ export const trustedWorkload: Kind = {
   plan: {
     stage: "objects",
     keyOf: (before) => outputOf(before, "workloadId"),
-    // A new resource adopts the workload with the same name.
+    // If a workload has the same name, a new resource adopts it.
     newKey: ({ live }, _planned, { name }) =>
       [...(live.of(definition) ?? [])].find(([, { state }]) => state.name === name)?.[0],
     values: (_draft, { key }) => ({ workloadId: key }),
@@ -188,13 +188,13 @@ const SETTINGS = Object.keys(inputs).filter((name) => name !== "tenant");
 const workloadIn = ({ state }: LiveObject): Workload =>
   ({ id: state.workloadId, ...valuesOf(state, SETTINGS) }) as Workload;
 
-/** Returns the trusted workloads of a namespace; undefined if they could not be read. */
+/** Returns the trusted workloads of a namespace, or undefined if they could not be read. */
 export function workloadsOf(state: HasObjects): Workload[] | undefined {
   const objects = state.of(definition);
   return objects && Array.from(objects.values(), workloadIn);
 }
 
-/** The tokens that a trusted workload accepts. */
+/** The conditions for the tokens that a trusted workload accepts. */
 export interface AcceptedTokens {
   readonly issuer: string;
   readonly audience: string;
@@ -204,21 +204,24 @@ export interface AcceptedTokens {
   readonly singleUse: boolean;
 }
 
-/** A trusted workload that is added, is removed, or gets another role or other conditions. */
+/**
+ * A change of a trusted workload: the workload is added or removed, or gets a different role or accepts different
+ * tokens.
+ */
 export interface WorkloadChange {
   readonly change: "added" | "removed" | "altered";
   readonly name: string;
-  /** Role before the change; omitted for a new workload. */
+  /** The role before the change. Omitted for a new workload. */
   readonly from?: Role;
-  /** Role after the change; omitted for a removed workload. */
+  /** The role after the change. Omitted for a removed workload. */
   readonly to?: Role;
-  /** The tokens that the workload accepts after the change; omitted for a removed workload. */
+  /** The tokens that the workload accepts after the change. Omitted for a removed workload. */
   readonly accepts?: AcceptedTokens;
-  /** The tokens that the workload accepted before the change; omitted if they are the same. */
+  /** The tokens that the workload accepted before the change. Omitted if the accepted tokens do not change. */
   readonly acceptedBefore?: AcceptedTokens;
 }
 
-/** Returns the trusted workloads that are added, removed, or get another role or other conditions, by name. */
+/** Returns the changes of the trusted workloads, sorted by name. */
 function workloadChanges(before: readonly Workload[], after: readonly Workload[]): WorkloadChange[] {
   const was = new Map(before.map((workload) => [workload.id, workload]));
   const is = new Map(after.map((workload) => [workload.id, workload]));
@@ -250,8 +253,8 @@ const tokensOf = ({ issuer, audience, claims, maxSessionMinutes, singleUse }: Wo
 });
 
 /**
- * A sentence about a changed trusted workload: `deploy becomes administrator (was operator)`, with the accepted tokens if
- * they change.
+ * Returns a sentence about a changed trusted workload: `deploy becomes administrator (was operator)`. If the accepted
+ * tokens change, the sentence includes them.
  */
 export function workloadSentence(change: WorkloadChange, style: Style): string {
   const { from, to, accepts, acceptedBefore } = change;
@@ -263,7 +266,10 @@ export function workloadSentence(change: WorkloadChange, style: Style): string {
   return acceptedBefore ? `${role}: ${tokens} (before: ${tokensPhrase(acceptedBefore, style)})` : role;
 }
 
-/** The tokens that a trusted workload accepts: `tokens of <issuer> with repository "acme/fleet", used once`. */
+/**
+ * Returns a phrase for the tokens that a trusted workload accepts: `tokens of <issuer> with repository "acme/fleet",
+ * used once`.
+ */
 function tokensPhrase(
   { issuer, audience, claims, maxSessionMinutes, singleUse }: AcceptedTokens,
   style: Style,

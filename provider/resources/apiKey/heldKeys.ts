@@ -4,17 +4,17 @@ import type { Connection, TenantClient } from "../../service/connection.ts";
 import type { ApiKey } from "../../service/listings.ts";
 import { apiKeyIdentity, apiKeys, type KeyIdentity } from "./listing.ts";
 
-/** An API key that a state contains. After the state was written, the key may have been renamed or revoked. */
+/** An API key that a state contains. Since the state was written, the key may have been renamed or revoked. */
 export interface HeldKey extends KeyIdentity {
   /** The id of the key's namespace. */
   readonly tenant: string;
-  /** The key's name in the state. */
+  /** The name of the key in the state. */
   readonly name: string;
 }
 
 type InTenant = Omit<HeldKey, "tenant">;
 
-/** Returns the key from the service's list, with its current name. Undefined if the key no longer exists. */
+/** Returns the key from the service's list, with its current name. Returns undefined if the key no longer exists. */
 export async function listed(opened: TenantClient, key: InTenant): Promise<ApiKey | undefined> {
   const identity = apiKeyIdentity(key);
   const listing = opened.listing(apiKeys);
@@ -22,7 +22,7 @@ export async function listed(opened: TenantClient, key: InTenant): Promise<ApiKe
 }
 
 /**
- * Returns the current name of the key, which may have changed out of band.
+ * Returns the current name of a key, because the name may have changed out of band.
  * @throws Error if the key no longer exists
  */
 export async function nameOf(opened: TenantClient, key: InTenant): Promise<string> {
@@ -36,9 +36,9 @@ export async function nameOf(opened: TenantClient, key: InTenant): Promise<strin
 }
 
 /**
- * Revokes a key, if it exists.
- * @throws Error if the state does not contain the key's time of creation. Without this time, the key cannot be
- * identified, because another key may have the same name.
+ * Revokes a key if it exists.
+ * @throws Error if the state does not contain the creation time of the key. Without the creation time, the key cannot
+ *   be identified, because another key may have the same name.
  */
 export async function revoke(connection: Connection, key: HeldKey): Promise<void> {
   if (!key.createdAt) {
@@ -60,8 +60,7 @@ export async function revoke(connection: Connection, key: HeldKey): Promise<void
 }
 
 /**
- * Renames the key in `keys` that currently has this name, so that a new key can use the name. Does nothing if no key in
- * `keys` has the name.
+ * If a key in `keys` currently has the name `name`, renames the key to `otherName`. A new key can then use the name.
  */
 export async function giveUpName(
   opened: TenantClient,

@@ -20,7 +20,7 @@ import { definition, overlapDays } from "./resource.ts";
 interface KeyState {
   readonly tenant: string;
   readonly name: string;
-  /** Undefined if a new key gets the role of its creator, and this role is unknown. */
+  /** Undefined if a new key gets the role of its creator, and the role of the creator is unknown. */
   readonly role: Role | undefined;
   /** Empty if the key does not expire. */
   readonly expiresAt: string;
@@ -31,7 +31,10 @@ interface KeyState {
 
 const stateOf = ({ state }: LiveObject) => state as unknown as KeyState;
 
-/** Returns the key of an API key, whose name can change: its time of creation and its creator. */
+/**
+ * Returns the key that identifies an API key: its creation time and its creator. The name is not used, because it can
+ * change.
+ */
 const keyOf = (object: LiveObject): string =>
   stateOf(object).createdBy === "" ? String(object.facts?.urn) : apiKeyIdentity(stateOf(object));
 
@@ -83,7 +86,7 @@ export const apiKey: Kind = {
   imported: { file: "apiKeys", naming: "name" },
 };
 
-/** Returns the API keys of a namespace whose role is known; undefined if they could not be read. */
+/** Returns the API keys of a namespace whose role is known. Returns undefined if the API keys could not be read. */
 export function apiKeysOf(state: HasObjects): ApiKey[] | undefined {
   const objects = state.of(definition);
   return objects && keysIn(objects);
@@ -94,12 +97,12 @@ const keysIn = (objects: Objects): ApiKey[] =>
     const { tenant: tenantId, name, role, expiresAt, createdAt, createdBy } = stateOf(object);
     if (role === undefined) return [];
     const updatedAt = String(object.facts?.updatedAt ?? createdAt);
-    // The service returns the end in seconds since 1970.
+    // The service returns the expiry time in seconds since 1970.
     const expiresIn = expiresAt === "" ? -1 : Math.floor(Date.parse(expiresAt) / 1000);
     return [{ tenantId, name, role, expiresIn, createdAt, updatedAt, createdBy } as ApiKey];
   });
 
-/** Reports new API keys whose role is not known, as sentences. */
+/** Returns a sentence about each new API key whose role is unknown. */
 function keysWithoutRole(draft: Draft): string[] {
   return [...(draft.of(definition)?.values() ?? [])].flatMap((object) =>
     stateOf(object).role === undefined
@@ -122,8 +125,8 @@ const previousOf = ({ outputs }: ResourceValues) =>
     );
 
 /**
- * Returns the current name of an API key in the state: the name on the service, or the name in the state if the key no
- * longer exists.
+ * Returns the current name of an API key in the state. If the key no longer exists on the service, returns the name in
+ * the state.
  */
 function nameToday({ live }: Draft, before: ResourceValues): string {
   const own = identityOf(before.outputs);
@@ -149,10 +152,10 @@ function createKey(draft: Draft, planned: PlannedStep, inputs: Values): void {
   const { step, before, after } = planned;
   const { validDays } = inputs;
   const createdAt = now.toISOString();
-  // Drift of a deleted key restores the key with the role in the state.
+  // To revert the drift of a deleted key, the plan restores the key with the role in the state.
   const restored = ROLES.find((known) => known === after?.outputs.role);
   const creator = hasOwnCredential(step) ? undefined : creatorRole;
-  // The next key of a resource without a name gets a generated name, as the replaced key has.
+  // If the program does not declare a name, the new key gets a generated name, like the replaced key.
   const declared = after?.inputs.name;
   const generated = before ? nameToday(draft, before) : `${step.name} (new)`;
   const state = {
@@ -182,28 +185,34 @@ function updateKey(draft: Draft, _planned: PlannedStep, inputs: Values, before: 
   for (const old of previousOf(before)) if (old.until <= time) draft.remove(definition, old.identity);
 }
 
-/** An API key that is added, removed, replaced, or gets another role. */
+/** A change of an API key: the key is added, removed or replaced, or its role changes. */
 export interface ApiKeyChange {
-  /** `replaced`: another key with this name takes the place of the key, which may keep working for an overlap. */
+  /**
+   * The type of the change. `replaced`: a new key with the same name replaces the key. The replaced key may keep
+   * working until its overlap ends.
+   */
   readonly change: "added" | "removed" | "replaced" | "role";
   readonly name: string;
-  /** Role before the change; omitted for a new key. */
+  /** The role before the change. Omitted for a new key. */
   readonly from?: Role;
-  /** Role after the change; omitted for a removed key. */
+  /** The role after the change. Omitted for a removed key. */
   readonly to?: Role;
-  /** The end of a new key, in RFC 3339; null if it does not end. Omitted for a removed key and a changed role. */
+  /**
+   * The expiry time of a new key, in RFC 3339. Null if the key does not expire. Omitted for a removed key and a changed
+   * role.
+   */
   readonly until?: string | null;
-  /** The end of a replaced key, as `until`. */
+  /** The expiry time of the replaced key, in the form of `until`. */
   readonly untilBefore?: string | null;
-  /** True if the new key is valid for a longer time than the replaced key. */
+  /** True if the new key is valid for longer than the replaced key. */
   readonly isLonger?: boolean;
 }
 
 type Keyed = Pick<ApiKey, "name" | "role" | "expiresIn" | "createdAt" | "createdBy">;
 
 /**
- * Returns the API keys that are added, removed, replaced, or get another role, by name. A key that another key of the
- * same name replaces is treated as replaced, even if it keeps working for an overlap.
+ * Returns the changes of the API keys, sorted by name. If a new key has the name of an existing key, the existing key
+ * is treated as replaced, even if it keeps working until its overlap ends.
  */
 function apiKeyChanges(before: readonly Keyed[], after: readonly Keyed[]): ApiKeyChange[] {
   const now = new Date();
@@ -218,14 +227,14 @@ function apiKeyChanges(before: readonly Keyed[], after: readonly Keyed[]): ApiKe
     const { name, role } = key;
     const same = isLive(key) ? was.get(apiKeyIdentity(key)) : undefined;
     if (same) return same.role === role ? [] : [{ change: "role", name, from: same.role, to: role }];
-    // A key that keeps working under another name, beside a new key with its name, is not replaced. One key replaces
-    // another one only once: further keys with the name are additional keys.
+    // An old key is not replaced if it keeps working under a different name. A new key replaces at most one old key,
+    // and further keys with the same name are additional keys.
     const old = olds.find((namesake) => {
       const kept = is.get(apiKeyIdentity(namesake));
       const isReplaced = kept === undefined || [name, `${name} (replaced)`].includes(kept.name);
       return namesake.name === name && !replaced.has(namesake) && isReplaced;
     });
-    // In a comparison of two plans, both plans create the key.
+    // If two plans are compared, both plans may create the same key.
     const isSame = old !== undefined && !isLive(old) && old.role === role && endIn(old) === endIn(key);
     if (old) replaced.add(old);
     if (isSame) return [];
@@ -242,17 +251,17 @@ function apiKeyChanges(before: readonly Keyed[], after: readonly Keyed[]): ApiKe
   return [...changes, ...removed].sort(byTexts(({ name }) => name));
 }
 
-/** True for a key that exists on the service: a plan does not know the creator of a new key. */
+/** Returns true for a key that exists on the service. A new key in a plan has no creator yet. */
 const isLive = ({ createdBy }: Keyed): boolean => createdBy !== "";
 
-/** Returns the time from the creation of a key to its end, in milliseconds. */
+/** Returns the time from the creation of a key to its expiry, in milliseconds. */
 const validityOf = ({ createdAt, expiresIn }: Keyed): number =>
   (expiryOf(expiresIn)?.getTime() ?? Number.POSITIVE_INFINITY) - Date.parse(createdAt);
 
-/** Returns the end of a key, in RFC 3339; null if it does not end. */
+/** Returns the expiry time of a key in RFC 3339, or null if the key does not expire. */
 const endIn = ({ expiresIn }: Keyed): string | null => expiryOf(expiresIn)?.toISOString() ?? null;
 
-/** A sentence about a changed API key: `ci is added as operator until 2026-12-01 18:00 UTC`. */
+/** Returns a sentence about a changed API key: `ci is added as operator until 2026-12-01 18:00 UTC`. */
 function apiKeySentence(
   { change, name, from, to, until, untilBefore = null, isLonger }: ApiKeyChange,
   style: Style,

@@ -2,23 +2,24 @@ import { ResourceError, said } from "../../resourceError.ts";
 import { completeList } from "../../service/absence.ts";
 import { type ApiKey, type ListingSource, PAGE_SIZE } from "../../service/listings.ts";
 
-/** The identity of an API key, which does not change with its name. */
+/** The identity of an API key. It stays the same if the name changes. */
 export interface KeyIdentity {
   readonly createdAt: string;
   /**
-   * The user who created the key. Undefined in states of earlier versions, which could not read this value from all
+   * The user who created the key. Undefined in states of earlier versions, which could not read the creator from all
    * servers.
    */
   readonly createdBy?: string | undefined;
 }
 
 /**
- * Returns the immutable identity of an API key as text: its time of creation and its creator. The time is truncated to
- * milliseconds, because the response to a create has a finer time than the service stores.
+ * Returns the immutable identity of an API key as a string: its creation time and its creator. The time is truncated to
+ * milliseconds, because the response to a create contains a more precise time than the service stores.
  */
 export function apiKeyIdentity({ createdAt, createdBy }: KeyIdentity): string {
   const time = Date.parse(createdAt);
-  // The text is part of the digest in the names of keys whose create had no answer, so it must not change.
+  // This string must not change. If the response to a create was lost, the name of the created key contains a digest of
+  // this string.
   return `${Number.isNaN(time) ? createdAt : new Date(time).toISOString()} ${createdBy ?? "somebody"}`;
 }
 

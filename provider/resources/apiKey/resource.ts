@@ -128,15 +128,15 @@ export const definition = defineResource({
     fields: ["tenant", "name"],
     ofInputs: ({ tenant, name }) =>
       name === undefined ? [] : [{ key: `api key ${tenant ?? ""} ${name}`, property: "name" }],
-    // An id does not identify a key: a key and its replacement may have had the same name.
+    // The id of a key does not identify it, because a key and its replacement can have had the same name.
     ofId: () => [],
   },
 
   rotation: {
     objectKeys: (state) => [claimOfKey(state)],
     // The replaced keys in the state must keep working until their overlap ends. The engine deletes the old resource of
-    // such a key, possibly in a later run. This claim prevents the deletion from revoking the key.
-    // A preview can contain a text or null instead of the list.
+    // such a key, possibly in a later run. This claim prevents the deletion from revoking the key. In a preview,
+    // `previous` can be a string or null instead of a list.
     keeps: ({ previous }) => (Array.isArray(previous) ? previous.map(claimOfKey) : []),
     withReplaced(state, replaced) {
       const kept = state.previous.map(claimOfKey);
@@ -235,7 +235,7 @@ export const definition = defineResource({
     const { tenant } = ids.split(id);
     const opened = await connection.tenant(tenant);
     const { name = state.name, role = state.role } = inputs;
-    // After an incomplete rotation, the previous key may still have the name.
+    // After an incomplete rotation, the previous key may still have this name.
     if (name !== state.name) await giveUpName(opened, state.previous, name, generatedName(name));
     if (name !== state.name || role !== state.role) {
       const body = { ...(name !== state.name && { name }), ...(role !== state.role && { role }) };
@@ -256,12 +256,13 @@ export const definition = defineResource({
   },
 });
 
-/** The values of an existing key that the service does not return. */
+/** The values that the service does not return for an existing key. */
 const UNKNOWN_SECRETS = { key: "", previousKey: "", previous: [] };
 
 /**
- * Returns the temporary name of the key that replaces this key. The new key has this name until the service confirms
- * the creation. If the response is lost, a later run finds the new key by this name, although no state contains it.
+ * Returns the temporary name of the new key that replaces this key. The new key has this name until the service
+ * confirms the create. If the response is lost, no state contains the new key, but a later run can find it by this
+ * name.
  */
 function unansweredName({ id, state: { createdAt } }: Existing<KeyState>): string {
   const digest = createHash("sha256")
@@ -271,8 +272,8 @@ function unansweredName({ id, state: { createdAt } }: Existing<KeyState>): strin
 }
 
 /**
- * Revokes the replacement of this key that an earlier create left behind because the response to the create was lost.
- * Does nothing if no such key exists.
+ * Revokes the replacement of this key that an earlier run created if the response to the create was lost. Does nothing
+ * if no such replacement exists.
  */
 async function revokeUnanswered(
   connection: Connection,
@@ -281,7 +282,7 @@ async function revokeUnanswered(
   isClaimed?: IsClaimed,
 ): Promise<void> {
   const name = unansweredName(replaced);
-  // The check avoids an extra request: `find` requests the list again for a name that the list does not contain.
+  // This check avoids an extra request: for a name that the list does not contain, `find` requests the list again.
   const keys = listing(apiKeys);
   const isListed = (await keys.all()).some((key) => key.name === name);
   const found = isListed ? await keys.find(name) : undefined;
@@ -298,11 +299,13 @@ async function refuseTaken(opened: TenantClient, name: string, olds: readonly He
   if (!isOwn && (await opened.listing(apiKeys).find(name))) throw nameTaken(name);
 }
 
-/** Returns the days that a replaced key keeps working, from the inputs of its successor. */
+/** Returns the number of days that a replaced key keeps working, from the inputs of its successor. */
 export const overlapDays = ({ overlap, rotateBefore = 0 }: Partial<Inputs>): number =>
   overlap ?? (rotateBefore > 0 ? 1 : 0);
 
-/** Returns the reason why a run replaces a key: it expires soon, has expired, or was revoked during an overlap. */
+/**
+ * Returns the reason why a run replaces a key: the key expires soon, has expired, or was revoked during an overlap.
+ */
 function rotationReason(
   { expiresAt, createdAt, validDays, previous }: KeyState,
   rotateBefore: number,
@@ -322,12 +325,12 @@ const claimOfKey = (key: KeyIdentity) => `api key made ${apiKeyIdentity(key)}`;
 
 /**
  * Rejects an overlap if the engine did not pass the replaced key.
- * @throws Error if the replaced key should keep working, but the engine does not identify it
+ * @throws Error if the inputs have an overlap, but the engine does not identify the replaced key
  */
 function refuseUnseen(inputs: Inputs, { unseen }: Origin): void {
   const { tenant } = inputs;
   if (!unseen || overlapDays(inputs) === 0) return;
-  // If one of the two namespaces is omitted, the keys are treated as keys of the same namespace.
+  // If either key has no explicit namespace, both keys are assumed to be in the same namespace.
   if (tenant !== undefined && unseen.tenant !== undefined && tenant !== unseen.tenant) return;
   throw new ResourceError("ApiKey", {
     code: "unsupported_change",
@@ -345,9 +348,9 @@ function generatedName(resource: string): string {
 }
 
 /**
- * Returns the secret of a new key: the secret that the program chose, or a random secret. The provider knows the secret
- * before it sends the create request. If the response is lost, the provider recognizes the key by its secret.
- * @throws Error if another key has the secret that the program chose
+ * Returns the secret of a new key: the secret that the program chose, or a random secret. The secret is known before
+ * the create request is sent. If the response is lost, the provider recognizes the created key by its secret.
+ * @throws Error if another key already has the secret that the program chose
  */
 async function secretOf(
   { tenant }: TenantClient,
@@ -365,7 +368,7 @@ async function secretOf(
 }
 
 /**
- * Creates a key. The idempotency key is random, so that it is valid for this call only. With a repeatable idempotency
+ * Creates a key. The idempotency key is random, so that it is valid only for this call. With a reproducible idempotency
  * key, the service could return a key that an earlier run of a stack with the same name created. Another user may
  * already use that key.
  */
@@ -387,7 +390,7 @@ async function createKey(
   try {
     return await create();
   } catch (error) {
-    // A service without idempotency keys rejects the second request if the first request created the key.
+    // If the first request created the key, a service without idempotency keys rejects the second request.
     if (!(error instanceof ConflictError) || !(await connection.opens(key))) throw clearer(error, name);
     await opened.client.deleteApiKey({ params: { key: name } });
     return create();
@@ -397,8 +400,8 @@ async function createKey(
 type CreatedKey = Awaited<ReturnType<TenantClient["client"]["createApiKey"]>>;
 
 /**
- * Returns the new key with its identity. Some services omit the creator and the time of creation from the response to a
- * create.
+ * Returns the new key with its creator and creation time. If the service omits them from the response to a create,
+ * reads the key from the list.
  */
 async function withIdentity(
   { listing }: TenantClient,
@@ -433,8 +436,8 @@ const nameTaken = (name: string, cause?: unknown): ResourceError =>
   );
 
 /**
- * Returns the keys that keep working after a replacement, for the state: the replaced key, unless it has expired, and
- * the keys that it had replaced. Empty if the overlap is 0.
+ * Returns the keys that keep working after a replacement, in the form of states. These are the keys that the replaced
+ * key had replaced, followed by the replaced key itself, unless it has expired. Empty if the overlap is 0.
  */
 function overlapOf(replaced: KeyState | undefined, overlap: number): Previous[] {
   if (!replaced || overlap === 0) return [];
@@ -446,8 +449,8 @@ function overlapOf(replaced: KeyState | undefined, overlap: number): Previous[] 
 }
 
 /**
- * Returns the keys that a replaced key had replaced, followed by the replaced key itself. The replaced key is revoked
- * after `until`.
+ * Returns the keys that a replaced key had replaced, followed by the replaced key itself. A run after `until` revokes
+ * the replaced key.
  */
 function carriedOn({ previous, tenant, name, createdAt, createdBy }: KeyState, until: Date): Previous[] {
   return [...previous, { tenant, name, createdAt, createdBy, until: until.toISOString() }];
@@ -456,9 +459,9 @@ function carriedOn({ previous, tenant, name, createdAt, createdBy }: KeyState, u
 const hasOverlapEnded = (old: Previous, now: Date) => hasEnded(old.until, now);
 
 /**
- * Returns the state of a key that was revoked out of band while replaced keys still work. Undefined if no replaced key
- * works. The state must keep the key, because otherwise no run would revoke the replaced keys. The key therefore is
- * treated as expired, and the next run creates a new key.
+ * Returns the state of a key that was revoked out of band while replaced keys still work. Returns undefined if no
+ * replaced key works. The state must keep the key, because otherwise no run would revoke the replaced keys. The key is
+ * therefore treated as expired, and the next run creates a new key.
  */
 async function endedAlone(connection: Connection, id: string, state: Readonly<Partial<KeyState>>) {
   const find = async (old: Previous) => listed(await connection.tenant(old.tenant), old);
@@ -469,7 +472,7 @@ async function endedAlone(connection: Connection, id: string, state: Readonly<Pa
   return { id, state: { ...(state as KeyState), expiresAt: hasExpired ? state.expiresAt : now } };
 }
 
-/** Revokes the keys whose overlap has ended, and returns the other keys. */
+/** Revokes the keys whose overlap has ended, and returns all other keys. */
 async function revokeEnded(connection: Connection, keys: readonly Previous[]): Promise<Previous[]> {
   const now = new Date();
   for (const old of keys) if (hasOverlapEnded(old, now)) await revoke(connection, old);

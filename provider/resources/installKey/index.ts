@@ -50,8 +50,8 @@ export const installKey: Kind = {
 };
 
 /**
- * Returns the validity of a new or changed key. A key keeps its end unless the program changes the validity, or the key
- * has expired. The service does not return the validity, so a list computes it from the end.
+ * Returns the validity of a new or changed key. A key keeps its expiry time unless the program changes the validity, or
+ * the key has expired. The service does not return the validity, so the list of keys computes it from the expiry time.
  */
 function validity({ now }: Draft, { planned, inputs: { validDays }, object }: PlannedChange): Values {
   const { validDays: field } = definition.inputs;
@@ -63,13 +63,13 @@ function validity({ now }: Draft, { planned, inputs: { validDays }, object }: Pl
   return { expiresAt: validDays === NEVER ? "" : end.toISOString() };
 }
 
-/** Returns the key of the live install key with the same name, which a new resource adopts. */
+/** Returns the key of the live install key with the same name. A new resource adopts this install key. */
 function adopted({ live }: Draft, { after }: PlannedStep, { name }: Values): string | undefined {
   if (!after?.inputs.adopt || name === undefined) return undefined;
   return [...(live.of(definition) ?? [])].find(([, { state }]) => state.name === name)?.[0];
 }
 
-/** The inputs beside the mode that decide which devices can enroll, and how. */
+/** The inputs that determine which devices can enroll, and how, in addition to the mode. */
 const ENROLLING = [
   "tags",
   "allowedMacs",
@@ -82,7 +82,10 @@ const ENROLLING = [
   "ephemeralTimeout",
 ] as const;
 
-/** Returns the privilege of a key: the enrollment of devices. Undefined for a disabled, expired or used-up key. */
+/**
+ * Returns the privilege of an install key, which is the enrollment of devices. Returns undefined if the install key is
+ * disabled, expired or used up.
+ */
 function privilege(state: Values): string | undefined {
   const limit = Number(state.usageLimit ?? 0);
   const isUsedUp = limit > 0 && Number(state.usedTimes ?? 0) >= limit;
@@ -96,15 +99,16 @@ function privilege(state: Values): string | undefined {
   return `enrolls devices in the namespace (mode ${state.mode}${limits.join("")})`;
 }
 
-/**
- * A privilege other than logins and roles, such as the enrollment of devices, that an object gives or no longer gives.
- */
+/** A change of a privilege other than logins and roles. For example, an object no longer enrolls devices. */
 export interface OtherPrivilege {
   readonly change: "gained" | "lost" | "altered";
   readonly kind: string;
   /** Name of the object. */
   readonly resource: string;
-  /** The privilege after the change, or before it if it is lost, without a subject: `enrolls devices in the namespace`. */
+  /**
+   * The privilege as a sentence without its subject: `enrolls devices in the namespace`. For a lost privilege, the
+   * privilege before the change, otherwise the privilege after the change.
+   */
   readonly privilege: string;
 }
 
@@ -113,7 +117,7 @@ function changesBetween(before: NamespaceObjects, after: NamespaceObjects): Othe
   const changes = [...new Map([...(was ?? []), ...(is ?? [])])].flatMap(([key, object]): OtherPrivilege[] => {
     const [old, now] = [was?.get(key), is?.get(key)].map((one) => one && privilege(one.state));
     const given = { kind: definition.name, resource: object.name };
-    // A key whose validity is renewed for the same number of days gets a different expiry time.
+    // If the validity of a key is renewed for the same number of days, only the expiry time changes.
     const isSame = now === old && was?.get(key)?.state.expiresAt === is?.get(key)?.state.expiresAt;
     if (now !== undefined && !isSame)
       return [{ change: old === undefined ? "gained" : "altered", ...given, privilege: now }];
@@ -122,7 +126,10 @@ function changesBetween(before: NamespaceObjects, after: NamespaceObjects): Othe
   return changes.sort(byTexts(({ resource }) => resource));
 }
 
-/** A sentence about a privilege other than logins and roles: `InstallKey floor enrolls devices in the namespace`. */
+/**
+ * Returns a sentence about a privilege other than logins and roles: `InstallKey floor enrolls devices in the
+ * namespace`.
+ */
 function privilegeSentence({ change, kind, resource, privilege }: OtherPrivilege, style: Style): string {
   return `${kind} ${style.name(resource)} ${change === "lost" ? "no longer " : ""}${style.text(privilege)}`;
 }

@@ -122,18 +122,21 @@ const outputs = {
 
 type Inputs = InputValues<typeof inputs>;
 type KeyState = State<typeof inputs, typeof outputs>;
-/** The values in a state that the service does not return. */
+/**
+ * The values in a state that the service does not return, and the expiry time, which shows whether the validity has
+ * changed.
+ */
 type Kept = Partial<Pick<KeyState, "key" | "webhookSecret" | "validDays" | "expiresAt">>;
 
 /** An install key, as the service lists it. */
 type InstallKey = ItemOf<typeof listInstallKeys>;
 
-/** The type of the install keys that users create. The other types belong to two keys that each namespace has. */
+/** The type of the install keys that users create. Each namespace also has two install keys of other types. */
 const USER_KEY = "user";
 
 /**
- * The install keys that users created in a namespace, by id and by name. The list contains
- * revoked keys, whose names stay taken. API keys cannot read the list.
+ * The install keys that users created in a namespace, by id and by name. The list also contains revoked keys, because
+ * their names stay taken. API keys cannot read the list.
  */
 const installKeys: ListingSource<InstallKey> = (client) => {
   async function* all() {
@@ -164,11 +167,12 @@ const installKeys: ListingSource<InstallKey> = (client) => {
   };
 };
 
-/** Returns the install key with this name from a listing. Undefined if no user's key has the name. */
+/** Returns the install key with this name from a listing, or undefined if no key of a user has the name. */
 const installKeyNamed = ({ listing }: TenantClient, name: string): Promise<InstallKey | undefined> =>
   listing(installKeys).find(keyOfName(name));
 
-// The digest of the key never changes. A name can change, and a revoked key keeps its name.
+// The id contains the digest of the key, which never changes. A name is unsuitable, because it can change, and a
+// revoked key keeps its name.
 const ids = new IdForm("InstallKey", {
   tenant: EXAMPLE_TENANT,
   installKeyId: "05c5f511c6f0fd667bd9732ddb67f89763b6ae398980aa487a60b6fa36a9aa60",
@@ -248,7 +252,8 @@ export const definition = defineResource({
     const opened = await connection.tenant(tenant);
     const found = await opened.listing(installKeys).find(installKeyId);
     if (!found || found.revoked) return undefined;
-    // An import reads the key. States without secrets, such as those of Terraform, have no property `key`.
+    // For an import, the secret key is requested. States without secrets, such as those of Terraform, have no property
+    // `key`.
     const isImport = state.installKeyId === undefined;
     const kept = isImport || state.key === "" ? { ...state, key: await keyOf(opened, found) } : state;
     return existing(opened, found, kept);
@@ -277,14 +282,14 @@ export const definition = defineResource({
 
 type Condition = readonly ["mode", (typeof MODES)[number]] | readonly ["ephemeral", true];
 
-/** Returns the error for an input that is set although its condition is not met. */
+/** Returns an error if an input is set although its condition is not met. */
 function usable(field: string, isSet: boolean, isMet: boolean, [name, value]: Condition): Failure[] {
   if (!isSet || isMet) return [];
   const detail = said`has no effect without ${{ field: name, value }}`;
   return [{ code: "invalid_input", field: [field], detail, remedy: said`remove it` }];
 }
 
-/** Returns the error for an input that must be set exactly if its condition is met. */
+/** Returns an error unless the input is set exactly when its condition is met. */
 function paired(field: string, isSet: boolean, isMet: boolean, condition: Condition): Failure[] {
   if (isSet || !isMet) return usable(field, isSet, isMet, condition);
   const [name, value] = condition;
@@ -293,7 +298,7 @@ function paired(field: string, isSet: boolean, isMet: boolean, condition: Condit
   ];
 }
 
-/** Returns the body of a create or an update, without the expiry. Omits settings that the mode does not use. */
+/** Returns the body of a create or an update, without the expiry. Omits settings that have no effect in the mode. */
 function bodyOf(values: Inputs) {
   const { name, mode = "automatic", allowedMacs, webhookUrl, webhookSecret } = values;
   const { webhookTimeout, webhookCallbackTtl, usageLimit, ephemeral = false, tags } = values;
@@ -325,7 +330,10 @@ async function change(opened: TenantClient, { id, state }: Existing<KeyState>, v
   return toState(opened.tenant, changed, { ...state, ...values, key, expiresAt: stateTime(expiresAt) });
 }
 
-/** Returns the key. @throws ResourceError if the key is missing or revoked */
+/**
+ * Returns an install key that can be changed.
+ * @throws ResourceError if the key is missing or revoked
+ */
 function usableKey(found: InstallKey | undefined, name: string): InstallKey {
   if (found && !found.revoked) return found;
   throw new ResourceError("InstallKey", {
@@ -336,8 +344,8 @@ function usableKey(found: InstallKey | undefined, name: string): InstallKey {
 }
 
 /**
- * Changes a key. If the response was lost, the key is listed again: the change may have renamed the key, and a revoked
- * key accepts no change. Otherwise, the request is repeated once.
+ * Sends a change of an install key. If the response was lost, lists the keys again, because the change may have renamed
+ * the key. Then repeats the request once, unless the key is missing or revoked.
  */
 async function write(
   { client, listing }: TenantClient,
@@ -356,7 +364,7 @@ async function write(
   listing(installKeys).forget();
 }
 
-/** Requests the list of keys again and returns the key with this name, which was just created. */
+/** Requests the list of keys again, and returns the key that was just created with this name. */
 async function listedAgain(opened: TenantClient, name: string): Promise<InstallKey> {
   opened.listing(installKeys).forget();
   const found = await installKeyNamed(opened, name);
@@ -369,7 +377,7 @@ async function listedAgain(opened: TenantClient, name: string): Promise<InstallK
 }
 
 /**
- * Returns the answer to a write of a key with this name.
+ * Sends a write of a key with this name, and returns the response.
  * @throws ResourceError if the name is taken by a key that no create can adopt
  */
 async function unlessTaken<T>(opened: TenantClient, name: string, send: () => Promise<T>): Promise<T> {
@@ -397,8 +405,8 @@ async function keyOf({ client }: TenantClient, { name }: InstallKey): Promise<st
 }
 
 /**
- * Returns a new key that the service has not listed yet, so that a failed run keeps the key itself. A create does not
- * disable the key.
+ * Returns a new key before the service has listed it. A run that fails afterwards then still stores the key itself. The
+ * new key is enabled, because a create cannot disable it.
  */
 function created(
   tenant: string,
@@ -431,14 +439,14 @@ function toState(tenant: string, found: InstallKey, kept: Kept): KeyState {
   const { mode, ephemeral } = found;
   const isWebhook = mode === "webhook";
   const expiresAt = stateTime(found.expiresAt);
-  // A change of the expiry counts from its own day, so the days cannot be computed from the time of the creation.
+  // A new validity starts on the day of the change, so the number of days cannot be computed from the creation time.
   const isSame = kept.validDays !== undefined && (kept.expiresAt ?? expiresAt) === expiresAt;
   return {
     tenant,
     name: found.name,
-    // A newer server may have further modes, which no program can declare.
+    // A newer server may have additional modes, which no program can declare.
     mode: mode as KeyState["mode"],
-    // The service keeps the settings of other modes, which have no effect.
+    // The service keeps the settings of other modes although they have no effect.
     allowedMacs: mode === "allowlist" ? found.allowedMacs : [],
     webhookUrl: isWebhook ? found.webhookUrl : "",
     webhookSecret: isWebhook ? (kept.webhookSecret ?? "") : "",

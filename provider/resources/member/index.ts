@@ -29,13 +29,13 @@ import { memberWith, stateOf, userIdOf } from "./users.ts";
 const WHAT = "members";
 const MISSED = "lockouts cannot be detected";
 
-/** Validity period of an invitation in milliseconds (rules section 5). */
+/** The validity period of an invitation, in milliseconds (rules section 5). */
 const INVITATION_MS = 7 * DAY;
 
 /** The role of the user who owns a namespace. No program declares this user as a member. */
 const OWNER = "owner";
 
-/** Returns the key of a member: the user id, or the e-mail address if the id is not known. */
+/** Returns the key of a member: the user id, or the e-mail address if the id is unknown. */
 const keyOf = (object: LiveObject): string => idWithin(object) || stateOf(object).accountEmail.toLowerCase();
 
 export const member: Kind = {
@@ -60,8 +60,8 @@ export const member: Kind = {
       const address = String(email).toLowerCase();
       const known = memberWith(draft.of(definition), address);
       if (known) return keyOf(known);
-      // The keys of a user who returns admit logins again. Drift of a removed member restores the user with the id in
-      // the state.
+      // If a former member joins again, the keys of this user authorize logins again. To revert the drift of a removed
+      // member, the plan restores the user with the id in the state.
       return (after && outputOf(after, "userId")) || userIdOf(draft, address) || address;
     },
     values(draft, { planned, inputs, key, object }) {
@@ -77,7 +77,7 @@ export const member: Kind = {
       const all = [...objects];
       return { members: all.map(accessMember), principals: all.map((object) => principal(object, facts)) };
     },
-    // In the other mode, a member gives access only by the keys that the user owns.
+    // In legacy mode, a member gives access only through the keys that the user owns.
     isDeciding: (object, { identity, keys }) =>
       identity !== undefined || ownersOf(keys).has(accessMember(object).id),
     subject: "user",
@@ -93,7 +93,7 @@ export const member: Kind = {
       ]),
     sentence: memberSentence,
     isLoss: ({ change }) => change === "removed",
-    // If the change has no expiry time, the expiry time stays.
+    // If the change contains no expiry time, the expiry time does not change.
     roles: (change) =>
       gainedRole(
         change,
@@ -113,7 +113,7 @@ export const member: Kind = {
 };
 
 /**
- * Reads the members, the invited users and the owner. Services after release 0.19 list invitations separately from
+ * Reads the members, the invited users and the owner. Services newer than release 0.19 list invitations separately from
  * members.
  */
 async function read(connection: Connection, tenant: string): Promise<ReadObjects> {
@@ -136,7 +136,10 @@ async function read(connection: Connection, tenant: string): Promise<ReadObjects
   };
 }
 
-/** Returns the values of a new member, who counts as invited, since some services send an invitation first. */
+/**
+ * Returns the values of a new member. The member has the status `invited`, because some services send an invitation
+ * first.
+ */
 const invited = (userId: string, email: string, now: Date): Values => ({
   userId,
   accountEmail: email,
@@ -145,7 +148,7 @@ const invited = (userId: string, email: string, now: Date): Values => ({
   invitationExpiresAt: new Date(now.getTime() + INVITATION_MS).toISOString(),
 });
 
-/** The owners of lists of keys, since a report checks many members of one namespace. */
+/** A cache of the owners in each list of keys, because a report checks many members of one namespace. */
 const owners = new WeakMap<readonly AccessKey[], ReadonlySet<string | undefined>>();
 
 function ownersOf(keys: readonly AccessKey[]): ReadonlySet<string | undefined> {
@@ -154,7 +157,7 @@ function ownersOf(keys: readonly AccessKey[]): ReadonlySet<string | undefined> {
   return known;
 }
 
-/** A user whose id the service does not return has the e-mail address as id. */
+/** If the service does not return the id of a user, the e-mail address is the id. */
 function accessMember(object: LiveObject): AccessMember {
   const { userId, accountEmail: email, status, expiresAt } = stateOf(object);
   return { id: userId || email, email, isAccepted: status === "accepted", ...policyEnd({ expiresAt }) };
@@ -166,7 +169,7 @@ function principal(object: LiveObject, { userKeys }: DecidingFacts): Principal {
   return { id: userId || email, name: email, kind: "user", role, keys };
 }
 
-/** Returns a member or an invited user in the form in which services list both. */
+/** Converts a member or an invited user to the form in which services list them. */
 function memberIn(object: LiveObject): Member {
   const state = stateOf(object);
   const { userId: id, accountEmail: email, role, status, addedAt } = state;
@@ -182,16 +185,16 @@ function memberIn(object: LiveObject): Member {
   };
 }
 
-/** The end of an invitation that does not end, as services return it. */
+/** The value that services return as the expiry time of an invitation that does not expire. */
 const NO_END = "0001-01-01T00:00:00Z";
 
-/** Returns the members and invited users of a namespace; undefined if they could not be read. */
+/** Returns the members and invited users of a namespace, or undefined if they could not be read. */
 export function membersOf(state: HasObjects): Member[] | undefined {
   const objects = state.of(definition);
   return objects && Array.from(objects.values(), memberIn);
 }
 
-/** Returns a namespace with invited users as members, since they can accept at any time without a review. */
+/** Returns the namespace with invited users as members, because they can accept at any time without a review. */
 export function invitedAsMembers<S extends HasObjects & Replaceable<S>>(state: S): S {
   const accepted = Array.from(state.of(definition) ?? [], ([key, object]) => {
     return [key, { ...object, state: { ...object.state, status: "accepted" } }] as const;
@@ -199,29 +202,44 @@ export function invitedAsMembers<S extends HasObjects & Replaceable<S>>(state: S
   return accepted.length === 0 ? state : state.withObjects(definition, new Map(accepted));
 }
 
-/** True if a membership has expired. */
+/** Returns true if a membership has expired. */
 export const hasMembershipEnded = ({ accessExpiresAt }: Pick<Member, "accessExpiresAt">, at: Date): boolean =>
   hasEnded(accessExpiresAt ?? "", at);
 
-/** A member who is added, is removed, or gets a different role or expiry time. */
+/** A change of a member: the member is added or removed, or gets a different role or expiry time. */
 export interface MemberChange {
   readonly change: "added" | "removed" | "role" | "end";
   readonly email: string;
-  /** Role before the change; omitted for a new member. Servers since 0.27 also have the role `service`. */
+  /**
+   * The role before the change. Omitted for a new member. Servers of version 0.27 or later also have the role
+   * `service`.
+   */
   readonly from?: Role | "service";
-  /** Role after the change; omitted for a removed member. */
+  /** The role after the change. Omitted for a removed member. */
   readonly to?: Role | "service";
-  /** The time when the membership ends after the change; null if it does not end. Omitted if the end does not change. */
+  /**
+   * The expiry time of the membership after the change. Null if the membership does not expire. Omitted if the expiry
+   * time does not change.
+   */
   readonly until?: string | null;
-  /** The time when the membership ended before the change; null if it did not end. Omitted as `until`. */
+  /**
+   * The expiry time of the membership before the change. Null if the membership did not expire. Omitted if `until` is
+   * omitted.
+   */
   readonly untilBefore?: string | null;
-  /** Names of the member's public keys, which the service refuses. Omitted unless the change ends the membership. */
+  /**
+   * The names of the member's public keys, which the service refuses after the change. Omitted if the membership
+   * continues.
+   */
   readonly refusedKeys?: readonly string[];
 }
 
 type Roled = Pick<Member, "id" | "email" | "role" | "accessExpiresAt">;
 
-/** Members who are added, removed, or get another role or end. `keys` are the public keys after the change. */
+/**
+ * Returns the changes of the members: additions, removals, and changed roles or expiry times.
+ * @param keys the public keys after the change
+ */
 export function memberChanges(
   before: readonly Roled[],
   after: readonly Roled[],
@@ -234,7 +252,7 @@ export function memberChanges(
   const changes = [...new Set([...was.keys(), ...is.keys()])].flatMap((email): MemberChange[] => {
     const member = is.get(email);
     const present = was.get(email);
-    // A membership that has ended gives no role.
+    // An expired membership gives no role.
     const old = present && isOver(present) ? undefined : present;
     if (!old && (!member || isOver(member))) return [];
     const [from, to] = [old?.role, member?.role];
@@ -262,7 +280,7 @@ export function memberChanges(
   return changes.sort(byTexts(({ email }) => email));
 }
 
-/** A sentence about a changed member: `carla@example.com becomes observer (was administrator)`. */
+/** Returns a sentence about a changed member: `carla@example.com becomes observer (was administrator)`. */
 export function memberSentence(change: MemberChange, style: Style): string {
   const { email, from, to, until, untilBefore = null, refusedKeys: keys = [] } = change;
   const end = until === undefined ? "" : `, membership ${changedEnd({ until, untilBefore })}`;

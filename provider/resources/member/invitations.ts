@@ -16,12 +16,12 @@ const fetchInvitations = async (client: Client, tenant: string, query: object) =
   return { headers, items: body };
 };
 
-/** An invitation in the list of a service that separates invitations from members. */
+/** An invitation, as returned by services that list invitations separately from members. */
 export type Invitation = Awaited<ReturnType<typeof fetchInvitations>>["items"][number];
 
 /**
- * The invitations to a namespace, for services that separate invitations from members. The list
- * contains all pending invitations, and may contain other invitations.
+ * The invitations to a namespace, for services that list invitations separately from members. The list contains all
+ * pending invitations, and may contain other invitations.
  */
 export const invitations: ListingSource<Invitation> = (client, tenant) => ({
   kind: "Member",
@@ -44,7 +44,7 @@ export const isNotReturned = (error: unknown): error is RequestError =>
 const isMissingList = (error: RequestError): boolean => isNotFound(error) || error.status === 405;
 
 /**
- * Reads the invitations of a namespace. The list is empty if the service lists invited users as members, or if its
+ * Reads the invitations of a namespace. Returns an empty list if the service lists invited users as members, or if its
  * version has no invitations. `error` is set if the list cannot be read.
  * @param members the members of the namespace
  */
@@ -64,8 +64,8 @@ export async function readInvitations(
 }
 
 /**
- * Withdraws an invitation. If the invitation is no longer open, no error is thrown.
- * @param isOpen reads the invitations again; returns true if the invitation is open
+ * Withdraws an invitation. Does not fail if the invitation is no longer open.
+ * @param isOpen reads the invitations again, and returns true if the invitation is still open
  */
 export async function withdrawInvitation(
   client: Client,

@@ -8,15 +8,15 @@ import { type ItemOf, wholeSource } from "../../service/wholeLists.ts";
 export type Member = Namespace["members"][number];
 
 /**
- * The users that are members of a namespace, by id. Only servers with access policies have this
- * list: see {@link usersOf}.
+ * The users who are members of a namespace, by id. Only servers with access policies have this list. See {@link
+ * usersOf}.
  */
 export const members: ListingSource<ItemOf<typeof listMembers>> = (client, tenant) =>
   wholeSource("Member", () => client.request(listMembers, { params: { tenant } }));
 
 /**
- * Returns the users that are members of a namespace, without service accounts. On newer servers, the members of the
- * namespace contain service accounts, which can have the role of a user.
+ * Returns the users who are members of a namespace, without service accounts. On newer servers, the members of a
+ * namespace include service accounts, which can have the role of a user.
  * @param namespace the namespace with its members, or a newer server's namespace without its members
  */
 export async function usersOf(
@@ -27,7 +27,7 @@ export async function usersOf(
     return namespace.members.filter((member) => !isServiceAccount(member));
   }
   const users = await listing(members).all();
-  // The owner of a namespace is always a member, so a proxy sent an empty list.
+  // The owner of a namespace is always a member. If the list is empty, the response may come from a proxy.
   requireLength("Member", users.length === 0, undefined);
   return users.map(({ id, email, role, addedAt }) => ({ id, email, role, addedAt }) as Member);
 }

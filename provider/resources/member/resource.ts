@@ -41,8 +41,8 @@ export const definition = defineResource({
         "The e-mail address of the user's account. Must be the user's address when the resource was created, or the user's current address.",
       replaces: true,
       canonical: (address) => address.toLowerCase(),
-      // Returns true if the program declares the new e-mail address of a user who has changed the address of the
-      // account. The old and the new address belong to the same user.
+      // Returns true if the declared address is the current address of the same user. A user can change the e-mail
+      // address of the account.
       sameAs: (state, address) => String(state.accountEmail).toLowerCase() === address,
     }),
     role: required(role, {
@@ -86,7 +86,7 @@ export const definition = defineResource({
 
   stale: (state, _inputs, now) => (isExpired(state, now) ? [{ field: "role", replaces: false }] : []),
 
-  // Expired and declined invitations do not conflict with a new invitation.
+  // A new invitation does not conflict with an expired or declined invitation.
   async find(connection, inputs) {
     const { tenant } = await connection.tenant(inputs.tenant);
     const found = await lookUp(connection, tenant, (person) => hasEmail(person, inputs.email));
@@ -141,18 +141,18 @@ export const definition = defineResource({
       const isSame = inputs.role === state.role && accessExpiresAt === undefined;
       return isSame ? state : { ...state, ...body, ...(await send(idOrEmail)) };
     }
-    // The preview showed these outputs as unchanged, so the update keeps their values. The next read updates the
+    // The preview showed these outputs as unchanged, so the update must keep their values. The next read updates the
     // values.
     const promised = { userId: state.userId, accountEmail: state.accountEmail };
     const found = await lookUp(connection, tenant, ...matchersOf(idOrEmail, state));
     if (found && found !== "not shown") {
-      // An expired invitation is sent again. A change of the role alone would leave the invitation expired.
+      // An expired invitation must be sent again, because a change of the role does not renew it.
       if (found.status === "accepted" || (found.status === "invited" && !found.isSeparate)) {
         const newEnd = await send(found.id);
         return { ...toState(tenant, inputs.email, { ...found, ...body }), ...promised, ...newEnd };
       }
-      // Services with separate invitations reject a second invitation, and may not support changes of an existing
-      // invitation. The existing invitation is therefore withdrawn first.
+      // Services that list invitations separately reject a second invitation, and may not support changes of an
+      // existing invitation. The existing invitation is therefore withdrawn first.
       if (found.isSeparate && found.status !== "declined") await withdraw(connection, tenant, found);
     }
     return { ...(await invite(connection, tenant, inputs)).state, ...promised };
@@ -182,15 +182,18 @@ interface Person extends LiveFacts {
   readonly role: string;
   readonly status: (typeof STATUSES)[number];
   readonly addedAt: string;
-  /** The end of the invitation; empty if there is none. */
+  /** The expiry time of the invitation. Empty if there is no invitation. */
   readonly expiresAt: string;
-  /** The expiry time of the membership. Undefined if it does not expire. */
+  /** The expiry time of the membership. Undefined if the membership does not expire. */
   readonly accessExpiresAt?: string | undefined;
   /** True for an invitation that the service lists separately from members. */
   readonly isSeparate: boolean;
 }
 
-/** Removes a user from a namespace, and returns when the service or a new list of the members proves it. */
+/**
+ * Removes a user from a namespace. Returns after the response of the service, or a new list of the members, confirms
+ * the removal.
+ */
 async function removeUser(connection: Connection, tenant: string, uid: string): Promise<void> {
   const { client, listing } = await connection.tenant(tenant);
   let after: Namespace | undefined;
@@ -198,7 +201,7 @@ async function removeUser(connection: Connection, tenant: string, uid: string): 
     after = await witnessed.removeMember({ params: { tenant, uid } });
   });
   await requireAbsent("Member", `${tenant}/${uid}`, doubt, async () => {
-    // Other servers return the namespace with its members.
+    // Some servers return the namespace with its remaining members.
     const left = after?.tenantId === tenant && after.members.length > 0 ? after.members : undefined;
     connection.namespaces.forget();
     listing(members).forget();
@@ -206,7 +209,10 @@ async function removeUser(connection: Connection, tenant: string, uid: string): 
   });
 }
 
-/** Withdraws an invitation, and returns when the service or a new list of the invitations proves it. */
+/**
+ * Withdraws an invitation. Returns after the response of the service, or a new list of the invitations, confirms the
+ * withdrawal.
+ */
 async function withdraw(connection: Connection, tenant: string, { id }: Person): Promise<void> {
   const { client, listing } = await connection.tenant(tenant);
   await withdrawInvitation(client, tenant, id, async () => {
@@ -219,15 +225,15 @@ async function withdraw(connection: Connection, tenant: string, { id }: Person):
 interface People {
   readonly members: readonly Person[];
   /**
-   * Returns the invitations that the service lists separately from members. Undefined if the service does not return
-   * its invitations.
+   * Returns the invitations that the service lists separately from members. Returns undefined if the service does not
+   * return invitations.
    */
   invited(): Promise<readonly Person[] | undefined>;
 }
 
 /**
- * Returns true if the user has neither accepted nor declined the invitation. States of earlier versions contain
- * `pending` for open and expired invitations.
+ * Returns true if the user has neither accepted nor declined the invitation. In states of earlier versions, `pending`
+ * is the status of both open and expired invitations.
  */
 const isUnanswered = ({ status }: { readonly status?: string }): boolean =>
   status === "invited" || status === "expired" || status === "pending";
@@ -238,9 +244,7 @@ function isExpired(state: Readonly<Record<"status" | "invitationExpiresAt", stri
   return state.status === "expired" || (end !== "" && new Date(end) < now);
 }
 
-/**
- * Sends the invitation or creates the membership. If the invitation was sent but cannot be read, no error is thrown.
- */
+/** Sends the invitation or creates the membership. Does not fail if the sent invitation cannot be read. */
 async function invite(
   connection: Connection,
   tenant: string,
@@ -251,7 +255,7 @@ async function invite(
   const body = { email: inputs.email, role: inputs.role };
   const request = { params: { tenant }, body: { ...body, accessExpiresAt: endToSend(inputs) } };
   const namespace = await client.inviteMember(request, { idempotencyKey }).catch(async (error: unknown) => {
-    // A 404 can also mean that the namespace does not exist.
+    // The service also returns 404 if the namespace does not exist.
     if (!isNotFound(error) || !(await connection.namespaces.isListed(tenant))) throw error;
     throw new ResourceError("Member", noAccount(inputs.email, client.url), { cause: error });
   });
@@ -260,8 +264,8 @@ async function invite(
   if (member) return existing(tenant, inputs.email, fromMember(member));
   listing(invitations).forget();
   const invited = await invitedTo(connection, tenant).catch((error: unknown) => {
-    // The invitation was sent, and only the request that reads the invitation failed. If the create also failed, the
-    // state would not contain the invitation. The next read finds the invitation.
+    // The invitation was sent, and only the request that reads it failed. If the create failed too, the state would not
+    // contain the invitation. The next read finds the invitation.
     if (error instanceof RequestError) return undefined;
     throw error;
   });
@@ -279,17 +283,16 @@ const noAccount = (email: string, url: string): ResourceFault => ({
   remedy: said`check the address, or ask the operator of the service to create the account; then run again`,
 });
 
-/** Returns true if the account of a user has an e-mail address. */
+/** Returns true if the e-mail address belongs to the person's account. Ignores the letter case. */
 export const hasEmail = (person: { readonly email: string }, email: string): boolean =>
   person.email.toLowerCase() === email.toLowerCase();
 
 type Matcher = (person: Person) => boolean;
 
 /**
- * Returns functions that recognize the member or invited user with the given id or e-mail address, the most reliable
- * function first. An imported id may contain an e-mail address, which never looks like a user id. An unanswered
- * invitation is also matched by its address, because the user can accept the invitation with an account that has
- * another id.
+ * Returns functions that recognize a member or invited user by id or e-mail address, the most reliable function first.
+ * An imported id may contain an e-mail address, which cannot be mistaken for a user id. An unanswered invitation is
+ * also matched by its address, because the user may accept it with an account that has a different id.
  */
 function matchersOf(
   idOrEmail: string,
@@ -302,8 +305,8 @@ function matchersOf(
 }
 
 /**
- * Returns the member or invited user that one of the matchers accepts. Undefined for the owner. Returns "not shown" if
- * the service does not return invited users.
+ * Returns the member or invited user that one of the matchers accepts. Earlier matchers take precedence. Returns
+ * undefined for the owner, and if no person matches. Returns "not shown" if the service does not return invited users.
  */
 async function lookUp(
   connection: Connection,
@@ -320,7 +323,10 @@ async function lookUp(
   return invited ? findIn(invited) : "not shown";
 }
 
-/** Returns the users that are members of a namespace, with its owner. Undefined if the namespace does not exist. */
+/**
+ * Returns the users who are members of a namespace, including its owner. Returns undefined if the namespace does not
+ * exist.
+ */
 export async function usersIn(
   connection: Connection,
   tenant: string,
@@ -339,7 +345,7 @@ async function peopleOf(connection: Connection, tenant: string): Promise<People 
   };
 }
 
-/** Returns the newest invitation of each person. Withdrawn and accepted invitations are omitted. */
+/** Returns the newest invitation of each person. Omits withdrawn and accepted invitations. */
 async function invitedTo(connection: Connection, tenant: string): Promise<Person[] | undefined> {
   const { listing } = await connection.tenant(tenant);
   try {
@@ -381,15 +387,15 @@ function fromInvitation({ user, role, status, createdAt, expiresAt }: Invitation
 }
 
 /**
- * Returns the namespace with its members. Newer services omit the members from lists.
- * @throws Error if the service does not return the members; without this error, all members would be treated as removed
+ * Returns the namespace with its members. Newer services omit the members when they list namespaces.
+ * @throws Error if the service does not return the members. Without this error, all members would be treated as removed
  */
 async function withMembers(
   connection: Connection,
   listed: Namespace | undefined,
 ): Promise<Namespace | undefined> {
-  // If the list is empty, the service omitted the members: the owner of a namespace is always a member. The newest
-  // services list the members separately.
+  // The owner of a namespace is always a member. If the list is empty, the service has therefore omitted the members.
+  // Servers with access modes list the members separately.
   if (!listed || listed.members.length > 0 || sshAccessModeOf(listed) !== undefined) return listed;
   const { tenant, client } = await connection.tenant(listed.tenantId);
   const namespace = await client.getNamespace({ params: { tenant } });
@@ -401,7 +407,7 @@ async function withMembers(
   return namespace;
 }
 
-/** Returns the owner of a namespace as a listed object, which no program declares. */
+/** Returns the owner of a namespace as a listed object. No program declares the owner. */
 export const listedOwner = (tenant: string, owner: Member): Listed =>
   listed(`${tenant}/${owner.id}`, owner.email, toState(tenant, owner.email, fromMember(owner)));
 
@@ -415,7 +421,7 @@ function toState(tenant: string, declaredEmail: string, person: Person) {
   return {
     tenant,
     email: declaredEmail,
-    // A service may have further roles. The state contains the actual role, which no program can declare.
+    // A service may have additional roles. The state then contains a role that no program can declare.
     role: person.role as z.output<typeof role>,
     userId: person.id,
     accountEmail: person.email,

@@ -24,7 +24,7 @@ import {
 
 const policies = accessPolicy.definition;
 
-/** The namespace itself: its settings, and the mode in which it authorizes logins. */
+/** The namespace itself, with its settings and its access mode. */
 export const namespace: Kind = {
   definition,
   keyOf: ({ id }) => id,
@@ -62,18 +62,23 @@ export const namespace: Kind = {
   imported: { file: "namespace", options: { protect: true } },
 };
 
-/** Returns the settings of a namespace; undefined if they could not be read. */
+/** Returns the settings of a namespace, or undefined if they could not be read. */
 export const settingsOf = (state: HasObjects): NamespaceSettings | undefined =>
   [...(state.of(definition)?.values() ?? [])][0]?.state.settings as NamespaceSettings | undefined;
 
-/** A sentence about a changed setting: `sessionRecord changes from true to false, which weakens a protection`. */
+/**
+ * Returns a sentence about a changed setting: `sessionRecord changes from true to false, which weakens a protection`.
+ */
 function settingSentence({ setting, from, to, effect }: SettingChange, style: Style): string {
   const values = `from ${style.text(JSON.stringify(from))} to ${style.text(JSON.stringify(to))}`;
   const effects = { opens: ", which allows forwarding", weakens: ", which weakens a protection" };
   return `${style.name(setting)} changes ${values}${effect ? effects[effect] : ""}`;
 }
 
-/** @throws UnpredictableError if a setting, or the effect of the mode, is not known */
+/**
+ * Applies the declared settings and access mode to a draft.
+ * @throws UnpredictableError if a setting, or the effect of the mode, is unknown
+ */
 function changeSettings(draft: Draft, after: ResourceValues): void {
   const { tenant } = draft.live;
   const object = draft.of(definition)?.get(tenant);
@@ -107,8 +112,8 @@ function changeAccessMode(draft: Draft, after: ResourceValues): void {
   }
   const owner = [...(live.of(members)?.values() ?? [])].find(({ state }) => state.role === "owner");
   const isSwitch = mode === "identity" && !draft.accessPoliciesDecide;
-  // The service creates the policy of the owner if no policy exists at the time of the change. Only dependencies show
-  // that the plan creates another policy before.
+  // If no access policy exists when the mode changes, the service creates a policy for the owner. Only a dependency
+  // guarantees that the plan creates a policy before the change.
   const isAfterPolicy = after.dependsOn?.some((urn) => ownTypeName(urnType(urn)) === policies.name) ?? false;
   const isFirst = live.of(policies)?.size === 0 && !(isAfterPolicy && planned.size > 0);
   if (isSwitch && isFirst && owner) {

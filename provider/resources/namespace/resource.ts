@@ -71,7 +71,7 @@ const settings = z.strictObject({
 
 type Settings = z.output<typeof settings>;
 type FullSettings = { [K in keyof Omit<Settings, "sshAccessMode">]-?: NonNullable<Settings[K]> };
-/** All settings with a default, and the mode if a program declares it. */
+/** All settings that have a default. Also contains the mode if a program declares it. */
 type StoredSettings = FullSettings & Pick<Settings, "sshAccessMode">;
 
 const DEFAULT_SETTINGS: FullSettings = {
@@ -88,14 +88,14 @@ const DEFAULT_SETTINGS: FullSettings = {
 const SETTING_NAMES = Object.keys(DEFAULT_SETTINGS) as (keyof FullSettings)[];
 
 /**
- * Returns true for settings that servers of version 0.19 do not have. Services omit such a setting from a response if
- * the setting has its default.
+ * Returns true for settings that servers of version 0.19 do not have. If such a setting has its default, services omit
+ * it from responses.
  */
 const isNew = (name: keyof FullSettings) => name !== "sessionRecord" && name !== "connectionAnnouncement";
 
 /**
- * Returns all declared settings, with defaults for missing settings. The mode has no default. Forwarding rules are
- * sorted and duplicates are removed.
+ * Returns the declared settings, with defaults for omitted settings. The mode has no default. Forwarding rules are
+ * sorted, and duplicates are removed.
  */
 function settingsOf(given: Settings = {}): StoredSettings {
   const all = Object.fromEntries(
@@ -107,14 +107,14 @@ function settingsOf(given: Settings = {}): StoredSettings {
   return { ...all, sshForwarding, ...(sshAccessMode && { sshAccessMode }) };
 }
 
-/** Returns the state's settings without the mode, unless the program declares a mode. */
+/** Returns the settings in the state. Omits the mode if the program does not declare a mode. */
 const comparable = (state: Settings | undefined, declared: Settings | undefined): StoredSettings =>
   settingsOf(declared?.sshAccessMode === undefined ? { ...state, sshAccessMode: undefined } : state);
 
-/** The effect of a changed setting: it gives access, or weakens a protection. */
+/** The effect of a changed setting. `opens`: the change gives access. `weakens`: the change weakens a protection. */
 type SettingEffect = "opens" | "weakens" | undefined;
 
-/** Limits of which 0 means "no limit". */
+/** Returns the effect of a changed limit. A limit of 0 means "no limit". */
 const weakensLimit = (before: number, after: number): SettingEffect =>
   (after || Number.POSITIVE_INFINITY) > (before || Number.POSITIVE_INFINITY) ? "weakens" : undefined;
 
@@ -122,7 +122,7 @@ const RECORD_MODES: readonly FullSettings["sessionRecordMode"][] = ["terminals",
 
 const weakensIf = (isWeaker: boolean): SettingEffect => (isWeaker ? "weakens" : undefined);
 
-/** The effect of a change of each setting, from the value before and the value after the change. */
+/** The effect of changing each setting, as a function of its value before and after the change. */
 const EFFECTS: {
   readonly [K in keyof FullSettings]: (before: FullSettings[K], after: FullSettings[K]) => SettingEffect;
 } = {
@@ -132,33 +132,33 @@ const EFFECTS: {
   sessionMaxMinutes: weakensLimit,
   sessionIdleMinutes: weakensLimit,
   sessionRecordMode: (before, after) => weakensIf(RECORD_MODES.indexOf(after) < RECORD_MODES.indexOf(before)),
-  // A smaller limit records less of a session. The limit of the server is the largest one.
+  // With a smaller limit, less of a session is recorded. The value 0 means the server's limit, which is the largest.
   sessionRecordMegabytes: (before, after) => weakensLimit(after, before),
   sessionRecordFailure: (before, after) => weakensIf(before === "end" && after === "continue"),
   sshForwarding: (before, after) =>
     after.every((rule) => before.some((other) => isDeepStrictEqual(other, rule))) ? undefined : "opens",
 };
 
-/** The settings of a namespace. Each setting that a program can omit has its default. */
+/** The settings of a namespace. A setting that the program omits has its default. */
 export type NamespaceSettings = StoredSettings;
 
 /** A changed setting of a namespace. */
 export interface SettingChange {
-  /** The name of the setting, as programs declare it. */
+  /** The name of the setting in programs. */
   readonly setting: string;
   readonly from: unknown;
   readonly to: unknown;
   /**
-   * `opens`: the change gives access, as a new forwarding rule does. `weakens`: the change weakens a protection, such as
-   * the recording of sessions. Omitted for other changes.
+   * `opens`: the change gives access, for example through a new forwarding rule. `weakens`: the change weakens a
+   * protection, such as the recording of sessions. Omitted for all other changes.
    */
   readonly effect?: "opens" | "weakens";
 }
 
 /**
- * Returns the settings of a namespace after a plan declares settings. A setting that is secret or unknown before the
- * apply keeps its live value, and is in `hidden`.
- * @param declared the declared settings
+ * Returns the settings of a namespace after a plan. If a declared setting is secret or unknown before the apply, the
+ * result keeps the live value, and `hidden` contains the name of the setting.
+ * @param declared the settings that the plan declares
  * @param isHidden returns true for a value that is secret or unknown before the apply
  */
 export function plannedSettings(
@@ -174,13 +174,13 @@ export function plannedSettings(
   const { sshAccessMode = live.sshAccessMode } = known;
   return {
     settings: settingsOf({ ...known, ...Object.fromEntries(kept), ...(sshAccessMode && { sshAccessMode }) }),
-    // The text of the announcement protects nothing.
+    // The announcement is only a text and protects nothing.
     hidden: hidden.filter((name) => name !== "connectionAnnouncement"),
   };
 }
 
 /**
- * Returns the settings of a new namespace that differ from the defaults, as changes of the defaults.
+ * Returns the settings of a new namespace that differ from their defaults, as changes from the defaults.
  * @param declared the declared settings
  * @param isHidden returns true for a value that is secret or unknown before the apply
  */
@@ -190,7 +190,7 @@ export const newSettings = (declared: unknown, isHidden: (value: unknown) => boo
   return [...settingChanges(DEFAULT_SETTINGS, settings), ...unknown];
 };
 
-/** Returns the settings that differ, with the effect of each change. */
+/** Returns the settings that differ, each with the effect of its change. */
 export function settingChanges(before: NamespaceSettings, after: NamespaceSettings): SettingChange[] {
   const changeOf = <K extends keyof FullSettings>(setting: K): SettingChange[] => {
     const [from, to] = [before[setting], after[setting]];
@@ -199,7 +199,7 @@ export function settingChanges(before: NamespaceSettings, after: NamespaceSettin
     return [{ setting, from, to, ...(effect && { effect }) }];
   };
   const [from, to] = [before.sshAccessMode, after.sshAccessMode];
-  // The lines about access show the effect of the mode.
+  // Reports show the effect of the mode as changes of access.
   const mode = from === to ? [] : [{ setting: "sshAccessMode", from: from ?? null, to: to ?? null }];
   return [...SETTING_NAMES.flatMap(changeOf), ...mode];
 }
@@ -250,7 +250,7 @@ export const definition = defineResource({
 
   needs(inputs, state) {
     const { settings = {} } = inputs;
-    // A run that adopts the namespace creates none.
+    // With `adopt`, a run adopts the namespace and does not need to create one.
     const { adopt } = inputs as { readonly adopt?: Adopt };
     const before = settingsOf(state?.settings);
     const changed = SETTING_NAMES.filter(
@@ -278,8 +278,8 @@ export const definition = defineResource({
 
   async create(connection, inputs, { idempotencyKey }) {
     const body = { name: inputs.name };
-    // The default namespace is determined before the new namespace is created. Otherwise, the default could depend on
-    // the new namespace.
+    // The default namespace must be determined before the new namespace is created. Otherwise, the default could depend
+    // on the new namespace.
     await connection.home().catch(() => undefined);
     const created = await connection.client.createNamespace({ body }, { idempotencyKey });
     connection.namespaces.put(created);
@@ -299,7 +299,7 @@ export const definition = defineResource({
   },
 
   async read({ client, namespaces }, id, state) {
-    // An import may use the name instead of the id.
+    // In an import, `id` may be the name of the namespace.
     const isId = tenantId.safeParse(id).success;
     const found = isId ? await namespaces.find(id) : await byName(client, id.toLowerCase());
     return found && { id: found.tenantId, state: toState(found, state), live: liveFacts(found) };
@@ -341,7 +341,7 @@ interface Declared {
 type NamespaceState = Omit<ReturnType<typeof toState>, "settings"> & { settings: Settings };
 
 /**
- * Updates the namespace. The request for the mode is the last one, so that the mode changes only after all other changes
+ * Updates the namespace. The request for the mode is sent last, so that the mode changes only if all other changes
  * succeeded.
  * @throws ResourceError before any write if the namespace cannot change to the declared mode
  */
@@ -366,8 +366,8 @@ async function change(
 }
 
 /**
- * Returns true if the namespace has another mode. A request for the current mode is not sent, because it creates an
- * access policy if the namespace has none.
+ * Returns true if the namespace has a different mode than `mode`. A request for the current mode must not be sent: if
+ * the namespace has no access policy, the request creates one.
  * @throws ResourceError if the namespace cannot change to the mode
  */
 async function needsSwitch(client: Client, tenant: string, mode: SshAccessMode): Promise<boolean> {
@@ -382,9 +382,9 @@ async function needsSwitch(client: Client, tenant: string, mode: SshAccessMode):
 }
 
 /**
- * Updates the name and settings. A setting that 0.19 does not have is sent only if the value differs from the default
- * or from `before`.
- * @param before the settings of the last read
+ * Updates the name and the settings. A setting that servers of version 0.19 do not have is sent only if its value
+ * differs from the default or from `before`.
+ * @param before the settings that were read last
  * @throws ResourceError with the setting that the service ignored
  */
 async function edit(
@@ -412,8 +412,8 @@ async function edit(
       remedy: said`remove the setting, or upgrade the service`,
     });
   }
-  // A setting that was not sent may have changed out of band since `before` was read. The repeated call sends this
-  // setting.
+  // If a setting was not sent, its value may have changed out of band since `before` was read. The repeated call sends
+  // this setting.
   return missed.length > 0 ? edit(client, tenant, inputs, after.settings) : after;
 }
 
@@ -434,11 +434,11 @@ async function refuseWithDevices(connection: Connection, tenant: string): Promis
 
 /**
  * Converts a namespace to a state.
- * @param known the inputs, or the previous state. If they contain settings without a mode, the state has no mode either:
- * a program that omits the mode accepts every mode
+ * @param known the inputs, or the previous state. If they contain settings without a mode, the state has no mode,
+ *   because a program that omits the mode accepts every mode
  */
 function toState(wire: Wire, known: Partial<Declared> = {}) {
-  // A newer server may have further modes, which no program can declare.
+  // A newer server may have additional modes, which no program can declare.
   const sshAccessMode = sshAccessModeOf(wire) as Settings["sshAccessMode"];
   return {
     name: wire.name,
