@@ -27,7 +27,7 @@ export interface ChangeList<C = unknown> {
   readonly roles: (change: C) => readonly GainedRole[];
   /** Returns the privileges other than roles that a change gives, as strings. */
   readonly gains: (change: C) => readonly string[];
-  /** True if a change weakens a protection. */
+  /** Returns true if a change weakens a protection. */
   readonly weakens: (change: C) => boolean;
 }
 

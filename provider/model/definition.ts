@@ -71,8 +71,8 @@ export interface Listed<S = Values> {
 export type Failure = ResourceFault;
 
 /**
- * An input that requires an update or replacement although the program did not change the input. An example is an input
- * of an expired invitation.
+ * An input that requires an update or replacement although the program did not change the input. For example, an
+ * expired invitation requires an update.
  */
 export interface Stale {
   readonly field: string;
@@ -144,8 +144,8 @@ export interface Claim {
 export type IsClaimed = (key: string) => boolean;
 
 /**
- * The claims of a resource. Before the object exists, its inputs determine the claims. Afterwards, its id determines
- * them.
+ * The claims of a resource. Before the object exists, the inputs determine the claims. Afterwards, the id of the object
+ * determines them.
  */
 export interface Identity<I extends Inputs = Inputs> {
   /** The inputs that determine the claims. */

@@ -189,7 +189,10 @@ const notStored = (resource: string, end: string): ResourceError =>
     remedy: said`check the proxies between this machine and the service, remove the expiry time, or do not require enforced expiry`,
   });
 
-/** Adds to the state of an object the values that only the previous state or the program contains. */
+/**
+ * Returns the state of an object on the service, together with the values that only the previous state or the program
+ * contains.
+ */
 function withLocal<S extends object>(state: S, known: Local): S {
   const { expiresAt, owner }: Local = state;
   const { expiryStatus = "by-run" } = known;

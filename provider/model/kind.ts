@@ -49,8 +49,8 @@ export interface Kind {
   readonly operations: Readonly<Record<"create" | "update" | "delete", readonly OperationId[]>>;
   readonly plan: KindPlan;
   /**
-   * Returns the steps that the service would reject because of a quota. Each step is a sentence with the resources, the
-   * problem and a remedy. Undefined if no quota limits the objects.
+   * Returns sentences about the steps that the service would reject because of a quota. Each sentence contains the
+   * resources, the problem and a remedy. Undefined if no quota limits the objects.
    */
   readonly quota: ((check: QuotaCheck) => Promise<readonly string[]>) | undefined;
   /** How the objects affect the authorization of logins. Undefined if they do not affect it. */

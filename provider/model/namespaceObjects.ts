@@ -25,9 +25,9 @@ export interface NamespaceFacts extends DecidingFacts {
   /** The name of the namespace, or its id if the credential has no permission to read the name. */
   readonly name: string;
   /**
-   * The ids of users who own keys but are not members, by e-mail address in lower case. A key of such a user authorizes
-   * logins again if the user becomes a member. Empty on other servers, and if the caller is not an administrator,
-   * because no addresses are returned then.
+   * The ids of users who own keys but are not members, by e-mail address in lower case. If such a user becomes a
+   * member, the user's keys authorize logins again. The map is empty if the service returns no addresses of owners.
+   * This is the case on other servers, and if the caller is not an administrator.
    */
   readonly formerOwners: ReadonlyMap<string, string>;
   /** The login names and addresses of the most recent sessions, and the number of these sessions. */
@@ -50,14 +50,11 @@ export interface NamespaceContent {
   readonly ofUnread?: ReadonlyMap<KindName, PlanSides>;
   /** True if access policies authorize logins. False if public keys and firewall rules authorize them. */
   readonly accessPoliciesDecide: boolean;
-  /**
-   * The reason why the access in the namespace is unknown, as a sentence. Undefined if the policy alone authorizes
-   * logins.
-   */
+  /** The reason why the access in the namespace is unknown, as a sentence. Undefined if the access is known. */
   readonly accessUnknown: string | undefined;
   /**
-   * The lists and resources that could not be evaluated, as sentences. For this reason, the actual access may differ
-   * from the policy.
+   * The lists and resources that could not be evaluated, as sentences. Because they are not evaluated, the actual
+   * access may differ from the policy.
    */
   readonly notEvaluated: readonly string[];
   /** Other facts that could not be determined, as sentences. */

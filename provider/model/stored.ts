@@ -157,7 +157,7 @@ export function stored<I extends Inputs, O extends Outputs, W extends object>(ki
       const { tenant } = ids.split(id);
       const listing = (await connection.tenant(tenant)).listing(kind.source);
       const part = idWithin({ id });
-      // Only in an import does the state contain no outputs.
+      // A state without outputs is the state of an import.
       const isImport = Object.keys(outputs).every((output) => state[output] === undefined);
       for (const key of (isImport && kind.importKeys?.(part)) || [part]) {
         const found = await listing.find(key);

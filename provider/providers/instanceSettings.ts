@@ -33,7 +33,7 @@ export interface Instance {
    * stack's configuration.
    */
   readonly isDefault: boolean;
-  /** The inputs. Only in previews can they contain unknown values. */
+  /** The inputs. They can contain unknown values only in previews. */
   readonly inputs: Values;
 }
 
@@ -92,8 +92,8 @@ export function connectionOf(
   const { url: stated } = instance.inputs;
   const { url: usual } = credentialsFromEnvironment(addressIn(effective));
   // When the engine checks a provider instance, the service's address is copied from the environment to the inputs.
-  // Runs without this check, such as destroy or refresh, take the inputs from the state. Only in such a run can the two
-  // addresses differ.
+  // Runs without this check, such as destroy or refresh, take the inputs from the state. The two addresses can differ
+  // only in such a run.
   if (
     instance.isDefault &&
     typeof stated === "string" &&

@@ -60,8 +60,8 @@ export function givesTags(
   options: pulumi.CustomResourceOptions | undefined,
 ): void {
   const { tenant, ...rest } = args;
-  // A resource with dependencies is not recorded. If the resource that waits for the tags depended on it, the
-  // dependencies could form a cycle.
+  // A resource with dependencies is not recorded. If the resource that waits for the tags depended on such a resource,
+  // the dependencies could form a cycle.
   const waits = options?.dependsOn !== undefined || Object.values(rest).some((value) => !isLiteral(value));
   if (waits) return;
   const given = [args[input]].flat().filter((tag) => typeof tag === "string");

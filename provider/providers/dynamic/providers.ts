@@ -29,7 +29,7 @@ const runtime: DynamicRuntime = {
   tell: (notice) => console.log(noticeText(notice)),
 };
 
-/** The dynamic providers, one for each resource type, by its name. */
+/** The dynamic providers of all resource types, by the name of the type. */
 export const providers = Object.fromEntries(
   definitions.map((definition) => [definition.name, dynamicProvider(definition, runtime)]),
 );

@@ -49,7 +49,7 @@ export class InstanceCredentialError extends GatehouseError {
 
 /**
  * Converts an error to a gRPC status.
- * @param secrets texts to mask
+ * @param secrets the strings to mask
  */
 export function statusOf(error: unknown, secrets: readonly string[]): Partial<grpc.StatusObject> {
   const details = masked(error, secrets);

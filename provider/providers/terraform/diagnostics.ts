@@ -50,7 +50,7 @@ export function failureDiagnostic(definition: ResourceDefinition, failure: Resou
 /**
  * Converts the error of a failed operation on a resource to a diagnostic.
  * @param what the failure, such as `could not be created`; the summary prints it after the resource type
- * @param secrets texts to mask, the longest text first
+ * @param secrets the strings to mask, longest first
  */
 export function errorDiagnostic(
   definition: ResourceDefinition,

@@ -313,7 +313,7 @@ export class TerraformResource {
   }
 
   /**
-   * Converts a state of another provider version to this version. Converts its attributes, nested properties and
+   * Converts a state of a different provider version to this version, including its attributes, nested properties and
    * defaults.
    */
   upgraded(state: Row): Row {

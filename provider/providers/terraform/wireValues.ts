@@ -25,7 +25,7 @@ export const rowIn = (value: WireValue | undefined): Row => decodedRow(value) ??
 
 /**
  * Parses JSON. Numbers that JavaScript would round become strings.
- * @throws Error if the text is not JSON
+ * @throws Error if the content is not JSON
  */
 export function parsed(json: Uint8Array): unknown {
   return JSON.parse(Buffer.from(json).toString("utf8"), ((
