@@ -30,7 +30,7 @@ interface AgentOptions extends ChannelOptions {
   readonly tenant: string;
   /** Name of a new device. */
   readonly hostname: string;
-  /** Identifier of the machine, such as the address of a network card. */
+  /** Identifier of the machine, for example the MAC address of a network card. */
   readonly mac: string;
   readonly key: DeviceKey;
   readonly pin: ServicePin;
@@ -39,24 +39,30 @@ interface AgentOptions extends ChannelOptions {
   /** Accepted login names; `*` accepts all names. */
   readonly logins: readonly string[];
   passwordFits(password: string): Promise<boolean>;
-  /** Clock, random numbers and sleep function of the agent. @default those of the system */
+  /**
+   * Clock, random numbers and sleep function of the agent. @default the clock, random numbers and sleep function of the
+   * system
+   */
   readonly timing?: Timing;
 }
 
-/** Name and token of the enrolled device, as the service returns them. */
+/** The name of the enrolled device and its token, as returned by the service. */
 interface Enrolled {
   readonly name: string;
   readonly token: string;
 }
 
-/** Minimum duration of a tunnel, in milliseconds, after which the agent reconnects with the first pause again. */
+/**
+ * Duration of a tunnel, in milliseconds. After a tunnel that was open longer than this duration, the reconnect pauses
+ * start again at their minimum.
+ */
 const LASTING = 30_000;
 /**
- * HTTP statuses with which the service refuses the token of a tunnel: the token is revoked, or the device is deleted.
- * After any other status, such as 429 or 503, the token is still valid, and the agent repeats the request later.
+ * HTTP statuses that reject the token of a tunnel, because the token is revoked or the device is deleted. After any
+ * different status, such as 429 or 503, the token is still valid, and the agent repeats the request later.
  */
 const TOKEN_REFUSALS: ReadonlySet<number> = new Set([401, 403, 404]);
-/** HTTP statuses with which a service that does not support challenges responds to a challenge request. */
+/** HTTP statuses of the response to a challenge request if the service does not support challenges. */
 const WITHOUT_CHALLENGES: ReadonlySet<number> = new Set([401, 403, 404, 405]);
 /**
  * Interval between reports of the device, in milliseconds. A random part is added to each interval, so that the devices
@@ -82,7 +88,10 @@ function system(): { readonly id: string; readonly prettyName: string } {
 
 const ARCHITECTURES: Readonly<Record<string, string>> = { x64: "amd64", ia32: "386" };
 
-/** Enrolls a device, keeps its tunnel open, and serves the logins through it. */
+/**
+ * The agent of a device: enrolls the device, keeps its tunnel open, and serves the logins that arrive through the
+ * tunnel.
+ */
 export class Agent {
   readonly #options: AgentOptions;
   readonly #server: SshServer;
@@ -105,7 +114,7 @@ export class Agent {
     });
   }
 
-  /** Ends the tunnel and all logins. */
+  /** Closes the tunnel and all open logins. */
   stop(): void {
     this.#stop.abort();
     this.#server.stop();
@@ -113,8 +122,8 @@ export class Agent {
 
   /**
    * Runs the agent until it is stopped, and reconnects after every failure. Open logins continue if the tunnel is lost.
-   * The agent enrolls at its start, and again only if the service refuses the token.
-   * @throws Error if the service refuses the first enrollment of the device, and a repetition is useless
+   * The agent enrolls the device at its start, and enrolls it again only if the service rejects the token.
+   * @throws Error if the service refuses the first enrollment of the device, and a retry cannot succeed
    */
   async run(): Promise<void> {
     const { signal } = this.#stop;
@@ -151,9 +160,9 @@ export class Agent {
   }
 
   /**
-   * Returns true for a refusal that a repetition cannot change: the service has no such namespace. Only a code in the
-   * response proves that the service sent it, and not a proxy. The agent of a device that was enrolled before repeats
-   * every request, because the namespace may return when the operator restores a backup.
+   * Returns true if a retry cannot succeed, because the service has no namespace with this id. Only an error code in
+   * the response proves that the response comes from the service and not from a proxy. If the device was enrolled
+   * before, the agent retries every request: the namespace can exist again after the operator restores a backup.
    */
   #isFinal(error: unknown): boolean {
     const wasEnrolled = this.#wasEnrolled || this.#options.pin.key !== undefined;
@@ -167,7 +176,7 @@ export class Agent {
 
   async #enroll(): Promise<Enrolled> {
     const { url, proxyFor, tenant, hostname, mac, key, pin, version, log } = this.#options;
-    // The client does not repeat requests, because `run` waits and repeats the enrollment.
+    // The client does not retry requests, because `run` retries the enrollment after a pause.
     const client = createClient({ url, ...(proxyFor && { proxyFor }), retry: { attempts: 1 } });
     try {
       const proof = await this.#proof(client);
@@ -200,8 +209,8 @@ export class Agent {
   }
 
   /**
-   * Returns a proof that this agent has the device's private key: a challenge from the service and its signature.
-   * Returns undefined if the service does not support challenges, such as services of version 0.19.
+   * Returns a challenge from the service and its signature, which prove that this agent has the device's private key.
+   * Returns undefined if the service does not support challenges, as in version 0.19.
    */
   async #proof(client: Client): Promise<{ challenge: string; signature: string } | undefined> {
     const { tenant, key } = this.#options;
@@ -217,8 +226,9 @@ export class Agent {
   }
 
   /**
-   * Runs the tunnel, and sends reports while the tunnel is open. A refused report is not repeated before the next
-   * interval, which is longer than the time that a service requests with `Retry-After`.
+   * Runs the tunnel, and sends reports while the tunnel is open. If the service rejects a report, the agent sends the
+   * next report only after the usual interval. This interval is longer than any time that a service requests with
+   * `Retry-After`.
    */
   async #holdTunnel({ token }: Enrolled): Promise<void> {
     const { url, proxyFor, log } = this.#options;

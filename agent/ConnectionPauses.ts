@@ -1,13 +1,13 @@
 import { MINUTE } from "@gatehouse-access/sdk/times";
 
 /**
- * Maximum pause after the first failure, in milliseconds. The maximum doubles with each further failure, up to the
- * second value. The pause is a random part of the maximum. So 2,000 agents whose service restarts reconnect at a rate of
- * 400 a second, and a single agent reconnects after 2.5 seconds on average.
+ * Maximum pause after the first failure, in milliseconds. The maximum doubles with each further failure, up to
+ * `LAST_MAXIMUM`. Each pause is a random part of the current maximum. So after a restart of the service, 2,000 agents
+ * reconnect at a rate of 400 per second. A single agent reconnects after 2.5 seconds on average.
  */
 const FIRST_MAXIMUM = 5_000;
 const LAST_MAXIMUM = 30_000;
-/** Maximum time that the service can request with `Retry-After`, in milliseconds. */
+/** Longest `Retry-After` time that the agent accepts from the service, in milliseconds. */
 const LONGEST_REQUEST = 10 * MINUTE;
 
 /** The pauses between the connection attempts of an agent. */
@@ -21,9 +21,9 @@ export class ConnectionPauses {
   }
 
   /**
-   * Returns the pause before the next attempt, in milliseconds. The random part is added to the requested time, so that
-   * agents that the service refused at the same time do not return at the same time.
-   * @param retryAfter time that the service requests, in milliseconds; at most 10 minutes count
+   * Returns the pause before the next attempt, in milliseconds. A random time is added to the requested time, so that
+   * agents that were refused at the same time do not reconnect at the same time.
+   * @param retryAfter time that the service requests, in milliseconds; reduced to 10 minutes if it is longer
    */
   next(retryAfter = 0): number {
     const pause = Math.min(retryAfter, LONGEST_REQUEST) + this.#random() * this.#maximum;
@@ -31,7 +31,7 @@ export class ConnectionPauses {
     return pause;
   }
 
-  /** Begins with the first maximum again. */
+  /** Resets the maximum pause to its first value. */
   reset(): void {
     this.#maximum = FIRST_MAXIMUM;
   }

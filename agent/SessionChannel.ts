@@ -17,7 +17,7 @@ import { sttyArguments } from "./terminalModes.ts";
 /** Writes a line to the log. */
 export type Log = (level: "info" | "warn" | "error", message: string, facts?: object) => void;
 
-/** The user and the settings for the programs of all logins. */
+/** The user that runs the programs of all logins, and the settings for these programs. */
 export interface ChannelOptions {
   readonly user: { readonly name: string; readonly home: string; readonly shell: string };
   readonly allowForwarding: boolean;
@@ -42,7 +42,7 @@ const VARIABLES_MOST = 50;
 const VARIABLE_MAX = 4096;
 /** Signals that a client may send. */
 const ACCEPTED = new Set(["INT", "TERM", "KILL", "HUP", "QUIT", "USR1", "USR2"]);
-/** Signals that SSH can report as the end of a program (RFC 4254, section 6.10). */
+/** Signals that SSH can report as the cause of a program's exit (RFC 4254, section 6.10). */
 const REPORTED = new Set("ABRT ALRM FPE HUP ILL INT KILL PIPE QUIT SEGV TERM USR1 USR2".split(" "));
 /** Maximum number of columns or rows of a terminal. */
 const SIZE_MAX = 65_535;
@@ -52,7 +52,7 @@ const FAILED = 126;
 const mayBeSet = (variable: string): boolean =>
   VARIABLES.some((name) => (name.endsWith("*") ? variable.startsWith(name.slice(0, -1)) : variable === name));
 
-/** Returns a valid terminal size. Replaces 0, which clients send for an unknown size, by 80 columns or 24 rows. */
+/** Returns a valid terminal size. Clients send 0 for an unknown size: replaces 0 with 80 columns or 24 rows. */
 const sizeOf = ({ cols, rows }: { readonly cols: number; readonly rows: number }) => ({
   cols: Math.min(cols || 80, SIZE_MAX),
   rows: Math.min(rows || 24, SIZE_MAX),
@@ -115,8 +115,8 @@ class SessionChannel {
   }
 
   #takeRequests(session: Session): void {
-    // By default, the SSH library rejects all requests after the client's EOF, including signals. This handler makes
-    // the library accept them.
+    // By default, the SSH library rejects all requests that arrive after the client's EOF, including signals. This
+    // handler makes the library accept these requests.
     session.on("eof", () => {
       (session as { _ending?: boolean })._ending = false;
     });

@@ -12,7 +12,7 @@ import type { DeviceKey } from "./identity.ts";
 import { type ChannelOptions, serveChannels } from "./SessionChannel.ts";
 import { ssh2 } from "./ssh2.ts";
 
-/** Maximum number of wrong credentials in one connection. */
+/** Maximum number of failed login attempts in one connection. */
 const TRIES = 6;
 /** Maximum time, in milliseconds, for a client to log in. */
 const LOGIN_TIMEOUT = 120_000;
@@ -31,14 +31,14 @@ interface LoginChecks {
   served(login: string): boolean;
   passwordFits(password: string): Promise<boolean>;
   /**
-   * Returns the pinned public key with which the service logs in to this device, in SSH's wire format. Undefined if the
-   * service announces no key: such a service uses a new key for each login.
+   * Returns the pinned public key of the service in SSH's wire format. The service uses this key to log in to the
+   * device. Returns undefined if the service announces no key. Such a service uses a new key for each login.
    */
   serviceKey(): Buffer | undefined;
   /** Returns the name under which the device is enrolled at the service. */
   device(): string;
   /**
-   * Requests a signature of `data` from the service. The service signs with the private key whose fingerprint is given.
+   * Requests a signature of `data` from the service. The service signs with the private key that has this fingerprint.
    * Returns the signature in base64.
    */
   sign(fingerprint: string, data: string): Promise<string>;
@@ -136,15 +136,15 @@ export class SshServer {
   }
 
   /**
-   * Returns true if the client's key belongs to the service, that is, if the service can sign with the private key. The
-   * agent then accepts the login, since the service alone decides which logins are allowed.
+   * Returns true if the client's key belongs to the service, that is, if the service can sign with the matching private
+   * key. The agent then accepts the login, since the service has already authorized it.
    */
   async #isServiceKey({ key, signature, blob, hashAlgo, username }: PublicKeyAuthContext): Promise<boolean> {
     const parsed = ssh2.utils.parseKey(key.data);
     if (parsed instanceof Error || parsed.type !== "ssh-rsa") return false;
     const pinned = this.#checks.serviceKey();
     if (pinned !== undefined && !pinned.equals(key.data)) return false;
-    // A request without a signature only queries whether the server would accept the key (RFC 4252, section 7).
+    // A request without a signature only asks if the server would accept the key (RFC 4252, section 7).
     if (signature === undefined || blob === undefined) return true;
     if (hashAlgo !== "sha256" && hashAlgo !== "sha512") return false;
     if (parsed.verify(blob, signature, hashAlgo) !== true) return false;

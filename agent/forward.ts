@@ -32,8 +32,7 @@ function join(near: ServerChannel, far: Socket): void {
   // Sends EOF to the client after all previous data. Ending the channel's stream would close both directions.
   far.on("end", () => near.write("", () => near.eof()));
   far.on("close", () => near.end());
-  // This handler does nothing, because Node.js emits "close" after every "error", and the handler of "close" ends the
-  // channel.
+  // This handler does nothing: Node.js emits "close" after every "error", and the "close" handler ends the channel.
   far.on("error", () => {});
   near.on("error", () => far.destroy());
   near.on("close", () => far.destroy());

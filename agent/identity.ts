@@ -8,7 +8,7 @@ import { fileFailureText } from "@gatehouse-access/sdk/errors";
 /** An error in the command line. */
 export class UsageError extends Error {}
 
-/** The key pair of a device, by which the service recognizes the device. */
+/** The key pair that identifies a device to the service. */
 export interface DeviceKey {
   /** The private key, PEM (PKCS#1). */
   readonly privateKey: string;
@@ -48,8 +48,8 @@ function idsOf(user: string): Ids {
 const isRoot = (): boolean => process.getuid?.() === 0;
 
 /**
- * Returns the user of this process. In containers, a process may run with a user id that is not in the user database;
- * the id is then also the user name.
+ * Returns the user of this process. In a container, a process may run with a user id that is not in the user database.
+ * In this case, the user id is also the user name.
  */
 function ownUser(): Pick<UserInfo<string>, "username" | "homedir" | "shell"> {
   try {
@@ -60,7 +60,7 @@ function ownUser(): Pick<UserInfo<string>, "username" | "homedir" | "shell"> {
 }
 
 /**
- * Returns the ids of the user that the process switches to.
+ * Returns the ids of the unprivileged user that the process will switch to.
  * @throws UsageError no user is given, or the user is root
  */
 function unprivileged(user: string | undefined): Ids {
@@ -79,17 +79,17 @@ function unprivileged(user: string | undefined): Ids {
 }
 
 /**
- * Checks the option `--user`. Call it before any file is read or created.
- * @throws UsageError root runs the process, and no other user is given
+ * Checks the option `--user`. Call this function before the process reads or creates any file.
+ * @throws UsageError root runs the process, and the option does not specify a different user
  */
 export function checkUser(user: string | undefined): void {
   if (isRoot()) unprivileged(user);
 }
 
 /**
- * Switches permanently from root to another user.
+ * Switches permanently from root to the given user.
  * @returns the user of the process after the switch
- * @throws UsageError root runs the process, and no other user is given
+ * @throws UsageError root runs the process, and no different user is given
  */
 export function becomeUser(user: string | undefined): {
   readonly username: string;
@@ -112,8 +112,8 @@ export function becomeUser(user: string | undefined): {
 }
 
 /**
- * Returns the device's key, which the first start creates. Only the user of the process can access the folder of the
- * key.
+ * Returns the device's key. Creates the key at the first start. Only the user of the process can access the folder of
+ * the key.
  * @throws Error the process cannot use the folder, or the file contains no key
  */
 export function deviceKey(folder: string): DeviceKey {
@@ -133,7 +133,7 @@ export function deviceKey(folder: string): DeviceKey {
       .export({ type: "pkcs1", format: "pem" })
       .toString();
   } catch (cause) {
-    // The message does not quote OpenSSL's error, since that error contains no remedy.
+    // The message omits OpenSSL's error, since it does not help the user to fix the problem.
     throw new Error(
       `The file ${file} is not a private key in PEM form. Restore it, or delete it to enroll a new device.`,
       {
@@ -153,7 +153,10 @@ function withFile<T>(action: "read" | "write", file: string, access: () => T): T
   }
 }
 
-/** Returns the MAC address of the first network card. Without a card, the address is derived from the device's key. */
+/**
+ * Returns the MAC address of the first network card. If the machine has no network card, derives the address from the
+ * device's key.
+ */
 export function machineAddress({ publicKey }: DeviceKey): string {
   const cards = Object.values(networkInterfaces()).flatMap((addresses) => addresses ?? []);
   const card = cards.find(({ internal, mac }) => !internal && mac !== "00:00:00:00:00:00");

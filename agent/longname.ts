@@ -11,7 +11,7 @@ async function namesIn(file: string): Promise<ReadonlyMap<number, string>> {
   return new Map(lines.map(([name = "", , id]) => [Number(id), name]));
 }
 
-/** Names of users and groups by their ids, for listings of files. */
+/** Names of users and groups by their ids, for directory listings. */
 export interface Names {
   readonly users: ReadonlyMap<number, string>;
   readonly groups: ReadonlyMap<number, string>;
@@ -32,10 +32,10 @@ const KINDS = new Map<number, string>([
   [constants.S_IFIFO, "p"],
   [constants.S_IFSOCK, "s"],
 ]);
-/** Age in milliseconds after which a listing shows a file's year instead of the time of day. */
+/** Age of a file, in milliseconds, from which a listing shows the year of the file instead of the time of day. */
 const HALF_A_YEAR = (365 / 2) * DAY;
 
-/** Formats a line like the output of `ls -l`. Clients show this line to their users. */
+/** Formats a directory entry like a line of `ls -l`. SFTP clients show this line to their users. */
 export function longname(name: Buffer, { mode, nlink, uid, gid, size, mtime }: Stats, names: Names): Buffer {
   const permissions = [..."rwxrwxrwx"].map((permission, bit) => ((mode >> (8 - bit)) & 1 ? permission : "-"));
   for (const [at, bit, set] of [

@@ -20,8 +20,8 @@ import { installedSftpServer, isProgram } from "./sftp.ts";
 const WRONG_USAGE = 2;
 
 /**
- * Names of commands and options that users know from other programs, with the corresponding names of `gatehouse-agent`.
- * Error messages suggest the corresponding name.
+ * Names of commands and options that users may know from other programs, and the matching name in `gatehouse-agent`.
+ * Error messages suggest the matching name.
  */
 const OTHER_NAMES: Readonly<Record<string, string>> = {
   start: "run",
@@ -50,8 +50,8 @@ allow logins with this password. Without it, only keys can log in.`;
 const PAGE = "docs/operate/gateway.md";
 
 /**
- * The version of the package. The agent reads it at the start, because the user that it switches to may not be able to
- * read the package.
+ * The version of the package. The agent reads the version at its start, because the user to which it later switches may
+ * not be able to read the package.
  */
 const version = (() => {
   const file = join(import.meta.dirname, import.meta.filename.endsWith(".ts") ? "" : "..", "package.json");
@@ -185,7 +185,10 @@ function runCommand(): Command {
     );
 }
 
-/** Configures the help of a command and its subcommands. Commander prints no error, because `main` prints it. */
+/**
+ * Configures the help of a command and its subcommands. Disables the error output of Commander, because `main` prints
+ * the errors.
+ */
 function configure(command: Command): void {
   command.helpOption("-h, --help", "Print help").configureOutput({ outputError: () => {} });
   if (command.commands.length > 0) command.helpCommand("help [command]", "Print the help of a command.");
@@ -202,13 +205,13 @@ export async function main(args: readonly string[]): Promise<number> {
     console.error(`gatehouse-agent: Warning: ${text}`);
   const program = newProgram();
   reportUsage(program, OTHER_NAMES, (message) => new UsageError(message));
-  // Without these handlers, a failed write of Commander would end the process with a stack trace.
+  // Without these handlers, a failed write by Commander would end the process with a stack trace.
   for (const stream of [process.stdout, process.stderr]) stream.on("error", () => {});
   try {
     await program.parseAsync(args, { from: "user" });
     return 0;
   } catch (error) {
-    // Commander throws this error after it has printed the help or the version.
+    // Commander throws this error after it prints the help or the version.
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : WRONG_USAGE;
     for (const line of (error as Error).message.split("\n")) console.error(`gatehouse-agent: ${line}`);
     return error instanceof UsageError ? WRONG_USAGE : 1;
@@ -249,8 +252,8 @@ function readSettings(flags: object): z.output<typeof settings> {
 }
 
 /**
- * Sends a request to this process, so that the HTTP client loads its parser now. After the switch to another user, the
- * process may not be able to read the folder of the package.
+ * Sends a request to this process, so that the HTTP client loads its parser before the switch to a different user. That
+ * user may not be able to read the folder of the package.
  */
 async function loadHttpParser(): Promise<void> {
   const server = createServer((_, response) => response.end()).listen(0, "127.0.0.1");
@@ -264,7 +267,7 @@ async function loadHttpParser(): Promise<void> {
   }
 }
 
-/** @throws UsageError if the address belongs to another machine and its scheme is `http` */
+/** @throws UsageError if the address belongs to a different machine and its scheme is `http` */
 function refusePlainHttp(url: string): void {
   const { protocol, hostname: host } = new URL(url);
   if (protocol === "https:" || isLoopbackHost(host)) return;
@@ -282,8 +285,8 @@ async function run(flags: object): Promise<void> {
   const passwordFits = passwordCheck(process.env.GATEHOUSE_AGENT_PASSWORD_HASH);
   checkUser(user);
   await loadHttpParser();
-  // Users who log in must not be able to read the key, so the agent reads the key before it switches from root to
-  // another user.
+  // Users who log in must not be able to read the key. So the agent reads the key before it switches from root to the
+  // user of the logins.
   const key = deviceKey(dataDir);
   const pin = new ServicePin(dataDir);
   const { username, home, shell: defaultShell } = becomeUser(user);

@@ -4,7 +4,7 @@ import { UsageError } from "./identity.ts";
 
 const derive = promisify<string, Buffer, number, ScryptOptions, Buffer>(scrypt);
 
-/** The cost parameters of a new hash, which takes 64 MiB of memory and about 0.2 seconds. */
+/** The scrypt parameters of new hashes. A hash takes 64 MiB of memory and about 0.2 seconds. */
 const COST: ScryptOptions = { N: 65_536, r: 8, p: 1, maxmem: 128 * 1024 * 1024 };
 const LENGTH = 32;
 

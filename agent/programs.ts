@@ -33,10 +33,10 @@ export interface Ending {
   readonly signal: string | undefined;
 }
 
-/** A callback for the end of a program. `passed` resolves when the agent has passed all output to the client. */
+/** A callback for the exit of a program. `passed` resolves when the agent has sent all output to the client. */
 export type Ended = (ending: Ending, passed: Promise<unknown>) => void;
 
-/** A program that runs for a client, in a separate process group. */
+/** A running program of a client, in a separate process group. */
 export interface Program {
   /** Sends a signal to the process group. Has no effect if the process group has ended. */
   kill(signal: NodeJS.Signals): void;
@@ -46,9 +46,9 @@ export interface Program {
   hangUp(): void;
 }
 
-/** Maximum time, in milliseconds, for programs to end after SIGHUP. The agent then kills them. */
+/** Time, in milliseconds, that programs have to exit after SIGHUP. The agent then kills them. */
 const HANG_UP = 2_000;
-/** Interval between checks whether a program with paused output still runs, in milliseconds. */
+/** Interval, in milliseconds, at which the agent checks whether a program with paused output is still running. */
 const CHECK_INTERVAL = 50;
 
 /** Interval between attempts to write input to a terminal whose buffer is full, in milliseconds. */
@@ -60,10 +60,10 @@ const NOT_FOUND = 127;
 /** Names of signals, by their numbers. */
 const SIGNALS = new Map(Object.entries(constants.signals).map(([name, number]) => [number, name]));
 
-/** Quotes a text as a word for the shell. */
+/** Quotes a string as a single word for the shell. */
 export const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
 
-/** Returns true if the process exists. A negative id refers to a process group. */
+/** Returns true if the process exists. A negative id is the id of a process group. */
 function exists(id: number): boolean {
   try {
     process.kill(id, 0);
@@ -94,8 +94,8 @@ class ProcessGroup implements Omit<Program, "resize"> {
   }
 
   /**
-   * Call this method when the group's first process has ended. After `hangUp`, the SIGKILL timer keeps running as long
-   * as other processes of the group are alive. Otherwise, this object sends no more signals to the group.
+   * Call this method when the group's first process has exited. If `hangUp` was called and other processes of the group
+   * are still running, the SIGKILL timer continues. Otherwise, this object sends no more signals to the group.
    */
   end(): void {
     if (this.#timer && exists(-this.#id)) return;
@@ -105,9 +105,9 @@ class ProcessGroup implements Omit<Program, "resize"> {
 }
 
 /**
- * Runs a program with pipes.
- * @param ended called when the program has ended. Its argument `passed` resolves when the client has received all
- * output. If the client does not read the output, `passed` never resolves.
+ * Runs a program with pipes instead of a terminal.
+ * @param ended called when the program has exited. Its argument `passed` resolves when the client has received all
+ *   output, and never resolves if the client does not read the output.
  * @throws Error the program cannot be started
  */
 export function runPlainly(
@@ -133,7 +133,7 @@ export function runPlainly(
   }
   const group = new ProcessGroup(child.pid);
   channel.pipe(child.stdin);
-  // After the program has closed its input, further input from the client is dropped, so that the client does not wait.
+  // After the program closes its input, further input from the client is discarded, so that the client does not wait.
   child.stdin.on("error", () => channel.resume()).on("close", () => channel.resume());
   const passed = passOutput(channel, child.stdout, child.stderr);
   child.on("close", (code, signal) => {
@@ -151,7 +151,7 @@ export function runPlainly(
   };
 }
 
-/** Fields of the pseudo-terminal library's terminal object that its public type does not declare. */
+/** Fields of the pseudo-terminal library's terminal object that are missing in its public type. */
 interface TerminalInside {
   /** The controlling end of the terminal, as a stream that reports when it accepts more data. */
   readonly _socket: Duplex;
@@ -162,8 +162,8 @@ interface TerminalInside {
 }
 
 /**
- * Yields the remaining output of a terminal after the last program has closed the terminal. Node.js reports the end too
- * early: it stops after a read that does not fill the buffer, but terminals return at most 4 KiB per read.
+ * Yields the output that remains after the last program has closed the terminal. Node.js reports the end too early: it
+ * stops after a read that does not fill its buffer, although a terminal returns at most 4 KiB per read.
  */
 function* remainingOutput(fd: number): Generator<Buffer> {
   for (;;) {
@@ -180,8 +180,9 @@ function* remainingOutput(fd: number): Generator<Buffer> {
 }
 
 /**
- * Returns a stream that writes a client's input to a terminal. The terminal's own stream blocks the whole agent while the
- * terminal's buffer is full, which lasts until the program reads. After the end of the terminal, input is dropped.
+ * Returns a stream that writes a client's input to a terminal. Replaces the terminal's own stream, which blocks the
+ * whole agent while the terminal's buffer is full, until the program reads its input. Discards input after the terminal
+ * is closed.
  */
 const terminalInput = ({ fd, _socket }: TerminalInside, isOpen: () => boolean): Writable =>
   new Writable({
@@ -191,7 +192,7 @@ const terminalInput = ({ fd, _socket }: TerminalInside, isOpen: () => boolean): 
         try {
           if (isOpen() && !_socket.destroyed) written = writeSync(fd, rest);
         } catch (error) {
-          // After any other error, the program has closed the terminal.
+          // All other errors occur because the program has closed the terminal.
           if ((error as NodeJS.ErrnoException).code === "EAGAIN") written = 0;
         }
         if (written === rest.length) done();
@@ -203,8 +204,8 @@ const terminalInput = ({ fd, _socket }: TerminalInside, isOpen: () => boolean): 
 
 /**
  * Runs a program in a terminal.
- * @param ended called when the program has ended. Its argument `passed` resolves when all output is passed to the
- * client. If the client does not read the output, `passed` never resolves.
+ * @param ended called when the program has exited. Its argument `passed` resolves when all output has been sent to the
+ *   client, and never resolves if the client does not read the output.
  * @throws Error the program cannot be started
  */
 export function runInTerminal(
@@ -214,7 +215,8 @@ export function runInTerminal(
   ended: Ended,
 ): Program {
   const args = command === undefined ? ["-l"] : ["-c", command];
-  // The terminal modes must be set before the program starts. So a shell sets the modes and then executes the program.
+  // The terminal modes must be set before the program starts. So a shell sets the modes and then replaces itself with
+  // the program.
   const setModes = `stty ${modes.map(quoted).join(" ")} 2>/dev/null; exec "$0" "$@"`;
   const [path, ...more] = modes.length > 0 ? ["/bin/sh", "-c", setModes, shell, ...args] : [shell, ...args];
   const run = pty.spawn(path, more, {
@@ -242,8 +244,8 @@ export function runInTerminal(
     channel.resume();
   };
   run.onData((output: unknown) => {
-    // Soon after the program ends, the pseudo-terminal library discards output that was not read. So the agent reads
-    // the remaining output immediately after the end, even if the client is slow.
+    // Soon after the program exits, the pseudo-terminal library discards unread output. So the agent reads the
+    // remaining output immediately after the exit, even if the client is slow.
     if (channel.write(output as Buffer) || !exists(run.pid)) return;
     run.pause();
     clearInterval(check);
@@ -270,7 +272,7 @@ export function runInTerminal(
   return {
     kill: (signal) => group.kill(signal),
     resize(width, height) {
-      // After a read error, the descriptor is closed before the event "close". `resize` would then throw.
+      // After a read error, the file descriptor is already closed before the event "close". `resize` would then throw.
       if (isTerminalOpen && !inside._socket.destroyed) run.resize(width, height);
     },
     hangUp() {
@@ -283,8 +285,8 @@ export function runInTerminal(
 }
 
 /**
- * Fields in which the SSH library stores a write that waits for space in the client's window. The library does not
- * clear these fields after the write.
+ * Fields in which the SSH library stores a write while it waits for space in the client's receive window. The library
+ * does not clear these fields after the write.
  */
 interface PendingWrite {
   _chunk?: unknown;
@@ -294,10 +296,10 @@ interface PendingWrite {
 }
 
 /**
- * Passes stdout and stderr of a program to a client at the client's speed. Both outputs share the client's window. If
- * both wait for the window, the library sends one output twice and never sends the other output. So only one output is
- * written at a time.
- * @returns resolves when all output is passed on; never if the channel ends before that
+ * Sends the stdout and stderr of a program to a client at the client's speed. Both streams share the client's receive
+ * window. If a write of each stream waits for the window, the library sends one of them twice and never sends the
+ * other. So this function writes to only one stream at a time.
+ * @returns a promise that resolves when all output has been sent, and never resolves if the channel closes earlier
  */
 async function passOutput(channel: ServerChannel, stdout: Readable, stderr: Readable): Promise<void> {
   let last: Promise<void> = Promise.resolve();
@@ -315,6 +317,6 @@ async function passOutput(channel: ServerChannel, stdout: Readable, stderr: Read
       await last;
     }
   };
-  // `allSettled` ignores the errors of both pipes, since reading the output fails after SIGHUP.
+  // `allSettled` ignores the errors of both streams, since reading the output fails after SIGHUP.
   await Promise.allSettled([pass(stdout, channel), pass(stderr, channel.stderr)]);
 }

@@ -5,13 +5,13 @@ import { HttpsProxyAgent } from "https-proxy-agent";
 
 type ConnectOptions = Parameters<HttpsProxyAgent<string>["connect"]>[1];
 
-/** The connections of WebSockets through a proxy: the proxy opens a tunnel to the service. */
+/** An HTTP agent that connects WebSockets to the service through a proxy. The proxy opens a tunnel to the service. */
 class ProxyAgent extends HttpsProxyAgent<string> {
   readonly #proxy: HttpProxy;
   readonly #target: string;
 
   constructor(proxy: HttpProxy, target: string) {
-    // The address has no password. The library would print a password in its debug output.
+    // The address contains no password, because the library would print the password in its debug output.
     super(proxy.address, { headers: proxy.headers });
     this.#proxy = proxy;
     this.#target = target;
@@ -26,15 +26,16 @@ class ProxyAgent extends HttpsProxyAgent<string> {
       throw new ProxyError(this.#proxy, this.#target, error);
     });
     if (status === 200) return socket;
-    // The library would return the proxy's response as the response of the service, which can end the token.
+    // Without this check, the library would return the proxy's response as if it came from the service. With some
+    // statuses, the agent would then discard its token.
     socket.destroy();
     throw new ProxyError(this.#proxy, this.#target, status);
   }
 }
 
 /**
- * Returns the connections of WebSockets through a proxy. If the proxy opens no tunnel, a WebSocket fails with a
- * {@link ProxyError}.
+ * Returns an HTTP agent that connects WebSockets to the service through a proxy. If the proxy does not open a tunnel,
+ * the WebSocket fails with a {@link ProxyError}.
  * @param target the URL of the service
  */
 export const proxyAgent = (proxy: HttpProxy, target: string): Agent => new ProxyAgent(proxy, target);

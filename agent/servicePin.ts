@@ -10,8 +10,9 @@ const fingerprintOf = (key: string): string =>
   `SHA256:${createHash("sha256").update(key, "base64").digest("base64").replace(/=+$/, "")}`;
 
 /**
- * Stores ("pins") the service's public key for logins at the first enrollment. An attacker who later intercepts the
- * connection to the service cannot log in to the device with another key.
+ * The pinned public key of the service. The agent stores ("pins") the key at the first enrollment, and rejects logins
+ * with a different public key. So an attacker who later intercepts the connection to the service cannot log in to the
+ * device with a key of their own.
  */
 export class ServicePin {
   readonly #file: string;
@@ -20,7 +21,7 @@ export class ServicePin {
   #warned: string | undefined;
 
   /**
-   * Opens the file of the pinned key in the folder of the device's key. Afterwards, the process no longer needs
+   * Opens the file of the pinned key, which is in the same folder as the device's key. Later, the process needs no
    * permissions for the folder.
    * @throws Error the process cannot use the folder
    */
@@ -28,7 +29,7 @@ export class ServicePin {
     mkdirSync(folder, { recursive: true, mode: 0o700 });
     this.#file = join(folder, FILE);
     this.#descriptor = openSync(this.#file, "a+", 0o600);
-    // A line that was not completely written contains no pinned key.
+    // An incomplete line contains no pinned key.
     this.#key = LINE.exec(readFileSync(this.#file, "utf8"))?.[1];
   }
 

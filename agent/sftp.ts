@@ -79,7 +79,7 @@ const STATUS = {
   UNSUPPORTED: 8,
 } as const;
 
-/** SFTP status codes by the error codes of the system, as in OpenSSH. All other error codes become FAILURE. */
+/** SFTP status codes by the system's error codes, as in OpenSSH. All other error codes become FAILURE. */
 const CODES: Readonly<Record<string, number>> = {
   ENOENT: STATUS.NO_SUCH_FILE,
   ENOTDIR: STATUS.NO_SUCH_FILE,
@@ -93,7 +93,7 @@ const CODES: Readonly<Record<string, number>> = {
   EINVAL: STATUS.BAD_MESSAGE,
 };
 
-/** The supported extensions of OpenSSH, with their versions. */
+/** The supported extensions of OpenSSH, and their versions. */
 const EXTENSIONS = {
   "posix-rename@openssh.com": "1",
   "statvfs@openssh.com": "2",
@@ -109,8 +109,8 @@ const EXTENSIONS = {
 const OPEN = { READ: 1, WRITE: 2, APPEND: 4, CREATE: 8, TRUNCATE: 16, EXCLUSIVE: 32 } as const;
 
 /**
- * An open file or folder. The response to a folder listing contains the names in `rest` (`.` and `..`) first, and then
- * the entries of `folder`.
+ * An open file or an open folder. A folder listing contains the names in `rest` (`.` and `..`) first, and then the
+ * entries of `folder`.
  */
 type Opened = { readonly path: Buffer } & (
   | { readonly file: FileHandle }
@@ -130,7 +130,8 @@ class Rejection extends Error {
 /** Converts the flags of an open request to the system's flags. */
 function systemFlags(flags: number): number {
   const has = (flag: number) => (flags & flag) !== 0;
-  // Without O_NONBLOCK, opening a named pipe would block a thread of this process until another program opens the pipe.
+  // O_NONBLOCK is required for named pipes. Without it, opening a named pipe would block a thread of this process until
+  // a different program opens the pipe.
   let result: number = constants.O_RDONLY | constants.O_NONBLOCK;
   if (has(OPEN.WRITE)) result |= has(OPEN.READ) ? constants.O_RDWR : constants.O_WRONLY;
   if (has(OPEN.APPEND)) result |= constants.O_APPEND;
@@ -166,7 +167,7 @@ const unsupported = async () => {
   throw new Rejection(STATUS.UNSUPPORTED, "cannot set the size or mode of a symbolic link");
 };
 
-/** Returns functions that set attributes of a symbolic link itself instead of its target. */
+/** Returns functions that set attributes of a symbolic link instead of the attributes of its target. */
 const linkChangesOf = (path: Buffer): Changes => ({
   truncate: unsupported,
   chmod: async (mode) => ((await lstat(path)).isSymbolicLink() ? unsupported() : chmod(path, mode)),
@@ -193,8 +194,8 @@ const exists = (path: Buffer): Promise<boolean> =>
 const codeOf = (error: unknown): string => (error as NodeJS.ErrnoException).code ?? "";
 
 /**
- * Error codes of a failed hard link if the file system has no hard links, or the user may not create a link to the
- * file.
+ * Error codes of a failed hard link, if the file system does not support hard links or the user may not create a link
+ * to the file.
  */
 const NO_LINKS = new Set(["EPERM", "ENOSYS", "ENOTSUP", "EOPNOTSUPP", "EXDEV", "EMLINK"]);
 
@@ -202,8 +203,8 @@ const NO_LINKS = new Set(["EPERM", "ENOSYS", "ENOTSUP", "EOPNOTSUPP", "EXDEV", "
 async function renameToNew(from: Buffer, to: Buffer): Promise<void> {
   if ((await lstat(from)).isFile()) {
     try {
-      // A hard link, unlike a check followed by a rename, cannot overwrite a file that another program creates in the
-      // meantime.
+      // A hard link cannot overwrite a file that a different program creates at the same time. A check followed by a
+      // rename could.
       await link(from, to);
       await unlink(from).catch(async (error: unknown) => {
         await unlink(to);
@@ -219,8 +220,8 @@ async function renameToNew(from: Buffer, to: Buffer): Promise<void> {
 }
 
 /**
- * Returns the absolute path without symbolic links, like realpath(3) in OpenSSH. The last name of the path need not
- * exist.
+ * Returns the absolute path without symbolic links, like realpath(3) in OpenSSH. The last component of the path may be
+ * missing in the file system.
  */
 async function canonical(path: Buffer): Promise<Buffer> {
   const resolved = (of: Buffer) => realpath(of, { encoding: "buffer" });
@@ -235,9 +236,9 @@ async function canonical(path: Buffer): Promise<Buffer> {
 }
 
 /**
- * Serves files to one client with the permissions of this process: SFTP version 3 with extensions of OpenSSH. File
- * names are bytes. The server processes one request after another, so it acknowledges writes in order. After an
- * interruption, scp and sftp truncate a file at the end of the last write that was acknowledged in order.
+ * An SFTP server for one client, with the permissions of this process. Supports SFTP version 3 and extensions of
+ * OpenSSH. File names are bytes. The server processes one request after another, and so acknowledges writes in order.
+ * After an interruption, scp and sftp truncate the file after the last of these writes.
  */
 export class FileServer {
   readonly #stream: Duplex;
@@ -257,7 +258,7 @@ export class FileServer {
   /** Processes requests until the client ends its input. @throws Error the client violates the protocol */
   async serve(): Promise<void> {
     try {
-      // If the connection fails, the stream may emit neither "end" nor "drain", so `close` ends the wait.
+      // If the connection fails, the stream may emit neither "end" nor "drain". In this case, `close` ends the wait.
       await Promise.race([this.#processAll(), this.#closed.promise]);
     } finally {
       this.close();
@@ -305,9 +306,9 @@ export class FileServer {
   }
 
   /**
-   * Processes any request except READ.
-   * @returns the response; undefined for a response that contains only the status OK
-   * @throws Rejection if the response is a status other than OK
+   * Processes all requests except READ.
+   * @returns the response, or undefined if the response is only the status OK
+   * @throws Rejection if the response is a different status
    */
   async #process(packet: Packet): Promise<Answer | undefined> {
     const path = () => this.#path(packet.string());
@@ -346,7 +347,7 @@ export class FileServer {
       case TYPE.READLINK:
         return nameAnswer(await readlink(path(), { encoding: "buffer" }));
       case TYPE.SYMLINK:
-        // OpenSSH and all other clients send the link's target first, contrary to the draft.
+        // OpenSSH and all other clients send the link's target first. This order differs from the draft.
         return done(symlink(packet.string(), path()));
       case TYPE.RENAME:
         return done(renameToNew(path(), path()));
@@ -418,7 +419,7 @@ export class FileServer {
   #keep(opened: Opened): Answer {
     this.#lastHandle += 1;
     this.#opened.set(this.#lastHandle, opened);
-    // If the client disconnected while the file was being opened, close the file again.
+    // If the client disconnects while the file is being opened, close the file again.
     if (this.#isClosed) this.close();
     return { type: TYPE.HANDLE, fields: [encodeNumber(this.#lastHandle)] };
   }
@@ -442,7 +443,7 @@ export class FileServer {
     answer.writeUInt32BE(id, 5);
     answer.writeUInt32BE(bytesRead, 9);
     const used = answer.subarray(0, DATA_HEADER + bytesRead);
-    // Copies a short response, so that the large buffer can be freed while the response waits for its client.
+    // Copies a short response. The large buffer can then be freed while the response waits for its client.
     return bytesRead < length / 2 ? Buffer.from(used) : used;
   }
 
@@ -457,7 +458,7 @@ export class FileServer {
     while (entries.length < ENTRIES) {
       const name = await next();
       if (name === undefined) break;
-      // Skips an entry that another program has just deleted.
+      // Skips entries that a different program has just deleted.
       const stats = await lstat(child(path, name)).catch(() => undefined);
       if (stats) entries.push([name, longname(name, stats, names), ...attributeFields(stats)]);
     }
@@ -498,14 +499,14 @@ const nameAnswer = (path: Buffer): Answer => ({ type: TYPE.NAME, fields: [1, pat
 /** Returns a response with the free and used space of the file system that contains a path. */
 async function spaceAnswer(path: Buffer): Promise<Answer> {
   const { bsize, blocks, bfree, bavail, files, ffree } = await statfs(path, { bigint: true });
-  // Node.js does not report a file system's fragment size, id, flags and maximum file name length. The response
-  // contains the block size, 0, 0 and 255 instead. OpenSSH's client shows only the fragment size.
+  // Node.js does not report a file system's fragment size, id, flags or maximum file name length. The response contains
+  // these values instead: the block size, 0, 0 and 255. OpenSSH's client shows only the fragment size.
   const fields = [bsize, bsize, blocks, bfree, bavail, files, ffree, ffree, 0n, 0n, 255n];
   return { type: TYPE.EXTENDED_REPLY, fields };
 }
 
 async function writeAll(file: FileHandle, offset: number, data: Buffer): Promise<void> {
-  // For an offset that is not a safe integer, Node.js would write at the file's current position.
+  // If the offset is not a safe integer, Node.js would write at the file's current position.
   if (!Number.isSafeInteger(offset + data.length)) {
     throw new Rejection(STATUS.FAILURE, "the offset is too large");
   }

@@ -36,7 +36,7 @@ export const TYPE = {
   EXTENDED_REPLY: 201,
 } as const;
 
-/** Flags for the file attributes that a packet contains (draft-ietf-secsh-filexfer-02, section 5). */
+/** Flags that list the file attributes in a packet (draft-ietf-secsh-filexfer-02, section 5). */
 const HAS = { SIZE: 1, OWNER: 2, MODE: 4, TIMES: 8 } as const;
 
 /** A field of a packet: a 32-bit number, a 64-bit number, or a string. */
@@ -55,7 +55,7 @@ export interface Attributes {
   readonly times?: { readonly accessed: number; readonly modified: number };
 }
 
-/** An error for a malformed packet of the client. The server cannot read any data after this packet. */
+/** An error for a malformed packet from the client. The server cannot parse any data after this packet. */
 export class ProtocolError extends Error {}
 
 /** Reads the fields of a packet. Each method throws a {@link ProtocolError} if the packet is too short. */
@@ -81,7 +81,7 @@ export class Packet {
     return this.#take(4).readUInt32BE();
   }
 
-  /** Reads a 64-bit number. The result is not exact above 2^53. */
+  /** Reads a 64-bit number. Numbers above 2^53 are rounded. */
   long(): number {
     return Number(this.#take(8).readBigUInt64BE());
   }

@@ -1,4 +1,4 @@
-/** Returns pairs of an opcode and a name. The opcodes are consecutive and begin with `first`. */
+/** Returns pairs of an opcode and a name, with consecutive opcodes that begin with `first`. */
 const names = (first: number, list: string) =>
   list.split(" ").map((name, index) => [first + index, name] as const);
 
@@ -9,8 +9,9 @@ const CHARACTERS: ReadonlyMap<number, string> = new Map([
 ]);
 
 /**
- * The `stty` names of on/off modes, by their opcodes. Modes for terminals without lower case are omitted, because some
- * versions of `stty` do not support them. `stty` sets nothing if one argument is not supported.
+ * The `stty` names of on/off modes, by their opcodes. Modes for terminals without lowercase letters are omitted,
+ * because some versions of `stty` do not support them. `stty` sets no mode at all if it does not support one of its
+ * arguments.
  */
 const SWITCHES: ReadonlyMap<number, string> = new Map([
   ...names(30, "ignpar parmrk inpck istrip inlcr igncr icrnl"),
@@ -21,10 +22,12 @@ const SWITCHES: ReadonlyMap<number, string> = new Map([
   ...names(72, "onlcr ocrnl onocr onlret"),
 ]);
 
-/** From this opcode on, RFC 4254 does not define the length of values, so parsing ends at such an opcode. */
+/**
+ * From this opcode on, RFC 4254 does not define the length of values. So parsing stops at the first of these opcodes.
+ */
 const UNKNOWN = 160;
 const ENTRY = 5;
-/** The value of a disabled control character. */
+/** The value that disables a control character. */
 const OFF = 255;
 
 /**
@@ -45,7 +48,7 @@ export function sttyArguments(modes: Buffer): string[] {
   return settings;
 }
 
-/** Formats a control character for `stty` of coreutils and BusyBox. BusyBox does not accept hexadecimal numbers. */
+/** Formats a control character for `stty` in coreutils and BusyBox. BusyBox does not accept hexadecimal numbers. */
 function characterArgument(code: number): string {
   if (code === OFF) return "undef";
   if (code === 127) return "^?";

@@ -7,27 +7,28 @@ import type { Log } from "./SessionChannel.ts";
 import type { SshServer } from "./SshServer.ts";
 
 /**
- * Interval between keep-alive messages of the agent, and maximum time between keep-alive messages of the service, in
- * milliseconds.
+ * Interval at which the agent sends keep-alive messages, in milliseconds. `SILENCE` is the maximum time between
+ * keep-alive messages of the service.
  */
 const KEEP_ALIVE = 30_000;
 const SILENCE = 35_000;
 /**
- * Maximum lengths in bytes: of one line that the service sends on the tunnel, and of the HTTP request head that the
- * service sends on a picked-up connection.
+ * Maximum length of one line that the service sends on the tunnel, in bytes. `HEAD_MAX` is the maximum length of the
+ * HTTP request head on a picked-up connection.
  */
 const LINE_MAX = 4096;
 const HEAD_MAX = 8192;
-/** Maximum time, in milliseconds, to open the tunnel or a connection that the service announces. */
+/** Timeout, in milliseconds, for opening the tunnel or picking up a connection that the service announces. */
 const PICK_UP_TIMEOUT = 20_000;
 /**
- * Required prefix of the WebSocket paths that the service announces on the tunnel. The agent connects to no other path.
+ * Required prefix of the WebSocket paths that the service announces on the tunnel. The agent connects only to paths
+ * with this prefix.
  */
 const PICK_UP_PATH = "/ssh/revdial?";
 
 interface TunnelOptions {
   readonly url: string;
-  /** The proxy of the service; undefined to connect directly. */
+  /** The proxy to use for connections to the service; undefined to connect directly. */
   readonly proxy: HttpProxy | undefined;
   readonly token: string;
   readonly server: SshServer;
@@ -120,7 +121,7 @@ export function runTunnel({ url, proxy, token, server, log, signal, now }: Tunne
   });
 }
 
-/** Parses a line; undefined if it is not a JSON object. */
+/** Parses a line of the tunnel. Returns undefined if the line is not a JSON object. */
 function readLine(line: string): Line | undefined {
   try {
     const read: unknown = JSON.parse(line);
@@ -132,7 +133,7 @@ function readLine(line: string): Line | undefined {
 
 /**
  * Picks up a connection: opens a WebSocket at the path that the service announced.
- * @throws Error the path does not have the required prefix, or the service does not know the connection
+ * @throws Error the path does not have the required prefix, or the service has no such connection
  */
 async function pickUp(
   url: string,
@@ -149,7 +150,7 @@ async function pickUp(
     perMessageDeflate: false,
   });
   socket.on("message", (_data, binary) => binary || socket.terminate());
-  // Starts reading at once, since the service's request may arrive together with its handshake response.
+  // Reads immediately, since the service's request may arrive together with its handshake response.
   answerRequest(createWebSocketStream(socket), server);
   await new Promise<void>((resolve, reject) => {
     socket.once("open", resolve);
@@ -158,11 +159,11 @@ async function pickUp(
 }
 
 /**
- * Reads the single HTTP request that the service sends on a picked-up connection. The request's path selects the
- * action: the agent either serves SSH on this connection, or closes the session whose uid is in the path.
+ * Processes the single HTTP request that the service sends on a picked-up connection. The path of the request selects
+ * the action. The agent either serves SSH on this connection, or closes the session whose uid is in the path.
  */
 function answerRequest(stream: Duplex, server: SshServer): void {
-  // A WebSocket cannot send EOF in a single direction, so the end of one direction ends the whole connection.
+  // A WebSocket cannot send EOF in one direction only. So the end of one direction closes the whole connection.
   stream.on("error", () => stream.destroy()).on("end", () => stream.destroy());
   let head = Buffer.alloc(0);
   const read = (data: Buffer) => {

@@ -1,5 +1,5 @@
-// `npm run demo`: previews and applies a policy in TypeScript, changes it out of band, reports the drift, reviews it,
-// and repairs it. A key expires while its session is open.
+// `npm run demo`: previews and applies a policy in TypeScript, and changes objects out of band. Then reports, reviews
+// and repairs the drift. A key expires while its session is open.
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
@@ -36,7 +36,7 @@ const options = readFlags(process.argv.slice(2));
 const engine = options.engine ?? (pulumiOnPath() ? "cli" : "embedded");
 const started = Date.now();
 let step = 0;
-/** A promise that rejects if the service or the agent exits before the end of the demo. */
+/** A promise that rejects if the service or the agent exits during the demo. */
 const childDeath = Promise.withResolvers<never>();
 childDeath.promise.catch(() => {});
 /** Directory of the Pulumi program: a copy of `examples/fleet-access`. */
@@ -53,7 +53,7 @@ function pulumiOnPath(): boolean {
   return (process.env.PATH ?? "").split(delimiter).some((folder) => existsSync(join(folder, "pulumi")));
 }
 
-/** Runs a `gatehouse` command like a user. The output goes to this terminal. */
+/** Runs a `gatehouse` command as a user would. The output is printed to this terminal. */
 async function gatehouse(
   env: NodeJS.ProcessEnv,
   expected: number,
@@ -110,7 +110,7 @@ async function prepareFleet(client: Client, service: Service, folder: string): P
     ...Array.from({ length: 5 }, (_, i) => `db-${String(i + 1).padStart(2, "0")}`),
     ...Array.from({ length: 8 }, (_, i) => `edge-${String(i + 1).padStart(2, "0")}`),
   ];
-  // One device has a real agent, for the logins at the end of the demo.
+  // One device runs a real agent, for the logins at the end of the demo.
   const served = names.indexOf(SERVED);
   await Promise.all(names.map((name, index) => index !== served && enroll(client, tenant, name, index)));
   await enrollServed(client, service, { folder, tenant, mac: macOf(served) });
@@ -143,9 +143,9 @@ async function logInThreeTimes(env: NodeJS.ProcessEnv, service: Service, folder:
 }
 
 /**
- * Gives the contractor's key an end within seconds, opens a session, and waits until the service ends the session. The next run
- * changes nothing and reports the expired key.
- * @param time the time, in milliseconds, that a run needs
+ * Sets the contractor's key to expire within seconds, opens a session, and waits until the service closes the session.
+ * The next run changes nothing and reports the expired key.
+ * @param time the duration of a run, in milliseconds
  */
 async function letKeyExpire(
   env: NodeJS.ProcessEnv,
@@ -169,7 +169,7 @@ async function letKeyExpire(
   await gatehouse(env, 0, "up", "--yes");
 }
 
-/** Makes changes out of band. Bob and Carla use their own logins and their roles from the policy. */
+/** Makes changes out of band. Bob and Carla use their own accounts, with the roles that the policy gives them. */
 async function changeManually(
   ana: Client,
   { tenant, ...others }: PreparedFleet,
@@ -186,11 +186,13 @@ async function changeManually(
   }
 }
 
-/** Returns a text as one word of a shell. */
+/** Quotes a string as a single word for the shell. */
 const quoted = (text: string): string =>
   /^[\w./:@-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 
-/** Creates the folder of the demo: the folder of `--keep`, or a temporary folder. Other users cannot read the folder. */
+/**
+ * Creates the folder of the demo, which other users cannot read. This is the folder of `--keep`, or a temporary folder.
+ */
 function newFolder(): string {
   if (options.keep === undefined) return mkdtempSync(join(tmpdir(), "gatehouse-demo-"));
   const folder = resolve(options.keep);
@@ -198,7 +200,7 @@ function newFolder(): string {
   return folder;
 }
 
-/** Writes the file `environment`, which sets the variables of `gatehouse` for the service and the state of the demo. */
+/** Writes the file `environment`. It sets the `gatehouse` variables for the service and the state of the demo. */
 function writeEnvironment(folder: string, env: NodeJS.ProcessEnv, tenant: string): void {
   const secrets = { GATEHOUSE_PASSWORD: "password", PULUMI_CONFIG_PASSPHRASE: "passphrase" };
   const variables = Object.entries(secrets).map(([name, file]) => {
@@ -231,7 +233,7 @@ async function story(service: Service, folder: string): Promise<void> {
       GATEHOUSE_USERNAME: login.username,
       GATEHOUSE_PASSWORD: login.password,
       PULUMI_BACKEND_URL: `file://${folder}`,
-      // The TypeScript compiler keeps its cache in this directory, so that the demo deletes the cache at the end.
+      // The TypeScript compiler keeps its cache in this directory, which the demo deletes at the end.
       TMPDIR: folder,
       PULUMI_CONFIG_PASSPHRASE: randomBytes(12).toString("base64url"),
     };
@@ -257,7 +259,7 @@ async function story(service: Service, folder: string): Promise<void> {
     await gatehouse(env, 0, "test");
     heading("Log in to three devices by SSH, and explain the policy's decisions");
     await logInThreeTimes({ ...env, GATEHOUSE_TENANT: fleet.tenant }, service, folder);
-    // A kept service has the policy of the example, in which the contractor's key expires years later.
+    // If the service is kept, it keeps the example policy, in which the contractor's key expires years later.
     if (options.keep === undefined) {
       heading("Let the contractor's key expire while its session is open");
       await letKeyExpire(env, service, folder, timeOfRun);
@@ -281,7 +283,7 @@ async function main(): Promise<void> {
   const folder = newFolder();
   let service: Service | undefined;
   let kept = false;
-  // Before the service stops, the running command finishes its steps and writes the state.
+  // The running command finishes its steps and writes the state before the service stops.
   const stop = async (signal: NodeJS.Signals) => {
     if (running && running.exitCode === null && running.signalCode === null) {
       running.kill(signal);

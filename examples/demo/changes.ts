@@ -1,7 +1,7 @@
 import { generateKeyPairSync } from "node:crypto";
 import { type Client, where } from "@gatehouse-access/sdk";
 
-/** The users who change objects out of band, each with a separate login. */
+/** Clients of the users who change objects out of band. Each user has a separate account. */
 export interface Users {
   readonly ana: Client;
   readonly bob: Client;
@@ -47,7 +47,10 @@ export async function changeOutOfBand({ ana, bob, carla }: Users, tenant: string
   ];
 }
 
-/** Returns a new ed25519 public key in the service's format: an OpenSSH line in base64. Discards the private key. */
+/**
+ * Returns a new ed25519 public key in the service's format, that is, a base64-encoded OpenSSH line. Discards the
+ * private key.
+ */
 function newKey(): string {
   const { x = "" } = generateKeyPairSync("ed25519").publicKey.export({ format: "jwk" });
   const part = (data: Buffer) => Buffer.concat([Buffer.from([0, 0, 0, data.length]), data]);

@@ -1,5 +1,5 @@
-// The flags of the demo. A module in JavaScript, so that `scripts/run.mjs` can check the flags before it builds the
-// packages, with a Node that runs no TypeScript.
+// The flags of the demo. This module is in JavaScript, because `scripts/run.mjs` checks the flags before it builds the
+// packages, and with Node.js versions that cannot run TypeScript.
 import { existsSync } from "node:fs";
 import { parseArgs } from "node:util";
 
@@ -10,7 +10,10 @@ export const HELP = `npm run demo -- [--engine cli|embedded] [--destroy] [--keep
   --keep     keep the service running, and write its data, the policy and its state to this new folder. Run
              ". <folder>/environment" to use gatehouse with the service`;
 
-/** Reads the flags. Ends the process with an error and the help if a flag is wrong, or if the kept folder exists. */
+/**
+ * Reads the flags. If a flag is wrong, or if the folder of `--keep` exists, prints an error and the help, and ends the
+ * process.
+ */
 export function readFlags(args) {
   try {
     const { values } = parseArgs({

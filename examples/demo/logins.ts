@@ -1,4 +1,4 @@
-// The logins at the end of the demo, with the OpenSSH client, the service, and the agent of a device.
+// The logins at the end of the demo. They use the OpenSSH client, the service, and the agent of a device.
 import { execFileSync, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { cpSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
@@ -13,7 +13,7 @@ const PACKAGES = fileURLToPath(new URL("../../node_modules", import.meta.url));
 /** The system user to which the agent switches if root runs the demo. */
 const UNPRIVILEGED = "nobody";
 
-/** The reason why the OpenSSH client cannot be used; undefined if it can. */
+/** The reason why the OpenSSH client cannot be used; undefined if the client works. */
 export const withoutSsh: string | undefined = (() => {
   const { error, status, stderr } = spawnSync("ssh", ["-V"], { encoding: "utf8" });
   if (error) return "ssh is not on the PATH";
@@ -21,8 +21,8 @@ export const withoutSsh: string | undefined = (() => {
 })();
 
 /**
- * Copies the program into the folder, and creates a new key for the contractor. The demo therefore writes nothing to
- * the repository, and several demos can run at once.
+ * Copies the program into the folder, and creates a new key for the contractor. So the demo writes nothing to the
+ * repository, and several demos can run at the same time.
  * @returns the directory of the copy
  */
 export function copyProgram(folder: string): string {
@@ -73,14 +73,14 @@ export async function holdSession(
   return message.trim();
 }
 
-/** Changes the end of the contractor's key in the copied program. */
+/** Changes the expiry time of the contractor's key in the copied program. */
 export function setEnd(program: string, end: Date): void {
   const file = join(program, "index.ts");
   const text = readFileSync(file, "utf8");
   writeFileSync(file, text.replace("    expiresAt,\n", `    expiresAt: "${end.toISOString()}",\n`));
 }
 
-/** Runs the agent of a device. @throws ChildError with the agent's last lines if it opens no tunnel */
+/** Runs the agent of a device. @throws ChildError with the agent's last lines if the agent does not open a tunnel */
 export function startAgent(
   folder: string,
   { url }: Service,

@@ -1,5 +1,4 @@
-// Starts the bundled service for the demo, and creates a fleet without a policy: a first user, more users, and enrolled
-// devices.
+// Starts the bundled service for the demo, and creates a fleet without a policy: users and enrolled devices.
 import { execFile } from "node:child_process";
 import { generateKeyPairSync, randomBytes } from "node:crypto";
 import { join } from "node:path";
@@ -21,7 +20,7 @@ export interface Service {
   adminWithPassword(password: string, ...args: string[]): Promise<string>;
   /** Stops the service and waits for its exit. */
   stop(): Promise<void>;
-  /** Allows the service to run after the end of the demo. */
+  /** Lets the service continue to run after the demo. */
   release(): void;
 }
 
@@ -76,7 +75,7 @@ export interface Login {
   readonly password: string;
 }
 
-/** Creates the first user. The setup requires a signature that only the operator of the service can create. */
+/** Creates the first user. The setup request requires a signature that only the operator of the service can create. */
 export async function setUp(service: Service, username: string): Promise<Login> {
   const password = newPassword();
   const sign = await service.admin("setup-link", "--sign-only");
@@ -89,7 +88,7 @@ export async function setUp(service: Service, username: string): Promise<Login> 
   return { username, password };
 }
 
-/** Creates a user without a namespace. */
+/** Creates a user who is not a member of a namespace. */
 export async function createUser(service: Service, username: string, name: string): Promise<Login> {
   const email = `${username}@example.org`;
   const password = newPassword();

@@ -40,7 +40,7 @@ interface StartOptions<Ready> {
   /** Name of the process in error messages, such as `The service`. */
   readonly name: string;
   readonly env?: NodeJS.ProcessEnv;
-  /** True if the process can run after the end of the demo. */
+  /** True if the process may continue to run after the demo. */
   readonly detached?: boolean;
   /** Parses a line of output. Returns undefined for lines before the process is ready. */
   ready(line: string): Ready | undefined;
@@ -48,7 +48,7 @@ interface StartOptions<Ready> {
 
 /**
  * Starts a Node.js program and waits until it is ready.
- * @throws ChildError if the program exits first, or is not ready in time
+ * @throws ChildError if the program exits before it is ready, or is not ready in time
  */
 export async function startChild<Ready>(
   args: readonly string[],
@@ -60,7 +60,7 @@ export async function startChild<Ready>(
   const died = new Promise<never>((_, reject) => {
     const fail = (problem: string) => reject(new ChildError(name, problem, lines));
     child.once("error", (error) => fail(`could not be started: ${error.message}`));
-    // The event "close", unlike "exit", occurs after the last line of the output.
+    // Node.js emits "close" after the last line of the output. It may emit "exit" earlier.
     child.once("close", (code, signal) => {
       if (!stopped) fail(`exited with ${signal === null ? `exit code ${code}` : `signal ${signal}`}`);
     });

@@ -6,7 +6,7 @@ const key = (owner: string) => readFileSync(join(__dirname, "keys", `${owner}.pu
 const hosts = (role: string, count: number) =>
   Array.from({ length: count }, (_, index) => `${role}-${String(index + 1).padStart(2, "0")}`);
 
-// Keys select devices by tag, so that a new device gets its access from its tags.
+// Keys select devices by tag. So the tags of a new device determine who can access it.
 const tagged = (names: string[], tags: string[]) =>
   names.map((device) => new DeviceTags(device, { device, tags }));
 
@@ -17,7 +17,7 @@ const edge = tagged(hosts("edge", 8), ["edge"]);
 const bob = new Member("bob", { email: "bob@example.org", role: "operator" });
 new Member("carla", { email: "carla@example.org", role: "observer" });
 
-// The end of the contract. After it, neither the membership nor the key gives access.
+// The end of the contract. After this time, neither the membership nor the key gives access.
 const expiresAt = "2030-06-30T22:00:00Z";
 const dora = new Member("dora", { email: "dora@example.org", role: "observer", expiresAt });
 
@@ -65,7 +65,7 @@ new PublicKey("deploy", {
   filter: { hostname: "^(web|edge)-[0-9]+$" },
 });
 
-// Denies all logins on a device under investigation, regardless of the keys.
+// Denies all logins on a device under investigation, even with a key that allows them.
 new FirewallRule("frozen", {
   action: "deny",
   priority: 100,
@@ -74,7 +74,7 @@ new FirewallRule("frozen", {
   filter: { hostname: "^edge-08$" },
 });
 
-// A separate namespace for experiments. Its members do not see production.
+// A separate namespace for experiments. Its members get no access to production.
 const staging = new Namespace("staging", {
   name: "fleet-staging",
   settings: { sessionRecord: true, connectionAnnouncement: "Staging. Break things here." },

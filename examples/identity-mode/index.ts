@@ -14,14 +14,15 @@ import {
 
 const OFFICE = "198.51.100.0/24";
 
-// The namespace exists on the service. The first `up` adopts it, and a `destroy` keeps it.
+// The namespace already exists on the service. The first `up` adopts it, and `destroy` does not delete it.
 new Namespace(
   "dev",
   { name: "dev", settings: { sshAccessMode: "identity", sessionRecord: true }, adopt: "overwrite" },
   { retainOnDelete: true },
 );
 
-// The service created this policy together with the namespace. Keep it: without a policy, the owner cannot log in.
+// The service created this policy together with the namespace. Keep this policy, because the owner cannot log in
+// without a policy.
 new AccessPolicy(
   "owner",
   {
@@ -49,7 +50,7 @@ new AccessPolicy("operators", {
   sourceIps: [OFFICE],
 });
 
-// The service asks for a password in the browser if the last confirmation is older than an hour.
+// The service asks for the password in the browser if the user entered it more than an hour ago.
 new AccessPolicy("bea-databases", {
   name: "Bea on databases",
   subject: { user: bea.userId },
@@ -65,7 +66,8 @@ const deploy = new ServiceAccount("deploy", {
   validDays: 90,
 });
 
-// A new key replaces the account. The policy follows the new account, because it refers to its ID.
+// A change of the key replaces the service account. The policy then applies to the new account, because it refers to
+// the account's ID.
 new AccessPolicy("deploy", {
   name: "Deployment",
   subject: { user: deploy.accountId },
@@ -73,7 +75,7 @@ new AccessPolicy("deploy", {
   logins: ["deploy"],
 });
 
-// A policy that denies decides before all policies that allow. It applies to the owner too.
+// A deny policy takes precedence over all allow policies. This policy applies to the owner too.
 new AccessPolicy("frozen", {
   name: "Frozen devices",
   action: "deny",
@@ -82,7 +84,7 @@ new AccessPolicy("frozen", {
   logins: ["*"],
 });
 
-// Devices that enroll with this key are accepted, and get the tag.
+// The service accepts devices that enroll with this key, and adds the tag to them.
 new InstallKey("web-servers", { name: "web-servers", tags: [web.name], validDays: 30, usageLimit: 10 });
 
 new ApiKey("monitoring", {

@@ -1,6 +1,6 @@
 import { AccessPolicy, hostname } from "@gatehouse-access/provider";
 
-// A login needs a policy that allows it. A policy that denies it always decides.
+// A login is allowed only if a policy allows it. A deny policy always takes precedence.
 export const operators = new AccessPolicy("operators", {
   name: "Operators on web servers",
   subject: { role: "operator" },

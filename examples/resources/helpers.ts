@@ -11,7 +11,7 @@ export const patterns = {
 export const owner = getMembers().then((members) => members.find(({ role }) => role === "owner")?.email);
 export const waiting = getDevices({ status: "pending" }).then((devices) => devices.map(({ name }) => name));
 
-// Use the variant with the suffix `Output` if an argument is an output of another resource, such as its tenant.
+// If an argument is an output of a different resource, such as its tenant, use the function with the suffix `Output`.
 export const roles = getMembersOutput({ tenant: getDevices().then(([device]) => device?.tenantId) }).apply(
   (members) => members.map(({ role }) => role),
 );

@@ -6,7 +6,8 @@ export const backup = new ServiceAccount("backup", {
   validDays: 90,
 });
 
-// A replaced account gets another ID. The policy follows it, because it refers to the output.
+// A replacement of the account changes its ID. The policy then applies to the new account, because it refers to the
+// output.
 export const backupAccess = new AccessPolicy("backup", {
   name: "Backup",
   subject: { user: backup.accountId },

@@ -2,7 +2,7 @@ import { githubActions, TrustedWorkload } from "@gatehouse-access/provider";
 
 const audience = "https://gatehouse.example.com";
 
-// Pull requests are reviewed with the role observer.
+// Jobs that review pull requests get the role observer.
 export const review = new TrustedWorkload("review", {
   ...githubActions({ repository: "acme/fleet" }),
   name: "review",
@@ -10,7 +10,7 @@ export const review = new TrustedWorkload("review", {
   role: "observer",
 });
 
-// Only jobs of the protected environment on the main branch can change access.
+// Only jobs that run on the main branch in the protected environment can change access.
 export const deploy = new TrustedWorkload("deploy", {
   ...githubActions({ repository: "acme/fleet", environment: "production", ref: "refs/heads/main" }),
   name: "deploy",

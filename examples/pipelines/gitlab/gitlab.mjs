@@ -1,5 +1,5 @@
-// Writes the note on a merge request. Requires only Node.js 22. The token comes from GITLAB_TOKEN, and is only sent
-// in the headers of requests to CI_API_V4_URL.
+// Writes the review as a note on a merge request. Requires only Node.js 22. The token comes from GITLAB_TOKEN, and is
+// only sent in the headers of requests to CI_API_V4_URL.
 import { readFileSync } from "node:fs";
 
 const { env } = process;

@@ -1,11 +1,14 @@
-// The action's requests to GitHub's API. Requires only Node.js 22. The token comes from GITHUB_TOKEN, and is only
+// Sends the action's requests to GitHub's API. Requires only Node.js 22. The token comes from GITHUB_TOKEN, and is only
 // sent in the headers of requests to GITHUB_API_URL.
 import { appendFileSync, readFileSync } from "node:fs";
 import { basename } from "node:path";
 
 const { env } = process;
 const [TRIES, TIME_LIMIT_MS, LONGEST_WAIT_S] = [4, 30_000, 60];
-/** Delays in seconds between repeated requests for a pull request that GitHub may not list yet. */
+/**
+ * Delays, in seconds, before each repeated request for the merged pull request. GitHub may list the pull request only
+ * some time after the push.
+ */
 const AGAIN_S = (env.GATEHOUSE_AGAIN_S ?? "2 4 8 16 30").split(" ").map(Number);
 const START_MANUALLY = "start this workflow manually to review and apply the branch";
 
@@ -42,8 +45,8 @@ async function comment(file) {
 }
 
 /**
- * Opens an issue if there is drift, updates the open issue if the drift has changed, and closes it if there is no
- * drift.
+ * Opens an issue if there is drift, or updates the open issue if the drift has changed. Closes the open issue if there
+ * is no drift.
  */
 async function issue(file, program, code) {
   const marker = `<!-- gatehouse drift ${program.replaceAll(/[^\w./-]/g, "_").replaceAll("--", "__")} -->`;
@@ -67,16 +70,16 @@ async function issue(file, program, code) {
 }
 
 /**
- * Removes the parts of a report that differ in each run: the request id, and the time when a change was first seen. A
- * report has this time if the service does not report the user, and on a new runner it is the current time.
+ * Removes the parts of a report that differ in each run: the request id and the time when a change was first seen. A
+ * report contains this time if the service does not report the user. On a new runner, it is the current time.
  */
 function undated(report) {
   return report.replaceAll(/first seen [\d-]+ [\d:]+ UTC|request id [\w-]+/g, "");
 }
 
 /**
- * Finds the run with the reviewed plan: the run for the merged pull request's last commit, or this run if started
- * manually.
+ * Finds the workflow run with the reviewed plan: the run for the last commit of the merged pull request. If this run
+ * was started manually, it is this run.
  */
 async function findReview() {
   let id = env.GITHUB_RUN_ID;
@@ -98,7 +101,10 @@ async function findReview() {
   appendFileSync(env.GITHUB_OUTPUT, `run-id=${id}\n`);
 }
 
-/** Returns the pull request that was merged as this commit. GitHub lists it only some time after the push. */
+/**
+ * Returns the pull request that was merged as this commit. GitHub may list the pull request only some time after the
+ * push.
+ */
 async function mergedPull() {
   for (const seconds of [...AGAIN_S, undefined]) {
     const pulls = await all(`/commits/${env.GITHUB_SHA}/pulls`);
@@ -141,8 +147,8 @@ function repositoryUrl(path) {
 async function request(method, url, body) {
   for (let tried = 1; ; tried++) {
     const answer = await attempt(method, url, body);
-    // A POST without a response may have succeeded, so a retry could create a duplicate. A rate limit rejects the
-    // request.
+    // A POST without a response may have succeeded, so a retry could create a duplicate. After a rate limit response, a
+    // retry is safe, because GitHub did not process the request.
     const isLimit = answer.status === 429 || (answer.status === 403 && answer.retryAfter);
     const again = isLimit || (method !== "POST" && (answer.status >= 500 || answer.status === 0));
     if (answer.status >= 200 && answer.status < 300) return answer;
