@@ -5,8 +5,8 @@ type UnsupportedFeature = Omit<UnsupportedUse, "resource">;
 const CLI = "Use the Pulumi CLI (--engine cli) for this program.";
 
 /**
- * Features that the embedded engine rejects before it changes anything. The reference documentation is generated from
- * this list.
+ * Features that the embedded engine rejects. The engine rejects them before it changes anything. The reference
+ * documentation is generated from this list.
  */
 export const UNSUPPORTED = [
   { id: "runtime", feature: "programs in languages other than Node.js", hint: CLI },
@@ -64,7 +64,7 @@ export function unsupportedUse(id: UnsupportedId, resource: string): Unsupported
 
 /**
  * Intended differences between the engines. The reference documentation is generated from this list. The test that
- * compares the engines refers to this list.
+ * compares the engines also uses this list.
  */
 export const ENGINE_DIFFERENCES = [
   {

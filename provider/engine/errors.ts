@@ -3,9 +3,9 @@ import type { CommandErrorCode } from "../errorCodes.ts";
 import type { Confirmable, Plan, Result, TargetOptions } from "./model.ts";
 
 /**
- * Base class of the errors of commands and engines. An error that belongs to no subclass reports contradicting options
- * (`usage`), targets that match no resource (`target`), an unplanned step (`not_planned`), a provider that does not
- * start (`provider`), or a failure of the Pulumi CLI (`cli`).
+ * Base class of the errors of commands and engines. Errors of this class itself have one of these codes: contradictory
+ * options (`usage`), targets that match no resource (`target`), an unplanned step (`not_planned`), a provider that does
+ * not start (`provider`), or a failure of the Pulumi CLI (`pulumi_cli`).
  */
 export class EngineError extends GatehouseError {
   override readonly name: string;
@@ -19,7 +19,7 @@ export class EngineError extends GatehouseError {
 }
 
 /**
- * Returns a `catch` handler that converts a failed access to a file to an EngineError.
+ * Returns a `catch` handler that converts the error of a file access to an EngineError.
  * @param file path of the file, or a description that contains the path
  * @throws EngineError with the cause and a remedy
  */
@@ -34,8 +34,8 @@ export const fileError =
 export const INSTALL = "https://www.pulumi.com/docs/install/";
 
 /**
- * No `pulumi` command is on the PATH. If the user selects the embedded engine and it cannot run the stack, the error is
- * an UnsupportedError instead.
+ * There is no `pulumi` command on the PATH. If the user selects the embedded engine and the engine cannot run the
+ * stack, the error is an UnsupportedError instead.
  */
 export class NoEngineError extends EngineError {
   /** @param runtime runtime of the program; the embedded engine supports only Node.js */
@@ -53,8 +53,9 @@ export class NoEngineError extends EngineError {
 }
 
 /**
- * The project's files cannot be used: Pulumi.yaml or the stack's configuration is missing or invalid, or the SDK is not
- * installed. An unusable state is a BackendError; an exception of the program is a ProgramError.
+ * The project's files cannot be used, because Pulumi.yaml or the stack's configuration is missing or invalid, or the
+ * SDK is not installed. If the state cannot be used, the error is a BackendError. If the program throws an exception,
+ * the error is a ProgramError.
  */
 export class ProjectError extends EngineError {
   constructor(detail: string, more?: ErrorMore) {
@@ -63,8 +64,8 @@ export class ProjectError extends EngineError {
 }
 
 /**
- * No stack is selected and the project does not have exactly one stack, or the selected stack does not exist. An
- * existing stack that cannot be read is a BackendError or a PassphraseError.
+ * The selected stack does not exist, or no stack is selected and the project does not have exactly one stack. If an
+ * existing stack cannot be read, the error is a BackendError or a PassphraseError.
  */
 export class StackSelectionError extends EngineError {
   constructor(message: string) {
@@ -96,8 +97,8 @@ function existingStacks(stacks: readonly string[]): string {
 }
 
 /**
- * No state backend is configured, or a file of the backend cannot be read, parsed or written. A kind of backend or
- * state that the embedded engine does not support is an UnsupportedError.
+ * No state backend is configured, or a file of the backend cannot be read, parsed or written. If the embedded engine
+ * does not support the backend or the state, the error is an UnsupportedError.
  */
 export class BackendError extends EngineError {
   constructor(detail: string, more?: ErrorMore) {
@@ -105,7 +106,7 @@ export class BackendError extends EngineError {
   }
 }
 
-/** The passphrase of the stack's secrets is missing or wrong, or a secret was encrypted with another key. */
+/** The passphrase of the stack's secrets is missing or wrong, or a secret was encrypted with a different key. */
 export class PassphraseError extends EngineError {
   constructor(detail: string, more?: ErrorMore) {
     super("passphrase", detail, more);
@@ -119,8 +120,8 @@ export class PassphraseError extends EngineError {
 }
 
 /**
- * Another process holds the lock of the stack. The lock of a dead process on this machine does not cause this error:
- * the next command removes the lock and merges the journal, or throws a JournalConflictError.
+ * A different process holds the lock of the stack. If the process that holds the lock died on this machine, the next
+ * command removes the lock. It then merges the journal, or throws a JournalConflictError.
  */
 export class LockedError extends EngineError {
   constructor(message: string) {
@@ -138,8 +139,8 @@ export class LockedError extends EngineError {
 }
 
 /**
- * The journal of a killed run does not match the state, because another program changed the state after the run was
- * killed. A journal that cannot be read or written is a BackendError.
+ * The journal of a killed run does not match the state, because a different program changed the state after the run was
+ * killed. If the journal cannot be read or written, the error is a BackendError.
  */
 export class JournalConflictError extends EngineError {
   constructor(message: string) {
@@ -147,7 +148,7 @@ export class JournalConflictError extends EngineError {
   }
 }
 
-/** A use of an unsupported feature in a program or state, with a hint for the user. */
+/** An unsupported feature that a program or a state uses, and a hint for the user. */
 export interface UnsupportedUse {
   readonly id: string;
   readonly feature: string;
@@ -172,11 +173,11 @@ export class UnsupportedError extends EngineError {
 }
 
 /**
- * A protected resource would be deleted or replaced. The error of the step is a ProtectedError, and the run ends with
- * an UpdateFailedError.
+ * The run would delete or replace a protected resource. The failed step has this error, and the run ends with an
+ * UpdateFailedError.
  */
 export class ProtectedError extends EngineError {
-  /** @param what a sentence, without a final period, that describes the rejected deletion or replacement */
+  /** @param what a sentence without a final period, which describes the rejected deletion or replacement */
   constructor(what: string, urn: string) {
     super(
       "protected",
@@ -193,20 +194,21 @@ export class DeclinedError extends EngineError {
 }
 
 /**
- * Calls the user's `confirm` function with the plan, if the options contain this function.
+ * Calls the `confirm` function in the options with the plan, if the options contain this function.
  * @throws DeclinedError if `confirm` returns false
  */
 export async function requireConfirmation({ confirm }: Confirmable, plan: Plan): Promise<void> {
   if (confirm && !(await confirm(plan))) throw new DeclinedError();
 }
 
-/** Base class of the errors that end a run. Errors before the start of a run have other classes. */
+/** Base class of the errors that end a run. Errors that occur before the start of a run have other classes. */
 export class RunError extends EngineError {
   /** The finished and failed steps. */
   readonly result: Result;
   /**
-   * True if the diagnostics of the result contain the causes: one error with a URN for each failed resource, and for each
-   * error of the program. The message of this error then adds nothing to them.
+   * True if the diagnostics of the result contain all causes, with one error for each failed resource and for each
+   * error of the program. Each of these errors has a URN. In this case, the message of this error contains no
+   * additional cause.
    */
   readonly isExplained: boolean;
 
@@ -218,7 +220,7 @@ export class RunError extends EngineError {
 }
 
 /**
- * The Pulumi program failed with an exception or an exit code other than 0. If a resource fails and the program
+ * The Pulumi program threw an exception, or exited with a code other than 0. If a resource fails and the program
  * continues, the error is an UpdateFailedError.
  */
 export class ProgramError extends RunError {
@@ -237,7 +239,7 @@ interface ProgramErrorMore {
 }
 
 /**
- * A step failed, or the preflight of a plan failed. If the program fails, the error is a ProgramError; if the run is
+ * A step failed, or the preflight of a plan failed. If the program fails, the error is a ProgramError. If the run is
  * interrupted, the error is a CancelledError.
  */
 export class UpdateFailedError extends RunError {
@@ -257,7 +259,7 @@ export class CancelledError extends RunError {
   }
 }
 
-/** @throws EngineError (`usage`) if options contradict each other */
+/** @throws EngineError (`usage`) if the options contradict each other */
 export function checkTargetOptions(options: TargetOptions): void {
   const targets = (options.target?.length ?? 0) > 0;
   const excludes = (options.exclude?.length ?? 0) > 0;

@@ -7,8 +7,8 @@ import { parse } from "yaml";
 import { BackendError, type EngineError, ProjectError } from "./errors.ts";
 
 /**
- * Replaces the content of a file atomically: after a crash, the file contains either the complete old or the complete
- * new content.
+ * Replaces the content of a file atomically: after a crash, the file contains either the complete old content or the
+ * complete new content.
  * @param before called when the new content is on disk but the file still has the old content
  */
 export async function writeDurably(
@@ -28,7 +28,7 @@ export async function writeDurably(
     await before();
     await rename(temporary, path);
   } catch (error) {
-    // Removes the temporary file, since it would use space on a full disk.
+    // Removes the temporary file, since this file would use space on a full disk.
     await removeIfThere(temporary);
     throw error;
   }
@@ -45,7 +45,9 @@ export async function syncFolder(path: string): Promise<void> {
   }
 }
 
-/** Returns the result of an operation on a file or directory; undefined if the file or directory does not exist. */
+/**
+ * Returns the result of an operation on a file or directory. Returns undefined if the file or directory does not exist.
+ */
 export async function ifThere<T>(work: Promise<T>): Promise<T | undefined> {
   try {
     return await work;
@@ -59,7 +61,10 @@ export async function removeIfThere(path: string): Promise<void> {
   await ifThere(unlink(path));
 }
 
-/** Returns the text of a file; undefined if the file does not exist. @throws Failure if the file cannot be read */
+/**
+ * Returns the content of a text file. Returns undefined if the file does not exist. @throws Failure if the file cannot
+ * be read
+ */
 export async function readIfThere(
   path: string,
   Failure: new (detail: string) => EngineError,
@@ -69,7 +74,7 @@ export async function readIfThere(
   });
 }
 
-/** Parses a JSON file of Pulumi. @throws BackendError if the text is not valid JSON */
+/** Parses a JSON file of Pulumi. @throws BackendError if the content is not valid JSON */
 export function parseJsonFile(text: string, path: string): unknown {
   try {
     return parseJson(text);
@@ -83,8 +88,8 @@ export function isNoSuchFile(error: unknown): boolean {
 }
 
 /**
- * Parses a YAML mapping. An empty text is an empty mapping.
- * @throws ProjectError if the text is invalid YAML or not a mapping
+ * Parses a YAML mapping. An empty string is parsed as an empty mapping.
+ * @throws ProjectError if the string is not valid YAML or not a mapping
  */
 export function parseYamlMap(text: string, where: string): Record<string, unknown> {
   let parsed: unknown;

@@ -13,9 +13,9 @@ export { backendUrlOf, type Project, parseStackName, readProject, stackFilePath 
 export { fieldDiff, refreshedFields, shownValues } from "./value.ts";
 
 /**
- * Opens a stack with the selected engine. Default: the engine in `GATEHOUSE_ENGINE`, or the Pulumi CLI.
- * @throws EngineError (`usage`) for a wrong `GATEHOUSE_ENGINE`; NoEngineError, ProjectError, BackendError,
- * StackSelectionError, UnsupportedError
+ * Opens a stack with the selected engine. The default is the engine in `GATEHOUSE_ENGINE`, or else the Pulumi CLI.
+ * @throws EngineError (`usage`) if `GATEHOUSE_ENGINE` is invalid; NoEngineError, ProjectError, BackendError,
+ *   StackSelectionError, UnsupportedError
  */
 export async function openStack(options: StackOptions = {}): Promise<Stack> {
   const env = withDirectGrpc(options.env ?? process.env);
@@ -23,14 +23,14 @@ export async function openStack(options: StackOptions = {}): Promise<Stack> {
   if (selectedEngine(options.engine, env) === "embedded")
     return EmbeddedStack.open(project, { ...options, env });
   if (findOnPath("pulumi", env) === undefined) throw new NoEngineError(project.runtime);
-  // The module is loaded on demand, since it loads the Automation API, which is large.
+  // The module is loaded on demand, because it loads the large Automation API.
   const { CliStack } = await import("./cli/cliStack.ts");
   return CliStack.open(project, { ...options, env });
 }
 
 /**
- * Returns the engine of a run: the given engine, the engine in `GATEHOUSE_ENGINE`, or the Pulumi CLI.
- * @throws EngineError (`usage`) for a wrong `GATEHOUSE_ENGINE`
+ * Returns the engine of a run: the given engine, the engine in `GATEHOUSE_ENGINE`, or the Pulumi CLI, in this order.
+ * @throws EngineError (`usage`) if `GATEHOUSE_ENGINE` is invalid
  */
 export function selectedEngine(
   given: EngineName | undefined,
@@ -46,8 +46,8 @@ export function selectedEngine(
 }
 
 /**
- * Returns the environment with 127.0.0.1 in `no_grpc_proxy`: a program calls the engine at this address, without a
- * proxy.
+ * Returns the environment with 127.0.0.1 added to `no_grpc_proxy`. The program connects to the engine at this address,
+ * and must not use a proxy for it.
  */
 function withDirectGrpc(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   const others = env.no_grpc_proxy || env.no_proxy;

@@ -63,8 +63,8 @@ export class CliEvents {
   readonly #planning: boolean;
   readonly #values: boolean;
   /**
-   * Steps by the resource's URN. If an earlier run replaced a resource but did not delete the old object, this run's
-   * deletion of the old object is a separate step. The key of that step contains the URN and the object's id.
+   * Steps by the resource's URN. If an earlier run replaced a resource but did not delete the old object, the deletion
+   * of the old object is a separate step of this run. The key of that step consists of the URN and the object's id.
    */
   readonly #steps = new Map<string, Writable<Step>>();
   readonly #replaced = new Set<string>();
@@ -72,8 +72,8 @@ export class CliEvents {
   readonly #ended = new Set<Step>();
   readonly #errors = new Map<string, string>();
   /**
-   * Reported warnings that belong to no resource. Each is reported only once, although the CLI repeats some of them
-   * whenever it starts a plugin.
+   * Reported warnings that belong to no resource. The CLI repeats some warnings whenever it starts a plugin, so each
+   * warning is reported only once.
    */
   readonly #warned = new Set<string>();
   /**
@@ -81,7 +81,7 @@ export class CliEvents {
    */
   readonly #providers = new Map<string, Record<string, Shown>>();
 
-  /** The outputs of the stack's root resource; undefined if no event contained them. */
+  /** The outputs of the stack's root resource; undefined if no event contains them. */
   outputs: Record<string, Shown> | undefined;
 
   constructor(log: RunLog, { command, planned, values = false }: CliEventsOptions) {
@@ -98,9 +98,7 @@ export class CliEvents {
     if (event.resOpFailedEvent) this.#failed(event.resOpFailedEvent.metadata);
   }
 
-  /**
-   * Returns all steps, including failed steps. If the run did not finish, omits the steps that started but did not end.
-   */
+  /** Returns all steps, including failed steps. If the run did not finish, omits the steps that did not end. */
   steps(finished: boolean): Step[] {
     const steps = [...this.#steps.values()];
     if (finished) return steps;
@@ -113,11 +111,11 @@ export class CliEvents {
   #diagnostic(event: NonNullable<CliEvent["diagnosticEvent"]>): void {
     if (event.ephemeral) return;
     const severity = event.severity === "info#err" ? "info" : event.severity;
-    // Removes the resource's name from the text, since the reported message has a separate field for the URN.
+    // Removes the resource's name from the message, since the diagnostic has a separate field for the URN.
     const own = event.urn ? /^\S+ resource '[^']*'(:| has a problem:) / : /^$/;
     const message = plainText(event.message).trimEnd().replace(own, "");
     if (message === "" || (severity as string) === "debug") return;
-    // Skips the CLI's summary of a failed run, since the errors of single resources report the failure.
+    // Skips the CLI's summary of a failed run, since the errors of the resources already report the failure.
     if (severity === "error" && !event.urn && /^\w+ failed$/.test(message) && this.#errors.size > 0) return;
     if (event.urn && severity === "error") this.#errors.set(event.urn, message);
     if (!event.urn && severity === "warning") {
@@ -143,7 +141,8 @@ export class CliEvents {
     if (this.#values) this.#addValues(step, metadata);
     const id = metadata.new?.id || metadata.old?.id;
     if (id) step.id = id;
-    // The CLI reports a new resource that is not a target as unchanged, although the resource has no object yet.
+    // The CLI reports a new resource that is not a target as unchanged, although the resource's object does not exist
+    // yet.
     else if (metadata.op === "same" && metadata.new?.custom) this.#steps.delete(step.urn);
     if (step.type === STACK_TYPE && metadata.new) this.outputs = shownProps(metadata.new.outputs as Props);
     this.#end(metadata, step, undefined);
@@ -166,7 +165,8 @@ export class CliEvents {
     for (const state of [old, now]) {
       if (!state) continue;
       const inputs = Object.entries(shownProps(state.inputs as Props));
-      // Omits the credential of a default provider instance: it is the stack's credential, which gatehouse already has.
+      // Omits the credential of a default provider instance, because it is the credential of the stack, which gatehouse
+      // already has.
       const relevant = inputs.filter(([, value]) => !(isDefaultInstance(urn) && holds(value, "[secret]")));
       Object.assign(this.#provider(`${urn}::${state.id}`), Object.fromEntries(relevant));
     }
@@ -180,8 +180,8 @@ export class CliEvents {
 
   /**
    * Adds the resource's values before and after the operation to a step. The deletion event of a replacement contains
-   * only the old object. In the event of an import, `old` is the imported object, so it is not used as the value
-   * before.
+   * only the old object. In the event of an import, `old` is the imported object, so its values are not used as the
+   * values before the operation.
    */
   #addValues(step: Writable<Step>, { op, old, new: now }: StepEventMetadata): void {
     if (old && op !== "import") step.before ??= this.#valuesOf(old);
@@ -197,8 +197,7 @@ export class CliEvents {
   }
 
   /**
-   * Returns the step for an event. Undefined for events of default providers, since commands do not show default
-   * providers.
+   * Returns the step for an event. Returns undefined for events of default providers, since commands do not show them.
    */
   #step(metadata: StepEventMetadata, isRead = true): Writable<Step> | undefined {
     if (isProviderState(metadata) && isDefaultInstance(metadata.urn)) return undefined;
@@ -211,8 +210,8 @@ export class CliEvents {
       key = objectKey(metadata);
     }
     let step = this.#steps.get(key);
-    // During a refresh, the CLI may also run the program to read the provider settings, and then reports the resources
-    // a second time.
+    // During a refresh, the CLI may also run the program to read the provider settings. It then reports the resources a
+    // second time.
     if (step && this.#refresh && this.#ended.has(step)) return undefined;
     if (!step) {
       step = { op, urn: metadata.urn, type: metadata.type, name: urnName(metadata.urn), fields: [] };
@@ -232,8 +231,8 @@ export class CliEvents {
   }
 
   /**
-   * Returns true for an old object that an earlier run replaced but did not delete. This run deletes the old object,
-   * even if the new object does not change.
+   * Returns true if the event deletes an old object that an earlier run replaced but did not delete. This run deletes
+   * the old object even if the new object does not change.
    */
   #isLeftOver(metadata: StepEventMetadata): boolean {
     if (metadata.op !== "delete-replaced") {
@@ -247,7 +246,7 @@ export class CliEvents {
 const objectKey = ({ urn, old }: StepEventMetadata) => `${urn} ${old?.id ?? ""}`;
 
 /**
- * Returns the operation of a refresh; undefined for a resource that is not in the state.
+ * Returns the operation of a refresh. Returns undefined for a resource that is not in the state.
  * @param isRead false if the CLI has not read the object yet
  */
 function refreshOp(metadata: StepEventMetadata, isRead: boolean): StepOp | undefined {
@@ -270,7 +269,7 @@ function fieldsOf(
   if (metadata.op === "delete-replaced") return known;
   const fields = changedFields(metadata.old ? old : undefined, now.inputs);
   if (fields.length > 0 || known.length > 0 || op !== "update") return fields.length > 0 ? fields : known;
-  // The CLI masks secrets in events. If an update has no visible difference, a secret differs.
+  // The CLI masks secrets in events. So if an update has no visible difference, a secret has changed.
   return Object.entries(now.inputs)
     .filter(([, value]) => value === "[secret]")
     .map(([path]) => ({ path, old: "[secret]", new: "[secret]" }));
@@ -283,7 +282,7 @@ function propsOf(state: StepEventMetadata["old"]): { inputs: Props; outputs: Pro
 /** Removes the CLI's color tags, such as `<{%fg 1%}>`. */
 const plainText = (text: string) => text.replace(/<\{%[^%]*%\}>/g, "");
 
-/** Converts the stack outputs that the CLI returned to values for display, with secrets masked. */
+/** Converts the stack outputs from the CLI to values for display. Masks secrets. */
 export function shownOutputs(
   outputs: Readonly<Record<string, { readonly value: unknown; readonly secret: boolean }>>,
 ): Record<string, Shown> {
@@ -295,9 +294,7 @@ export function shownOutputs(
   );
 }
 
-/**
- * A resource in the JSON output of a CLI preview. In the new state of an unchanged resource, the outputs are missing.
- */
+/** A resource in the JSON output of a CLI preview. For an unchanged resource, the new state contains no outputs. */
 type PrintedState = Readonly<Record<string, Shown>>;
 
 interface CliPlan {
@@ -315,14 +312,14 @@ interface SavedPlan {
 }
 
 /**
- * Environment variables with which a CLI preview prints JSON that includes unchanged resources. CLIs that do not
- * support these variables print text.
+ * Environment variables that make a CLI preview print JSON, including unchanged resources. CLIs that do not support
+ * these variables print plain text.
  */
 export const PRINT_ALL = { PULUMI_OPTION_JSON: "true", PULUMI_OPTION_SHOW_SAMES: "true" };
 
 /**
- * Returns true if an update after this preview would change neither objects nor the state. A changed resource option,
- * for example, changes only the state.
+ * Returns true if an update after this preview would change neither an object nor the state. For example, a changed
+ * resource option changes only the state.
  * @param plan content of the preview's plan file, which also shows changed secrets
  */
 export function isNothingToDo(printed: string, plan: string): boolean {
@@ -341,8 +338,8 @@ export function isNothingToDo(printed: string, plan: string): boolean {
 }
 
 /**
- * Returns true if the CLI read an object without changes. Returns false if the object has a secret: the CLI masks
- * secrets, so a changed secret would be invisible.
+ * Returns true if the CLI read the object and found no change. Returns false if the object has a secret, because the
+ * CLI masks secrets, which hides their changes.
  */
 const isReadAsKnown = (before: PrintedState, now: PrintedState): boolean =>
   !holds(now, "[secret]") &&
@@ -350,8 +347,8 @@ const isReadAsKnown = (before: PrintedState, now: PrintedState): boolean =>
   isDeepStrictEqual([before.inputs, before.outputs], [now.inputs, now.outputs]);
 
 /**
- * Returns a resource's options: all state fields except the id, inputs, outputs, times, source position, stack trace
- * and empty dependencies.
+ * Returns a resource's options, that is, all state fields except the id, inputs, outputs, times, source position, stack
+ * trace and empty dependencies.
  */
 function options({
   id: _id,

@@ -15,13 +15,13 @@ export interface CliTarget {
   readonly stackFile: string;
 }
 
-/** The key of the text in the temporary configuration file. */
+/** The configuration key under which the temporary configuration file stores the string. */
 const KEY = "gatehouse:text";
 
 /**
- * Encrypts a text with the key of the stack's secrets. The CLI has no command for this purpose, so the function stores
- * the text as a secret in a temporary configuration file.
- * @throws EngineError (`cli`) if the CLI fails
+ * Encrypts a string with the stack's encryption key. The CLI has no command for this purpose, so the function stores
+ * the string as a secret in a temporary configuration file.
+ * @throws EngineError (`pulumi_cli`) if the CLI fails
  */
 export function encryptByCli(target: CliTarget, plain: string): Promise<string> {
   return withConfigFile(target, undefined, async (file) => {
@@ -31,8 +31,8 @@ export function encryptByCli(target: CliTarget, plain: string): Promise<string> 
     if (typeof stored !== "string")
       throw new EngineError("pulumi_cli", "pulumi config set stored no encrypted value.");
     if (JSON.stringify(await keysOf(file)) !== JSON.stringify(await keysOf(target.stackFile))) {
-      // The stack's file contains no key, so the CLI created a new key. This key would be lost together with the
-      // temporary file.
+      // The stack's settings file contains no key, so the CLI created a new key. The new key would be lost together
+      // with the temporary file.
       throw new EngineError(
         "pulumi_cli",
         `${target.stackFile} contains no encryption key for the stack's secrets.`,
@@ -42,7 +42,7 @@ export function encryptByCli(target: CliTarget, plain: string): Promise<string> 
   });
 }
 
-/** Decrypts a text that `encryptByCli` has encrypted. @throws PassphraseError if the CLI cannot decrypt the text */
+/** Decrypts a string that `encryptByCli` encrypted. @throws PassphraseError if the CLI cannot decrypt the string */
 export function decryptByCli(target: CliTarget, encrypted: string): Promise<string> {
   return withConfigFile(target, encrypted, async (file) => {
     try {
@@ -67,7 +67,7 @@ async function withConfigFile<T>(
   try {
     const file = join(folder, "Pulumi.yaml");
     const config = secure === undefined ? {} : { config: { [KEY]: { secure } } };
-    // The file can contain JSON, since JSON is a subset of YAML.
+    // The file can be written as JSON, since JSON is a subset of YAML.
     await writeFile(file, JSON.stringify({ ...(await keysOf(stackFile)), ...config }), { mode: 0o600 });
     return await work(file);
   } finally {
@@ -82,7 +82,10 @@ async function keysOf(stackFile: string): Promise<Record<string, unknown>> {
   return Object.fromEntries(Object.entries(keys).filter(([, value]) => value !== undefined));
 }
 
-/** Runs a command of the CLI. Passes the text through standard input, since other processes can read arguments. */
+/**
+ * Runs a command of the CLI. Passes the string through standard input, since other processes can read the arguments of
+ * a command.
+ */
 async function pulumi(target: CliTarget, args: readonly string[], input: string): Promise<string> {
   const { command, env, projectFolder, stack } = target;
   const child = spawn(command, [...args, "--stack", stack, "--non-interactive"], { cwd: projectFolder, env });

@@ -71,8 +71,8 @@ export class CliStack implements Stack {
   /** The content of the settings file before this run created the stack; undefined if there was no file. */
   #settingsBefore: string | undefined;
   /**
-   * Number of pending operations and not yet deleted old objects that earlier runs left in the state; undefined until
-   * the state is read.
+   * Number of unfinished items that earlier runs left in the state: pending operations, and old objects that are not
+   * deleted yet. Undefined until the state is read.
    */
   #undone: number | undefined;
 
@@ -117,7 +117,7 @@ export class CliStack implements Stack {
     const folder = await mkdtemp(join(tmpdir(), "gatehouse-"));
     try {
       // In the plan file, secrets are encrypted as in the state. If a program deviates from the plan file, the CLI
-      // stops it.
+      // stops the program.
       const file = join(folder, "plan.json");
       let isEmpty = false;
       // As in the embedded engine, an error in the preview prevents all writes.
@@ -128,8 +128,8 @@ export class CliStack implements Stack {
         const { stdout } = await handle.preview({ ...run, ...more, plan: file }).finally(() => {
           workspace.envVars = envVars;
         });
-        // The CLI's preview reports neither pending operations nor undeleted old objects, so their number in the state
-        // is checked too.
+        // The CLI's preview reports neither pending operations nor old objects that are not deleted yet. So their
+        // number in the state is checked too.
         isEmpty = this.#undone === 0 && isNothingToDo(stdout, await readFile(file, "utf8"));
       };
       const plan = await this.#run("preview", create, preview, { values });
@@ -154,7 +154,8 @@ export class CliStack implements Stack {
 
   async destroy(options: DestroyOptions = {}): Promise<Result> {
     const more = { ...targetOptions(options), refresh: options.refresh ?? false };
-    // A preview always runs first. Otherwise the run would delete other resources before it finds a protected resource.
+    // A preview always runs first. Otherwise, the run could delete other resources before it reaches a protected
+    // resource.
     const preview = (handle: CliHandle, run: CliRun) => handle.previewDestroy({ ...run, ...more });
     await requireConfirmation(options, await this.#run("destroy", false, preview, { planned: true }));
     return this.#run("destroy", false, (handle, run) => handle.destroy({ ...run, ...more }));
@@ -202,8 +203,9 @@ export class CliStack implements Stack {
     const patterns = new UrnPatterns(replace);
     const own = new Set(urns.filter((urn) => ownTypeName(urnType(urn)) !== undefined));
     // If a URN is in the CLI's option `replace`, the CLI does not call the provider's `diff` for the resource. The
-    // provider of this package needs this call to receive the old object. So the option omits the resources of this
-    // package. Instead, this variable makes their provider request the replacement.
+    // provider of this package needs the `diff` call to receive the old object. So the option `replace` omits the
+    // resources of this package. For these resources, the variable `GATEHOUSE_REPLACE` makes the provider request the
+    // replacement.
     this.#workspace.envVars.GATEHOUSE_REPLACE = JSON.stringify(replace);
     const others = [...patterns.urns, ...urns.filter((urn) => patterns.has(urn))].filter(
       (urn) => !own.has(urn),
@@ -224,7 +226,7 @@ export class CliStack implements Stack {
 
   /**
    * Requires the confirmation of a plan. The Pulumi CLI previews only existing stacks, so the run may have created the
-   * stack for its preview. Removes this stack if the user declines.
+   * stack for its preview. If the user declines, removes this stack again.
    * @throws DeclinedError if `confirm` returns false
    */
   async #confirmed(options: UpOptions, plan: Plan): Promise<void> {
@@ -290,13 +292,13 @@ export class CliStack implements Stack {
   }
 
   /**
-   * Reports the pending operations of an earlier run, but only once. The CLI itself reports them after the preview,
-   * which is too late for the user to inspect them. If a provider instance in the state has a credential, configures
-   * the CLI to use the credential in the program, which may be newer.
+   * Reports the pending operations of an earlier run, but only once. The CLI itself reports them only after the
+   * preview, which is too late for the user to inspect them. If a provider instance in the state has a credential,
+   * makes the CLI use the credential from the program instead, which may be newer.
    */
   async #inspectState(handle: CliHandle, log: RunLog): Promise<void> {
     if (this.#undone !== undefined) return;
-    // Ignores an error here: if the CLI cannot read the state, the following run reports the error.
+    // Ignores errors here. If the CLI cannot read the state, the following run reports the error.
     const exported = await handle.exportStack().catch(() => undefined);
     if (!exported) return;
     const { deployment = {} } = exported as { deployment?: StoredDeployment };
@@ -352,7 +354,10 @@ function targetOptions(options: TargetOptions) {
   return { target: [...target], exclude: [...exclude], targetDependents, excludeDependents };
 }
 
-/** Converts a failure of the Automation API to the error that the command throws, with the result so far. */
+/**
+ * Converts a failure of the Automation API to the error that the command throws. The error contains the result of the
+ * run so far.
+ */
 function runFailure(failure: unknown, result: Result, log: RunLog, isAborted: boolean): EngineError {
   const { command, steps, diagnostics } = result;
   if (isAborted) return new CancelledError(result);
@@ -369,7 +374,7 @@ function runFailure(failure: unknown, result: Result, log: RunLog, isAborted: bo
 
 /**
  * Creates a LockedError from the CLI's output. The output has a line for each lock of a file backend, and may repeat
- * the lines.
+ * these lines.
  */
 function lockedError(text: string): LockedError {
   const locks = [...text.matchAll(/^ +(?:file:\/\/)?([^\s?]+)\S*: created by (.+) at (\S+)$/gm)];
@@ -378,8 +383,8 @@ function lockedError(text: string): LockedError {
 }
 
 /**
- * Converts the failure of a CLI command to an error that quotes only the error lines of the CLI's output, since other
- * lines may contain configuration values. Returns other errors unchanged.
+ * Converts the failure of a CLI command to an EngineError. The error quotes only the error lines of the CLI's output,
+ * since other lines may contain configuration values. Returns errors with other causes unchanged.
  */
 function cliFailure(error: unknown, action: string): unknown {
   const { commandResult } = error as Failure;

@@ -21,7 +21,7 @@ export interface CliWorkspace {
 export async function openWorkspace(project: Project, env: NodeJS.ProcessEnv): Promise<CliWorkspace> {
   const backend = await chooseBackend(project, env);
   const { url, source } = backend;
-  // The Pulumi CLI creates no folder either, but its message does not contain the setting.
+  // The Pulumi CLI does not create the folder either, but its error message does not name the setting to fix.
   if (url.startsWith("file://")) await requireBackendFolder(backend, project);
   const given = Object.entries(env).filter((entry): entry is [string, string] => entry[1] !== undefined);
   const envVars: Record<string, string> = { PULUMI_SKIP_UPDATE_CHECK: "true", ...Object.fromEntries(given) };
@@ -56,7 +56,7 @@ interface CommandResult {
   readonly code: number;
 }
 
-/** An error of the Automation API. The failure of a CLI command has the output of the command. */
+/** An error of the Automation API. If a CLI command failed, the error contains the output of the command. */
 export type Failure = Error & { readonly commandResult?: Pick<CommandResult, "stderr"> };
 
 type Run = (
@@ -76,9 +76,9 @@ const { createCommandError } = sdkErrors as unknown as {
 const RUNS: ReadonlySet<string | undefined> = new Set(["preview", "up", "refresh", "destroy"]);
 
 /**
- * Changes the Automation API so that each CLI run starts in a separate process group. If this process exits first, it
- * sends a cancel signal to the CLI, or terminates the CLI if the run was already cancelled. The CLI and its plugins
- * then exit cleanly and release the stack's lock. Signals of the terminal do not reach the CLI. The CLI's output goes
+ * Changes the Automation API so that each CLI run starts in a separate process group. If this process exits before the
+ * CLI, the CLI receives a cancel signal, or is terminated if the run was already cancelled. The CLI and its plugins
+ * then exit cleanly and release the stack's lock. Signals from the terminal do not reach the CLI. The CLI's output goes
  * to files, since a write to a pipe without a reader would kill the CLI.
  */
 function withOwnRuns(command: PulumiCommand): PulumiCommand {
@@ -129,7 +129,7 @@ async function runPulumi(
 }
 
 /**
- * Creates the same environment variables as the Automation API. The directory of the CLI is first on the PATH, so that
+ * Returns the same environment variables as the Automation API. The directory of the CLI is first on the PATH, so that
  * the CLI finds the plugins in this directory.
  */
 function environmentOf(command: string, env: Readonly<Record<string, string>>): NodeJS.ProcessEnv {

@@ -42,7 +42,7 @@ import {
 } from "./passes.ts";
 import { type IfMissing, StackFiles } from "./stackFiles.ts";
 
-// In file backends, the Pulumi CLI uses this organization for all stacks.
+// The Pulumi CLI uses this organization for all stacks in file backends.
 const ORGANIZATION = "organization";
 
 /**
@@ -113,13 +113,14 @@ export class EmbeddedStack implements Stack {
     const heldPlan = (plan: Plan) => (held ? new HeldPlan(plan) : undefined);
     const environment = async () => ({ ...settings.env, ...(await prepare?.()) });
     if (settings.isMissing) {
-      // Nothing is written before the confirmation, so the stack is not locked: a lock is a file of the backend.
+      // The stack is not locked, because nothing is written before the confirmation, and a lock would be a file in the
+      // backend.
       const { plan } = await dryRun(settings, deploying);
       await requireConfirmation(options, plan);
       const env = await environment();
       const { started } = settings;
       const created = { ...(await this.#settings("up", options, "create")), env, started };
-      // Another process has created the stack in the meantime, so the plan is outdated.
+      // A different process has created the stack in the meantime, so the plan is outdated.
       if (!created.createdStack) return this.up(options);
       return lockedRun(created, "update", async () => deploy(created, heldPlan(plan)));
     }
@@ -203,7 +204,7 @@ function dryRun(settings: RunSettings, options: PreviewOptions): Promise<{ plan:
   return planned(settings, (pass) => deployPass(settings, pass, true, options));
 }
 
-/** Runs a pass that changes neither the state nor objects, such as a preview, and returns its plan. */
+/** Runs a pass that changes neither objects nor the state, such as a preview. Returns the plan of the pass. */
 async function planned(
   settings: RunSettings,
   work: (pass: Pass) => Promise<PassResult>,
@@ -231,11 +232,11 @@ const destroying =
   };
 
 /**
- * Runs a function that changes a stack. Locks the stack, records each step in the journal, and then writes the state,
- * even if the function fails.
+ * Runs a function that changes a stack. Locks the stack, and records each step in the journal. Writes the state at the
+ * end, even if the function fails.
  * @param prepare returns the function to run, or the result if there is nothing to do
  * @throws LockedError; BackendError if the state cannot be written; the errors of `prepare`, of the function and of
- * `conclude`
+ *   `conclude`
  */
 async function lockedRun(
   settings: RunSettings,
@@ -281,8 +282,8 @@ async function save(
   journal: Journal,
 ): Promise<void> {
   const { text, hash } = backend.render({ salt: crypter.saltText, metadata, ...snapshot.stored() });
-  // Ignores a failure to write the "commit" line. The next run needs this line only if this run is killed between two
-  // points: after the state is written and before the journal is removed.
+  // Ignores a failure to write the "commit" line. The next run needs this line only if this run is killed after it has
+  // written the state and before it has removed the journal.
   await journal.append({ line: "commit", hash }).catch(() => {});
   await journal.close();
   try {
@@ -298,7 +299,7 @@ async function save(
   await removeIfThere(backend.journalFile);
 }
 
-/** Adds the run to the history of the stack. If the history cannot be written, reports a warning. */
+/** Adds the run to the history of the stack. Reports a warning if the history cannot be written. */
 async function record(
   { backend, config }: RunSettings,
   { log }: Pass,

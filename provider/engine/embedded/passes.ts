@@ -72,8 +72,8 @@ export interface RunSettings extends OpenedStack, ProcessSettings {
   /** Start time of the command, as Unix time in milliseconds. */
   readonly started: number;
   /**
-   * True after a pass has reported the notes and the pending operations as events. Later passes only add the notes and
-   * operations to their results.
+   * True after a pass has reported the notes and the pending operations as events. Later passes add them only to their
+   * results.
    */
   notesReported?: boolean;
 }
@@ -99,7 +99,10 @@ export interface PassResult {
   readonly steps: readonly Step[];
   readonly outputs: Props;
   readonly programFailed?: ProgramFailed;
-  /** The error that ended the pass; undefined if a step or the program failed, since these report their own errors. */
+  /**
+   * The error that ended the pass. Undefined if a step or the program failed, since steps and programs report their own
+   * errors.
+   */
   readonly failed?: string;
 }
 
@@ -184,11 +187,11 @@ export function conclude(settings: RunSettings, pass: Pass, passResult: PassResu
 }
 
 /**
- * Runs the program and applies the program's resources. A dry run only plans the changes. Before the program starts,
- * reads the live objects: all objects with the option `refresh`, otherwise only the objects of an earlier run's pending
- * operations.
+ * Runs the program and applies the resources that it declares. In a dry run, only plans the changes. Reads live objects
+ * before the program starts: all objects with the option `refresh`, otherwise only the objects of pending operations
+ * from an earlier run.
  * @throws UnsupportedError, ProjectError; EngineError if targets match no resource, the run deviates from a held plan,
- * or the provider does not start
+ *   or the provider does not start
  */
 export async function deployPass(
   settings: RunSettings,
@@ -208,7 +211,7 @@ export async function deployPass(
     const program = startProgram({ ...settings, dryRun }, server.address, log);
     let programFailed: ProgramFailed | undefined;
     try {
-      // The program cannot register resources before the provider's process is ready.
+      // The program cannot register resources until the provider's process is ready.
       await ready;
       const code = await Promise.race([program.exited, stop.stopped.then(() => undefined)]);
       await stop.settled();
@@ -248,17 +251,17 @@ function failure(
   };
 }
 
-/** Returns an error of the program as text: the place in the project, the cause, the remedy and the code. */
+/** Formats an error of the program as a string: the position in the project, the cause, the remedy and the code. */
 function failureText({ cause, remedy, code = "program", positions }: ProgramFailure, root: string): string {
   const place = placeIn(root, positions);
-  // The cause is a text of the user, so it stays as it is.
+  // The cause is a message of the user's own code, so it is not changed.
   const text = remedy === undefined ? cause : `${withPeriod(cause)} ${remedy}`;
   return withCode(place === undefined ? text : `${place}: ${text}`, { code });
 }
 
 /**
- * Returns the innermost position in the project, outside of installed packages, as `file:line:column`, relative to the
- * project directory. Undefined if there is none.
+ * Returns the innermost position in the project, outside of installed packages, as `file:line:column`. The path is
+ * relative to the project directory. Returns undefined if the project contains none of the positions.
  */
 function placeIn(root: string, positions: readonly Position[]): string | undefined {
   const folder = realpathSync(root);
@@ -276,7 +279,7 @@ const unique = (uses: readonly UnsupportedUse[]): UnsupportedUse[] => [
 
 /**
  * Reads the live objects into the pass's snapshot.
- * @param failed handles a failed read; by default, a failed read stops the run
+ * @param failed handles the error of a failed read; by default, this error stops the run
  */
 export async function refreshPass(
   settings: RunSettings,
@@ -296,7 +299,10 @@ export async function refreshPass(
   });
 }
 
-/** Reads the objects of an earlier run's pending operations, so that this run starts from their live state. */
+/**
+ * Reads the objects of pending operations from an earlier run, so that this run starts from the live state of these
+ * objects.
+ */
 async function settlePass(settings: RunSettings, pass: Pass, targets: TargetOptions): Promise<void> {
   const participants = new Participants(targets);
   const { log, snapshot } = pass;
@@ -345,7 +351,7 @@ export function requireTargets({ snapshot }: Pass, targets: TargetOptions): void
 
 /**
  * Calls a function with the provider's process and the monitor server. The provider's process starts on demand. The
- * program and the provider connect to the monitor server.
+ * program and the provider's process connect to the monitor server.
  */
 async function withProvider<T>(
   settings: RunSettings,
@@ -366,13 +372,13 @@ interface RefreshOptions extends Pass {
   readonly provider: ProviderProcess;
   readonly parallel: number;
   readonly participants: Participants;
-  /** A callback for an object that cannot be read. The resource's state entry then remains unchanged. */
+  /** A callback for objects that cannot be read. The state entries of these objects then remain unchanged. */
   readonly failed: (step: Writable<Step>, error: Error) => void;
 }
 
 /**
  * Reads the objects of all participating resources into the snapshot. Removes resources whose object no longer exists.
- * Resolves the pending operations of an earlier run, except pending creations.
+ * Resolves the pending operations of an earlier run, except pending create operations.
  */
 async function refreshState(options: RefreshOptions): Promise<Step[]> {
   const { snapshot, log, stop, participants, failed } = options;
@@ -449,8 +455,8 @@ async function refreshOne(options: RefreshOptions, entry: Entry, step: Writable<
 }
 
 /**
- * Removes references to missing resources. The nearest existing ancestor becomes the parent of a missing parent's
- * children.
+ * Removes references to missing resources. If the parent of a resource is missing, its nearest existing ancestor
+ * becomes the parent.
  */
 function removeReferences(snapshot: Snapshot, missing: ReadonlyMap<string, ResourceState>): void {
   for (const { key, state } of snapshot.entries()) {

@@ -17,21 +17,22 @@ export interface OpenedStack {
   readonly crypter: Crypter;
   readonly config: StackConfig;
   readonly createdStack: boolean;
-  /** True if the stack does not exist yet. The opened stack is then empty, and nothing is written. */
+  /** True if the stack does not exist yet. In this case, the opened stack is empty, and nothing is written. */
   readonly isMissing: boolean;
   /**
-   * Writes the encryption salt of the stack to its settings if they lack the salt. The caller has locked the stack.
+   * Writes the stack's encryption salt to the settings file if the file does not contain it. Lock the stack before the
+   * call.
    */
   readonly addSalt: () => Promise<void>;
   readonly notes: readonly string[];
 }
 
-/** The action for a missing stack: an error, its creation, or a plan for its creation. */
+/** The action if the stack is missing: throw an error, create the stack, or plan its creation. */
 export type IfMissing = "error" | "create" | "plan";
 
 /**
- * The files of one stack: the settings (Pulumi.<stack>.yaml) and the state. Also opens the key that decrypts the
- * secrets in both files.
+ * The files of one stack: the settings (Pulumi.<stack>.yaml) and the state. This class also opens the key that decrypts
+ * the secrets in both files.
  */
 export class StackFiles {
   readonly backend: FileBackend;
@@ -47,9 +48,9 @@ export class StackFiles {
   }
 
   /**
-   * Opens the files for a run. If an earlier process was killed, merges the journal of that process into the state.
+   * Opens the files for a run. If an earlier process was killed, merges its journal into the state.
    * @throws StackSelectionError, PassphraseError, ProjectError, BackendError, UnsupportedError, LockedError or
-   * JournalConflictError
+   *   JournalConflictError
    */
   async open(ifMissing: IfMissing): Promise<OpenedStack> {
     await this.backend.check();
@@ -80,9 +81,9 @@ export class StackFiles {
   }
 
   /**
-   * Returns the configuration values in plaintext, by `namespace:key`. Creates neither a stack nor an encryption salt.
+   * Returns the configuration values in plaintext, by `namespace:key`. Does not create a stack or an encryption salt.
    * @throws StackSelectionError if the state and the settings are both missing; PassphraseError, ProjectError,
-   * BackendError, UnsupportedError
+   *   BackendError, UnsupportedError
    */
   async config(): Promise<ReadonlyMap<string, string>> {
     const { file, state } = await this.#read();
@@ -131,7 +132,7 @@ export class StackFiles {
   async #initialize(passphrase: string, writeMore?: (file: StackFile) => Promise<void>): Promise<boolean> {
     const lock = await takeLock(this.backend.lockFolder);
     try {
-      // Reads the stack again, since another process may have created the stack before this process locked it.
+      // Reads the stack again, since a different process may have created it before this process locked it.
       const { file, state } = await this.#read();
       const { saltText } = await crypterOf(passphrase, state?.salt ?? file.encryptionSalt);
       if (file.encryptionSalt === undefined) await writeSalt(file, saltText);
@@ -156,10 +157,10 @@ const UNSALTED = {
 };
 
 /**
- * If a gatehouse process died while it held the lock of the stack, merges the journal of that process into the state
- * and removes the lock. Unfinished operations become pending.
+ * Recovers the steps of an earlier gatehouse process that died while it held the lock of the stack. Merges the journal
+ * of that process into the state and removes the lock. Its unfinished operations become pending.
  * @returns a message about the merge; undefined if no process died, or if a running process holds the lock
- * @throws JournalConflictError if another program has changed the state in the meantime; BackendError, LockedError
+ * @throws JournalConflictError if a different program has changed the state in the meantime; BackendError, LockedError
  */
 async function recover(backend: FileBackend, crypter: Crypter): Promise<string | undefined> {
   const locks = await findLocks(backend.lockFolder);
@@ -169,7 +170,7 @@ async function recover(backend: FileBackend, crypter: Crypter): Promise<string |
   if (locks.length > dead.length) return undefined;
   const lock = await takeLock(backend.lockFolder);
   try {
-    // Reads the journal again, since another process may have merged the journal before this process locked the stack.
+    // Reads the journal again, since a different process may have merged it before this process locked the stack.
     const current = await readJournal(backend.journalFile);
     const recovery = current ? await merge(backend, crypter, current) : "No steps were lost.";
     await removeIfThere(backend.journalFile);
@@ -186,7 +187,8 @@ async function recover(backend: FileBackend, crypter: Crypter): Promise<string |
 
 async function merge(backend: FileBackend, crypter: Crypter, lines: readonly JournalLine[]): Promise<string> {
   const head = lines[0];
-  // The earlier process was killed before the first line of the journal was on disk, so it had started no steps.
+  // The earlier process was killed before it wrote the first line of the journal to the disk, so it had not started any
+  // steps.
   if (!head) return "The earlier run had started no steps.";
   if (head.line !== "head" || head.version !== 1) {
     throw new BackendError(`${backend.journalFile} has a format that this version does not support.`);

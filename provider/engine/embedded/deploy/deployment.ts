@@ -43,12 +43,12 @@ import {
   writeState,
 } from "./steps.ts";
 
-// Maximum number of resources that are planned at once. A program registers a resource after its dependencies, so
-// concurrent plans are independent. More concurrent plans would not be faster, since they all wait for the single
+// Maximum number of resources that are planned at the same time. A program registers a resource after its dependencies,
+// so concurrent plans are independent. A larger number would not be faster, since all plans wait for the single
 // provider process.
 const PLANNED_AT_ONCE = 8;
 
-/** Returns a promise that never resolves. The program waits for it until the run stops the program. */
+/** Returns a promise that never resolves. The program waits for this promise until the run stops the program. */
 const never = (): Promise<never> => new Promise(() => {});
 
 interface DeploymentOptions
@@ -60,14 +60,15 @@ interface DeploymentOptions
 }
 
 /**
- * Creates, updates and deletes objects for the resources that a program registers. A dry run only plans the changes.
+ * Creates, updates and deletes objects for the resources that a program registers. In a dry run, only plans the
+ * changes.
  */
 export class Deployment implements Monitor {
   readonly scope: Scope;
   readonly unsupportedUses: UnsupportedUse[] = [];
   /**
-   * The error that stops the run if a URN in the run's options matches no resource, or if the run would delete a
-   * resource that the confirmed plan keeps.
+   * The error that stops the run. It is set if a URN in the run's options matches no resource, or if the run would
+   * delete a resource that the confirmed plan keeps.
    */
   misfit: EngineError | undefined;
   readonly #options: DeploymentOptions;
@@ -137,7 +138,7 @@ export class Deployment implements Monitor {
         stop.stop("failed");
         return undefined;
       }
-      // A preview continues after an error, so that it reports all errors at once.
+      // A preview continues after an error, so that it reports all errors in one run.
       return { urn: goal.urn, id: "", outputs: mapProps(goal.props, () => UNKNOWN) };
     }
   }
@@ -164,14 +165,15 @@ export class Deployment implements Monitor {
   }
 
   /**
-   * Starts the registration of a resource. If the provider is not needed, returns the response to the program.
-   * Otherwise, returns the plan that the provider must carry out.
+   * Starts the registration of a resource. Returns the plan that the provider must execute, or the response to the
+   * program if the provider is not needed.
    */
   async #begin(goal: Goal, step: Writable<Step>): Promise<ResourcePlan | Registered> {
     const { taken, log, recreate } = this.#context;
     const old = taken.take(goal);
     const included = this.#participants.updates(goal.urn, goalReferences(goal));
-    // A resource that this run has already deleted must be created again, even if it is not a target.
+    // If this run has already deleted a resource, it must create the resource again, even if the resource is not a
+    // target.
     const recreating = recreate.has(goal.urn) || (old !== undefined && recreate.has(old.state.urn));
     if (!included && !recreating) return old ? this.#leave(old, step) : this.#skip(goal);
     taken.rename(goal);
@@ -181,7 +183,9 @@ export class Deployment implements Monitor {
     return this.#plan(goal, old, recreating, step);
   }
 
-  /** Keeps an existing resource that is excluded from this run. The resource keeps the URN that it has in the state. */
+  /**
+   * Leaves an existing resource unchanged that is excluded from this run. The resource keeps its URN from the state.
+   */
   #leave(old: Entry, step: Step): Registered {
     const { urn, id = "", outputs = {} } = old.state;
     this.#context.log.step({ ...step, op: "same", urn, ...(id && { id }) });
@@ -259,8 +263,8 @@ export class Deployment implements Monitor {
   }
 
   /**
-   * Adds the resource's values before and after the change to every step of a dry run. The values before come from the
-   * snapshot, which a dry run does not change.
+   * Adds the resource's values before and after the change to every step of a dry run. The values before the change
+   * come from the snapshot, since a dry run does not change the snapshot.
    */
   addValues(): void {
     const { log, snapshot, taken } = this.#context;
@@ -290,18 +294,18 @@ function describePlan(plan: ResourcePlan, step: Writable<Step>): void {
   else if (plan.old?.state.id) step.id = plan.old.state.id;
 }
 
-// The key includes the object's id, because an old object that is not deleted yet has the same URN as its replacement.
+// The key includes the object's id. An old object that is not deleted yet has the same URN as its replacement.
 const objectKey = ({ urn, id = "" }: Pick<ResourceState, "urn" | "id">) => `${urn} ${id}`;
 
 /**
  * A confirmed plan from which the run must not deviate. The run checks each step against the plan, because a program
- * can declare different resources in the preview and in the run.
+ * may declare different resources in the run than in the preview.
  */
 export class HeldPlan {
   readonly #steps = new Map<string, Step>();
 
   constructor({ steps }: Plan) {
-    // A replacement has two steps with one URN. The step that is not a deletion has precedence.
+    // A replacement has two steps with the same URN. The step that is not a deletion takes precedence.
     for (const step of steps) if (step.op !== "delete") this.#steps.set(step.urn, step);
     for (const step of steps) if (!this.#steps.has(step.urn)) this.#steps.set(step.urn, step);
   }
@@ -343,8 +347,8 @@ const misfit = (what: string) =>
 const notAs = ({ path }: FieldChange) => misfit(`${path} differs from the plan`);
 
 /**
- * Returns the planned change of a parent object that contains the field `path`, if parts of the parent object were
- * unknown in the plan.
+ * Returns the planned change of the object that contains the field `path`. Returns undefined unless parts of this
+ * object were unknown in the plan.
  */
 const unknownAbove = (fields: readonly FieldChange[], path: string) =>
   fields.find((field) => path.startsWith(`${field.path}.`) && hasUnknown(field.new));

@@ -11,16 +11,16 @@ import type { Entry, Snapshot } from "../../state/snapshot.ts";
 import type { Goal } from "../program/monitorServer.ts";
 
 /**
- * Selects the resources that take part in a run. Before you call the methods for a resource, call them for all
- * resources that the resource refers to.
+ * Selects the resources that take part in a run. Call the methods for a resource only after you called them for all
+ * resources that it refers to.
  */
 export class Participants {
   readonly #options: TargetOptions;
   readonly #targets: UrnPatterns;
   readonly #excludes: UrnPatterns;
   /**
-   * URNs of the evaluated resources that match `target` or `exclude`, and of their dependents if the options include
-   * dependents.
+   * URNs of the resources, among those evaluated so far, that match `target` or `exclude`. If the options include
+   * dependents, also contains the URNs of their dependents.
    */
   readonly #found = new Set<string>();
 
@@ -31,7 +31,7 @@ export class Participants {
   }
 
   /**
-   * Returns true if the options `target` and `exclude` include a resource in the run.
+   * Returns true if the resource takes part in the run according to the options `target` and `exclude`.
    * @param refs URNs that the resource refers to
    */
   includes(urn: string, refs: readonly string[]): boolean {
@@ -80,7 +80,8 @@ export class Participants {
   }
 
   /**
-   * Returns the reason why the run must not delete a resource that depends on a target; undefined if it may delete it.
+   * Returns the reason why the run must not delete a resource that depends on a target. Returns undefined if the run
+   * may delete the resource.
    */
   refusal(urn: string): string | undefined {
     if (this.#targets.empty || this.#options.targetDependents || this.#targets.has(urn)) return undefined;
@@ -129,8 +130,8 @@ export class TakenEntries {
   readonly #kept = new Map<string, Entry>();
   readonly #taken = new Set<string>();
   /**
-   * Maps for resources whose state entry was found by a former URN (an alias). `#byFormer` maps the former URN to the
-   * current URN, and `#formerUrns` maps the current URN to the former URN.
+   * Resources whose state entry was found by a former URN (an alias). `#byFormer` maps each former URN to the current
+   * URN, and `#formerUrns` maps each current URN to the former URN.
    */
   readonly #byFormer = new Map<string, string>();
   readonly #formerUrns = new Map<string, string>();
@@ -143,8 +144,8 @@ export class TakenEntries {
   }
 
   /**
-   * Returns the former URN of a resource whose URN in the program differs from the URN in the state; undefined for
-   * other resources.
+   * Returns the former URN of a resource whose URN in the program differs from its URN in the state. Returns undefined
+   * for other resources.
    */
   formerUrn(urn: string): string | undefined {
     return this.#formerUrns.get(urn);
@@ -157,7 +158,7 @@ export class TakenEntries {
   /**
    * Returns the state entry of a resource that the program registers, and marks the entry as used. Returns undefined if
    * the state has no entry for the resource.
-   * @throws Error if the URN or a former URN belongs to another resource
+   * @throws Error if the URN or a former URN belongs to a different resource
    */
   take({ urn, aliases }: Goal): Entry | undefined {
     if (this.#registered.has(urn)) {
@@ -191,7 +192,7 @@ export class TakenEntries {
     this.#formerUrns.set(urn, former);
   }
 
-  /** Renames a resource in the state if it was found by a former URN. */
+  /** Renames a resource in the state if its entry was found by a former URN. */
   rename({ urn }: Goal): void {
     const former = this.#formerUrns.get(urn);
     if (former) this.#snapshot.rename(former, urn);

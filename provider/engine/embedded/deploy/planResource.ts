@@ -16,8 +16,8 @@ import type { KnownObject, ProviderDiff, ProviderProcess } from "../program/prov
 import type { TakenEntries } from "./participants.ts";
 
 /**
- * Replaces the property name in the reasons for a replacement if replaceOnChanges contains `*` and the object has
- * initialization errors.
+ * The reason for a replacement, in place of a property name, if the object has initialization errors and
+ * replaceOnChanges contains `*`.
  */
 const INIT_ERROR_KEY = "#initerror";
 
@@ -32,8 +32,8 @@ export type ResourcePlan =
       /** The inputs that force the replacement. */
       readonly keys: readonly string[];
       /**
-       * Dependents to delete before the old object, in the order of their creation. Undefined if the new object is
-       * created before the old object is deleted.
+       * Dependents to delete before the old object, in the order of their creation. Undefined if the run creates the
+       * new object before it deletes the old object.
        */
       readonly deleteFirst: readonly Entry[] | undefined;
     };
@@ -53,7 +53,7 @@ interface PlanInput {
   readonly replaced: ReadonlyMap<string, unknown>;
   readonly goal: Goal;
   readonly old: Entry | undefined;
-  /** True if this run has already deleted the old object, because it depends on a replaced object. */
+  /** True if this run has already deleted the old object, because the old object depends on a replaced object. */
   readonly recreating: boolean;
   readonly replaceRequested: boolean;
 }
@@ -72,7 +72,7 @@ export async function planResource(input: PlanInput): Promise<ResourcePlan> {
   const wanted = ignoreChanges(goal.props, oldInputs, goal.ignoreChanges);
   const inputs = await provider.check(goal, oldInputs, wanted);
   if (input.replaceRequested || old.state.taint === true) {
-    // The result of `diff` is ignored. The provider needs the call, because `diff` passes it the object to replace.
+    // The run ignores the result of `diff`, but the call is required: it passes the object to replace to the provider.
     await provider.diff(goal, old.state, inputs);
     return replacement(input, old, ["id"], false);
   }
@@ -107,8 +107,8 @@ async function replacement(
 }
 
 /**
- * Returns the dependents that must be deleted before `root`, in the order of their creation. A dependent must be
- * deleted if it reads properties of a deleted resource, and a change of these properties would replace the dependent.
+ * Returns the dependents that must be deleted before `root`, in the order of their creation. These dependents read
+ * properties of a deleted resource, and a change of these properties would replace the dependent.
  */
 async function dependentReplacements(input: PlanInput, root: Entry): Promise<Entry[]> {
   const live = input.snapshot.entries().filter((entry) => !entry.state.delete);
@@ -118,8 +118,8 @@ async function dependentReplacements(input: PlanInput, root: Entry): Promise<Ent
   const ordered = topologicalOrder(live.map((entry) => entry.state));
   const reached = withDependents(ordered, (urn) => urn === root.state.urn);
   for (const state of ordered.filter(({ urn }) => reached.has(urn) && urn !== root.state.urn)) {
-    // Programs register a resource after its dependencies. So a resource that this run has already processed does not
-    // depend on the replaced resource anymore.
+    // Programs register a resource after its dependencies. So a resource that this run has already processed no longer
+    // depends on the replaced resource.
     if (!state.custom || state.external || input.taken.kept(state.urn)) continue;
     if (!(await mustBeReplaced(input.provider, state, replaced))) continue;
     replaced.add(state.urn);

@@ -7,8 +7,8 @@ import type { TakenEntries } from "./participants.ts";
 type StopReason = "failed" | "cancelled" | "unsupported";
 
 /**
- * Stops a run: a stopped run starts no more work, but finishes the work in flight. Only the first reason to stop
- * counts.
+ * Stops a run. A stopped run starts no new work, but finishes the work in flight. If there are several reasons to stop,
+ * the first reason is reported.
  */
 export class StopSwitch {
   #reason: StopReason | undefined;
@@ -41,7 +41,7 @@ export class StopSwitch {
   }
 }
 
-/** Runs at most `size` functions at once. Further functions wait and start in the order of the calls. */
+/** Runs at most `size` functions at the same time. Further functions wait, and start in the order of the calls. */
 export class Limiter {
   readonly #size: number;
   #running = 0;
@@ -73,19 +73,24 @@ export interface DeletionContext {
   readonly dryRun: boolean;
   /** URNs of the resources that this run deletes. Each deletion adds the URN of its resource to this set. */
   readonly deleted: Set<string>;
-  /** Returns the reason why a resource must not be deleted in this run; undefined if it may be deleted. */
+  /**
+   * Returns the reason why this run must not delete a resource. Returns undefined if the run may delete the resource.
+   */
   readonly refuse: (urn: string) => string | undefined;
 }
 
 export interface DeploymentContext extends DeletionContext {
   readonly taken: TakenEntries;
-  /** The steps of replaced resources, by URN. The deletion of a resource's old object belongs to the same step. */
+  /**
+   * The steps of replaced resources, by URN. The deletion of a resource's old object belongs to the same step as the
+   * replacement.
+   */
   readonly replaced: Map<string, Step>;
   /**
    * URNs of resources that this run deleted because they depend on a replaced resource. The run creates these resources
    * again.
    */
   readonly recreate: Set<string>;
-  /** The reference to the default provider; empty before the first dynamic resource. */
+  /** The reference to the default provider; empty before the program registers its first dynamic resource. */
   providerRef: string;
 }

@@ -33,7 +33,8 @@ export function reportUntouched(log: RunLog, entries: readonly Entry[]): void {
 }
 
 /**
- * Deletes resources concurrently, each after its dependents. The limiter restricts the number of concurrent deletions.
+ * Deletes resources concurrently, each of them after its dependents. The limiter restricts the number of concurrent
+ * deletions.
  * @param replaced the steps of replacements, by URN. The deletion of an old object is part of the replacement's step.
  */
 export async function deleteAll(
@@ -53,7 +54,7 @@ export async function deleteAll(
     if (known) return known;
     const step = steps.get(entry) as Writable<Step>;
     const skip = (): false => {
-      // Removes the step of a skipped deletion. The step of a replacement remains, since the new object exists, and the
+      // Removes the step of a skipped deletion. Keeps the step of a replacement, since the new object exists, and the
       // next run deletes the old object.
       if (step.op === "delete" && step.error === undefined) log.drop(step);
       return false;
@@ -72,7 +73,10 @@ export async function deleteAll(
   await Promise.all(condemned.map(remove));
 }
 
-/** Returns the steps of deletions. If a resource must not be deleted, its step fails and the run stops. */
+/**
+ * Returns the steps of the deletions. If a resource must not be deleted, fails the step of the resource and stops the
+ * run.
+ */
 function announce(
   context: DeletionContext,
   condemned: readonly Entry[],
@@ -100,7 +104,7 @@ function announce(
   return steps;
 }
 
-// The old object of a replacement is not checked again, since the run checked it before it created the new object.
+// The old object of a replacement is not checked again: the run checked this object before it created the new object.
 function refusal(context: DeletionContext, state: ResourceState): Error | undefined {
   if (state.protect && !state.delete && !state.pendingReplacement)
     return new ProtectedError("it is protected and would be deleted", state.urn);
@@ -148,7 +152,7 @@ function hasObject(state: ResourceState, deleted: ReadonlySet<string>): boolean 
   return !(state.deletedWith && deleted.has(state.deletedWith));
 }
 
-/** Returns for each resource the other resources that refer to it and must be deleted before it. */
+/** Returns for each resource the other resources that must be deleted first, because they refer to the resource. */
 export function deletionBlockers(condemned: readonly ResourceState[]): Map<ResourceState, ResourceState[]> {
   const byUrn = Map.groupBy(condemned, ({ urn }) => urn);
   const blockers = new Map<ResourceState, ResourceState[]>(condemned.map((state) => [state, []]));
@@ -210,8 +214,8 @@ export async function executePlan(
 }
 
 /**
- * Deletes an object and its dependents before the new object of a replacement is created. Returns false if a deletion
- * fails, or if the run stops.
+ * Deletes an object and its dependents before the run creates the new object of a replacement. Returns false if a
+ * deletion fails, or if the run stops.
  */
 async function deleteFirst(
   context: DeploymentContext,
@@ -220,8 +224,8 @@ async function deleteFirst(
   step: Writable<Step>,
 ): Promise<boolean> {
   const entries = [...dependents, old];
-  // Adds all URNs before the first deletion. The provider does not delete an object whose option `deletedWith` refers
-  // to another deleted resource, and this resource may come later in the list.
+  // Adds all URNs before the first deletion. If the option `deletedWith` of an object refers to a resource that this
+  // run deletes, the provider does not delete the object. The referenced resource may come later in the list.
   for (const { state } of entries) context.deleted.add(state.urn);
   for (const entry of entries) {
     if (context.stop.reason) return false;
@@ -233,7 +237,7 @@ async function deleteFirst(
   return true;
 }
 
-/** Records a resource in the state without calling the provider, for an unchanged object or in a dry run. */
+/** Records a resource in the state without a call to the provider, for an unchanged object or in a dry run. */
 function settle(context: DeploymentContext, goal: Goal, plan: ResourcePlan): Registered {
   const { id, outputs } = expected(goal, plan);
   const found = { inputs: plan.inputs, outputs, id };
@@ -242,10 +246,7 @@ function settle(context: DeploymentContext, goal: Goal, plan: ResourcePlan): Reg
   return { urn: goal.urn, id, outputs };
 }
 
-/**
- * Returns the id and outputs that a resource is expected to have, as far as they are known before the provider is
- * called.
- */
+/** Returns the expected id and outputs of a resource, as far as they are known before the provider is called. */
 function expected(goal: Goal, plan: ResourcePlan): { id: string; outputs: Props } {
   const { id = "", outputs = {} } = plan.op === "import" ? plan.found : (plan.old?.state ?? {});
   if (plan.op === "same" || plan.op === "import")
@@ -270,8 +271,8 @@ async function importObject(
 }
 
 /**
- * @throws the provider's error. The state then already contains an object that the provider created or changed before
- * the error.
+ * @throws the provider's error. If the provider created or changed an object before the error, the state already
+ *   contains the object.
  */
 async function createOrUpdate(
   context: DeploymentContext,
@@ -287,8 +288,8 @@ async function createOrUpdate(
   const pending = newState(goal, providerRef, before, old, true);
   const operation = await snapshot.begin(old ? "updating" : "creating", pending);
   const result = await callProvider(provider, goal, inputs, updated).catch(async (error: unknown) => {
-    // If the provider exited without a response, the result of the operation is unknown, so the operation remains
-    // pending.
+    // If the provider exited without a response, the result of the operation is unknown. In this case, the operation
+    // remains pending.
     if (!(error instanceof ProviderExitedError)) await snapshot.end(operation, []);
     throw error;
   });
@@ -385,7 +386,7 @@ export function keepState(
 }
 
 /**
- * Applies changes to the state without calling a provider. In a dry run, only records that the real run would change
+ * Applies changes to the state without a call to a provider. In a dry run, only records that the real run would change
  * the state.
  */
 export function writeState({ snapshot, dryRun }: DeploymentContext, mutations: readonly Mutation[]): void {

@@ -45,7 +45,8 @@ export interface Scope {
   readonly stack: string;
   readonly project: string;
   /**
-   * Returns the former URN of a registered resource that the engine found by an alias; undefined for other resources.
+   * Returns the former URN of a registered resource that the engine found by an alias. Returns undefined for other
+   * resources.
    */
   aliasOf(urn: string): string | undefined;
 }
@@ -95,8 +96,8 @@ function customTimeouts(given: RegisterResourceRequest.CustomTimeouts | undefine
 type Named = Pick<Goal, "type" | "name" | "parent">;
 
 /**
- * Returns the former URNs of a resource, according to its aliases. If the engine found the parent by an alias, the
- * result includes URNs with the parent's former type and name.
+ * Returns the former URNs of a resource, according to its aliases. If the engine found the parent by an alias, includes
+ * URNs with the parent's former type and name.
  */
 function aliasUrns(request: RegisterResourceRequest, scope: Scope, own: Named): string[] {
   const given = [
@@ -107,8 +108,8 @@ function aliasUrns(request: RegisterResourceRequest, scope: Scope, own: Named): 
   if (!parentAlias) return [...new Set(given)];
   const inherited = (type: string, name: string): string => {
     const parentName = urnName(own.parent);
-    // A child's name often begins with its parent's name. The former name of such a child is then assumed to begin with
-    // the parent's former name.
+    // The name of a child often begins with the name of its parent. In this case, the former name of the child is
+    // assumed to begin with the former name of the parent.
     const oldName = name.startsWith(parentName) ? urnName(parentAlias) + name.slice(parentName.length) : name;
     return makeUrn(scope.stack, scope.project, parentAlias, type, oldName);
   };
@@ -154,7 +155,7 @@ function unsupportedUses(request: RegisterResourceRequest, goal: Goal): Unsuppor
   return [...found].map((id) => unsupportedUse(id, `${goal.name} (${urnQualifiedType(goal.urn)})`));
 }
 
-/** Returns the URNs of all resources that must exist before a resource. */
+/** Returns the URNs of all resources that must exist before this resource. */
 export function goalReferences(goal: Goal): string[] {
   const urns = [goal.parent, goal.deletedWith, ...goal.dependencies];
   return [...new Set([...urns, ...Object.values(goal.propertyDependencies).flat()])].filter(Boolean);
@@ -173,7 +174,9 @@ export interface Registered {
 
 export interface Monitor {
   readonly scope: Scope;
-  /** Registers a resource. The promise resolves when the object exists, and never resolves if the run stops. */
+  /**
+   * Registers a resource. The returned promise resolves when the object exists, and never resolves if the run stops.
+   */
   register(goal: Goal, uses: readonly UnsupportedUse[]): Promise<Registered>;
   registerOutputs(urn: string, outputs: Props): void;
   finished(): Promise<void>;
@@ -183,15 +186,15 @@ export interface Monitor {
 /** The gRPC server that a program and the provider's process connect to. */
 export interface MonitorServer {
   readonly address: string;
-  /** The handler for the registrations of resources. If undefined, the server accepts only log messages. */
+  /** The handler for registrations of resources. If it is undefined, the server accepts only log messages. */
   monitor: Monitor | undefined;
   /** The errors that the program threw. */
   readonly failures: readonly ProgramFailure[];
   close(): void;
 }
 
-// The features that the server reports to the SDK, including features that this engine rejects. If a feature is
-// missing, the SDK advises users to update the CLI.
+// The features that the server reports to the SDK. The list includes features that this engine rejects, because the SDK
+// advises users to update the CLI if a feature is missing from the list.
 const FEATURES = [
   "secrets",
   "resourceReferences",
@@ -213,8 +216,9 @@ const FEATURE_NUMBERS = FEATURES.map((name) => {
 
 /**
  * Maximum number of waiting requests of one connection, in addition to the requests in progress. Without a limit, a
- * program could send ten thousand requests at once, which need a gigabyte of memory. The limit cannot cause a deadlock:
- * a program registers a resource after its dependencies, so no accepted request waits for a later request.
+ * program could send ten thousand requests at the same time, and these would need a gigabyte of memory. The limit
+ * cannot cause a deadlock: a program registers a resource after its dependencies, so no accepted request waits for a
+ * later request.
  */
 const REQUESTS_WAITING = 100;
 

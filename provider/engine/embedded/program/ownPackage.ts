@@ -1,6 +1,6 @@
-// Lets the code of a dynamic provider load this package if the project does not have it. The code requires the package
-// from the program's directory. In a workspace whose component library depends on this package, the program's
-// directory does not contain it.
+// Lets the code of a dynamic provider load this package if the package is not installed in the project. The code
+// requires the package from the program's directory. In a workspace, this directory does not contain the package if
+// only a component library depends on it.
 import { createRequire, registerHooks } from "node:module";
 import { pathToFileURL } from "node:url";
 import { isMainThread } from "node:worker_threads";

@@ -2,7 +2,7 @@ import { isAbsolute } from "node:path";
 import { fileURLToPath } from "node:url";
 import { inspect } from "node:util";
 
-/** A position in a file. Lines and columns begin at 1. */
+/** A position in a source file. Line and column numbers begin at 1. */
 export interface Position {
   /** Absolute path, or a path relative to the working directory of the program. */
   readonly file: string;
@@ -10,34 +10,37 @@ export interface Position {
   readonly column?: number;
 }
 
-/** An error of a program. The process of the program sends it to the engine as data. */
+/** An error that a program threw, as data. The program's process sends this data to the engine. */
 export interface ProgramFailure {
   readonly cause: string;
   readonly remedy?: string;
-  /** The code of an error of this project's packages; undefined for other errors. */
+  /** The code of the error if a package of this project threw it; undefined for other errors. */
   readonly code?: string;
   /** The positions in the call stack, innermost first. A compile error has one position. */
   readonly positions: readonly Position[];
-  /** The call stack as text; undefined if the error has none. */
+  /** The call stack as a string; undefined if the error has no call stack. */
   readonly stack?: string;
 }
 
-/** The start of a log message that contains program failures as JSON. */
+/** The prefix of a log message that contains program failures as JSON. */
 const MARK = "a84f0a0b-6c0e-4a57-9b43-6d5f6a3a1c77:";
 
-/** Returns the log message that contains program failures. */
+/** Returns a log message that contains the program failures. */
 export const failureMessage = (failures: readonly ProgramFailure[]): string =>
   MARK + JSON.stringify(failures);
 
-/** Returns the program failures in a log message; undefined for other messages. */
+/** Returns the program failures in a log message. Returns undefined for a message without this prefix. */
 export const readFailures = (message: string): readonly ProgramFailure[] | undefined =>
   message.startsWith(MARK) ? (JSON.parse(message.slice(MARK.length)) as ProgramFailure[]) : undefined;
 
-/** Codes of Node.js and TypeScript for a module that does not exist. */
+/** Error codes of Node.js and TypeScript for a missing module. */
 const MISSING_MODULE = ["MODULE_NOT_FOUND", "ERR_MODULE_NOT_FOUND", "TS2307"];
 const INSTALL = "Correct the name, or install the package with npm install.";
 
-/** Returns the failures for a value that a program threw. A failed compilation has a failure for each compile error. */
+/**
+ * Converts a value that a program threw to failures. A failed compilation results in one failure for each compile
+ * error.
+ */
 export function failuresOf(thrown: unknown): ProgramFailure[] {
   if (!(thrown instanceof Error)) return [{ cause: `The program threw ${inspect(thrown)}.`, positions: [] }];
   const { diagnosticText, code, detail } = thrown as Error &
@@ -47,7 +50,8 @@ export function failuresOf(thrown: unknown): ProgramFailure[] {
   const isMissing = MISSING_MODULE.includes(String(code));
   return [
     {
-      // Node.js appends the list of requiring modules to the message. The call stack contains them too.
+      // Node.js appends the list of the modules that require the missing module to the message. The call stack contains
+      // the same modules.
       cause: isMissing ? `${thrown.message.split("\n", 1)[0]}.` : causeText(thrown).replaceAll("\t", "  "),
       ...(isMissing && { remedy: INSTALL }),
       ...(typeof code === "string" && typeof detail === "string" && { code }),
@@ -57,7 +61,10 @@ export function failuresOf(thrown: unknown): ProgramFailure[] {
   ];
 }
 
-/** Returns the message of an error, with its name unless the name is `Error`, and with the messages of its causes. */
+/**
+ * Returns the message of an error and the messages of its causes. Includes the name of the error unless the name is
+ * `Error`.
+ */
 function causeText(error: Error): string {
   const { name, message, cause } = error;
   const isOwn = "detail" in error || name === "Error" || name === "RunError" || name === "ResourceError";
@@ -67,12 +74,14 @@ function causeText(error: Error): string {
   return isFileError(cause) ? text : `${text}: ${causeText(cause)}`;
 }
 
-/** True for an error of a file operation. The text of the error that wraps it already describes the cause. */
+/**
+ * Returns true for an error of a file operation. An error that wraps it already describes the cause in its message.
+ */
 const isFileError = (error: Error): boolean => "syscall" in error && "path" in error;
 
 /**
- * Reads the compiler's output, which has the form `file(line,column): error TS2322: text` for each error, with indented
- * further lines.
+ * Parses the compiler's output. Each error has the form `file(line,column): error TS2322: text`, and may continue on
+ * indented lines.
  */
 function compileErrors(output: string): ProgramFailure[] {
   const errors: { cause: string[]; code: string; positions: Position[] }[] = [];
@@ -115,8 +124,8 @@ function compilerLine(line: string) {
 }
 
 /**
- * Returns the position of a syntax error. Node.js writes it before the message: the file with the line, the source line,
- * and a line with a mark below the column.
+ * Returns the position of a syntax error. Node.js prints the position before the message, in three lines: the file with
+ * the line number, the source line, and a mark below the column.
  */
 function syntaxPosition(error: Error, stack = ""): Position[] | undefined {
   if (error.name !== "SyntaxError" || stack.startsWith("SyntaxError")) return undefined;
@@ -127,7 +136,7 @@ function syntaxPosition(error: Error, stack = ""): Position[] | undefined {
   return [column > 0 ? { ...position, column } : position];
 }
 
-/** Returns the positions in a call stack that are in files. */
+/** Returns the positions in a call stack that refer to files. */
 function positionsIn(stack = ""): Position[] {
   return stack.split("\n").flatMap((line) => {
     const text = line.trim();
@@ -139,7 +148,7 @@ function positionsIn(stack = ""): Position[] {
   });
 }
 
-/** Reads `file:line` or `file:line:column`. Returns undefined for other texts and for modules of Node.js. */
+/** Parses `file:line` or `file:line:column`. Returns undefined for other strings and for modules of Node.js. */
 function positionOf(place: string, numbers: 1 | 2): Position | undefined {
   const parts = place.split(":");
   const [line = Number.NaN, column] = parts.splice(-numbers).map(Number);

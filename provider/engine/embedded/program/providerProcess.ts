@@ -17,7 +17,7 @@ export const MESSAGE_LIMITS = {
   "grpc.max_send_message_length": 400 * 1024 * 1024,
 };
 
-/** Maximum number of output lines in the error message for a process that exits. */
+/** Maximum number of output lines in the error message if the process exits. */
 const LAST_LINES = 50;
 
 /** Thrown if a provider created or changed an object, but the initialization of the object failed. */
@@ -33,7 +33,10 @@ export class InitFailedError extends Error {
   }
 }
 
-/** Thrown if the provider's process exits during a call. It is then unknown whether the provider changed the object. */
+/**
+ * Thrown if the provider's process exits during a call. In this case, it is unknown whether the provider changed the
+ * object.
+ */
 export class ProviderExitedError extends Error {
   constructor() {
     super("The dynamic provider's process exited before it responded.");
@@ -45,7 +48,7 @@ interface Target {
   readonly type: string;
 }
 
-/** The id, inputs and outputs of an object, as far as they are known from the state or from the program. */
+/** The id, inputs and outputs of an object, as far as the state or the program contains them. */
 export interface KnownObject extends Known {
   readonly id?: string;
 }
@@ -66,8 +69,9 @@ type Client = InstanceType<typeof rpc.ResourceProviderClient>;
 type Done<Answer> = (error: grpc.ServiceError | null, answer: Answer) => void;
 
 /**
- * A process of the Pulumi SDK that runs the dynamic providers of a program. `start` or the first call of another method
- * starts the process. Requests and responses contain secrets as plain values. Only the result of `check` marks secrets.
+ * A process of the Pulumi SDK that runs the dynamic providers of a program. `start` starts the process, and so does the
+ * first call of any other method. Requests and responses contain secrets in plaintext. Only the result of `check` marks
+ * secrets.
  */
 export class ProviderProcess {
   readonly #settings: ProcessSettings;
@@ -84,12 +88,12 @@ export class ProviderProcess {
   }
 
   /**
-   * Starts the process. Later calls have no effect.
+   * Starts the process. Further calls have no effect.
    * @throws EngineError (`provider`) if the process does not start; ProjectError if the SDK is not installed
    */
   start(): Promise<Client> {
     this.#client ??= this.#startClient();
-    // Handles a rejection that no caller awaits, since a run can end before the process is ready.
+    // Handles a rejection that no caller awaits. A run can end before the process is ready.
     this.#client.catch(() => {});
     return this.#client;
   }
@@ -100,7 +104,9 @@ export class ProviderProcess {
     await this.#process?.stop();
   }
 
-  /** Validates inputs and adds default values. The result marks secrets. @throws Error with all invalid inputs */
+  /**
+   * Validates inputs and adds default values. The result marks secrets. @throws Error that lists all invalid inputs
+   */
   async check(target: Target, oldInputs: Props, news: Props): Promise<Props> {
     const request = named(new proto.CheckRequest(), target);
     request.setOlds(sent(oldInputs));
@@ -119,8 +125,8 @@ export class ProviderProcess {
   }
 
   /**
-   * Calls the provider's `diff`, and returns whether the object must be updated or replaced. If the provider does not
-   * report whether the object changes, compares the old and the new inputs.
+   * Calls the provider's `diff`, and returns whether the object must be updated or replaced. If the response does not
+   * contain whether the object changes, compares the old and the new inputs.
    */
   async diff(target: Target, old: KnownObject, news: Props): Promise<ProviderDiff> {
     const request = changing(new proto.DiffRequest(), target, old, news);
@@ -187,7 +193,7 @@ export class ProviderProcess {
     const client = new rpc.ResourceProviderClient(
       `127.0.0.1:${await this.#port()}`,
       grpc.credentials.createInsecure(),
-      // The provider runs on this machine, so the connection must not use a proxy.
+      // The provider runs on this machine, so the connection to the provider must not use a proxy.
       { ...MESSAGE_LIMITS, "grpc.enable_http_proxy": 0 },
     );
     const { config } = this.#settings;

@@ -14,12 +14,12 @@ const GRACE = 2000;
 
 export interface SdkProcess {
   /**
-   * Resolves with the exit code after the process has exited and all output was read. The exit code is 128 if a signal
-   * ended the process.
+   * Resolves with the exit code after the process has exited and all of its output has been read. If a signal ended the
+   * process, the exit code is 128.
    */
   readonly exited: Promise<number>;
   /**
-   * Sends SIGTERM to the process and its descendants, and SIGKILL if they do not exit in time. Resolves after the
+   * Sends SIGTERM to the process and its descendants. If they do not exit in time, sends SIGKILL. Resolves after the
    * process has exited.
    */
   stop(): Promise<void>;
@@ -40,7 +40,7 @@ interface SdkProcessOptions {
   readonly args: readonly string[];
   readonly env: NodeJS.ProcessEnv;
   readonly nodeArgs?: readonly string[];
-  /** Further modules of this folder that the process loads before the script. */
+  /** Additional modules from the folder of this file that the process loads before the script. */
   readonly loadedFirst?: readonly "ownPackage"[];
   readonly onStdout: (line: string) => void;
   readonly onStderr: (line: string) => void;
@@ -50,8 +50,8 @@ interface SdkProcessOptions {
 const LOADED_FIRST = ["watchdog", "sdkShortcuts"] as const;
 
 /**
- * Returns the option that loads a module before the script. The module is always the compiled file. With the TypeScript
- * file, each process would have to strip the types first.
+ * Returns the Node.js option that loads a module before the script. The option always refers to the compiled file,
+ * because each process would have to strip the types from a TypeScript file first.
  */
 const loading = (name: string): string =>
   `--import=${pathToFileURL(packageFile(`dist/engine/embedded/program/${name}.js`)).href}`;
@@ -72,7 +72,7 @@ export function startSdkProcess(options: SdkProcessOptions): SdkProcess {
     child.on("error", reject);
     child.on("exit", (code) => {
       signalGroup(child, "SIGKILL");
-      // A descendant that has left the process group can keep the pipes open indefinitely, so the wait has a time
+      // A descendant that has left the process group can keep the pipes open indefinitely. So the wait has a time
       // limit.
       const late = setTimeout(() => resolve(code ?? 128), 1000);
       void Promise.all(ended).then(() => {
@@ -128,7 +128,7 @@ interface ProgramSettings extends ProcessSettings {
 export const REPORTED = 32;
 
 /**
- * Starts the Pulumi program with the script of the SDK that the CLI's language host also uses.
+ * Starts the Pulumi program with a script of the SDK. The CLI's language host uses the same script.
  * @param address address of the monitor server
  * @throws ProjectError if no SDK is installed, or `nodeargs` is invalid
  */
@@ -163,7 +163,7 @@ export function startProgram(settings: ProgramSettings, address: string, log: Ru
 }
 
 /**
- * Splits a command line into words like a shell, with quotes and backslashes.
+ * Splits a command line into words. Supports quotes and backslashes, as a shell does.
  * @throws ProjectError if a quote is not closed
  */
 export function splitWords(text: string): string[] {

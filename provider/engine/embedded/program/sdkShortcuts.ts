@@ -4,18 +4,19 @@ import { isMainThread } from "node:worker_threads";
 import { failureMessage, failuresOf } from "./programFailure.ts";
 
 // Patches the Pulumi SDK to skip work that this engine does not need. The processes of the SDK load this module first.
-// At the start, the SDK loads a TypeScript compiler and the package resolver of npm, which it needs only to serialize
-// functions. The SDK also loads the Automation API, a debugger, and the exporters of traces. Without this module,
-// `gatehouse preview` of two resources takes 2.0 s instead of 1.6 s, and 2.9 s of CPU time instead of 2.1 s. The SDK
-// records a stack trace for each promise (fifty promises for a public key), and prints the trace if the promise never
-// settles and PULUMI_DEBUG_PROMISE_LEAKS is set. The SDK also records a stack trace for each resource, to report the
-// position of the declaration to the engine. The SDK translates all these traces with source maps. For each resource,
-// the SDK sends four debug messages to the engine. This engine uses neither stack traces nor debug messages. Without
-// this module, `gatehouse up` of 1,000 public keys takes 30 s of CPU time instead of 11 s.
-// The module also makes the SDK report an error of the program as data, so that the engine can print its place.
+// At its start, the SDK loads a TypeScript compiler and the package resolver of npm, which it needs only to serialize
+// functions. The SDK also loads the Automation API, a debugger, and the exporters of traces. With this module,
+// `gatehouse preview` of two resources takes 1.6 s instead of 2.0 s, and 2.1 s of CPU time instead of 2.9 s. The SDK
+// records a stack trace for each promise, and creates fifty promises for a public key. The SDK prints these traces only
+// if PULUMI_DEBUG_PROMISE_LEAKS is set and a promise never settles. The SDK also records a stack trace for each
+// resource, to report the position of the declaration to the engine. The SDK translates all these traces with source
+// maps. For each resource, the SDK sends four debug messages to the engine. This engine uses neither stack traces nor
+// debug messages. With this module, `gatehouse up` of 1,000 public keys takes 11 s of CPU time instead of 30 s. The
+// module also makes the SDK report an error of the program as data, so that the engine can print the position of the
+// error.
 
 /**
- * Modules that the SDK loads at the start but rarely uses, as paths relative to the SDK's directory of entry points.
+ * Modules that the SDK loads at its start but rarely uses, as paths relative to the SDK's directory of entry points.
  */
 export const RARELY_USED = [
   "../../typescript-shim.js",
@@ -24,12 +25,14 @@ export const RARELY_USED = [
 ] as const;
 
 /**
- * Matches the entry points of the SDK. Child processes of these scripts inherit the Node.js flags, but this module does
- * not patch other scripts.
+ * Matches the entry points of the SDK. Child processes of these entry points inherit the Node.js flags, but this module
+ * does not patch the scripts of child processes.
  */
 const OF_THE_SDK = /[\\/]@pulumi[\\/]pulumi[\\/]cmd[\\/][\w-]+[\\/]index\.js$/;
 
-/** Returns the entry point of the SDK that this process runs; undefined if the process runs another script. */
+/**
+ * Returns the entry point of the SDK that this process runs. Returns undefined if the process runs a different script.
+ */
 function sdkScript(): string | undefined {
   const [, script] = process.argv;
   return isMainThread && script !== undefined && OF_THE_SDK.test(script) ? script : undefined;
@@ -39,10 +42,10 @@ for (const name of RARELY_USED) replaceModule(name, standIn);
 replaceModule("../../runtime/closure/v8Hooks.js", lateHooks);
 
 /**
- * Replaces the exports of an SDK module. Has no effect in processes that run other scripts.
+ * Replaces the exports of an SDK module. Has no effect if the process runs a script that is not part of the SDK.
  * @param name path of the module, relative to the SDK's directory of entry points
  * @param create returns the new exports; its argument `load` returns the original exports, and `require` loads modules
- * as the SDK does
+ *   as the SDK does
  */
 function replaceModule(name: string, create: (load: () => object, require: NodeJS.Require) => object): void {
   const script = sdkScript();
@@ -54,14 +57,16 @@ function replaceModule(name: string, create: (load: () => object, require: NodeJ
   entry.loaded = true;
   entry.exports = create(() => {
     // Removes the replacement from the module cache before it loads the original. In an import cycle, other modules may
-    // require the original again while it is loading, and must not receive the replacement.
+    // require the original again while it is loading. These modules must not receive the replacement.
     if (require.cache[file] === entry) delete require.cache[file];
     return require(file);
   }, require);
   require.cache[file] = entry;
 }
 
-/** Returns the path of an SDK module; undefined if the installed version of the SDK does not contain the module. */
+/**
+ * Returns the path of an SDK module. Returns undefined if the installed version of the SDK does not contain the module.
+ */
 function resolved(require: NodeJS.Require, name: string): string | undefined {
   try {
     return require.resolve(name);
@@ -71,8 +76,8 @@ function resolved(require: NodeJS.Require, name: string): string | undefined {
 }
 
 /**
- * Returns a proxy of a module's exports that calls `load` to load the module at the first access. The proxy behaves like
- * the exports, but `proxy === exports` is false.
+ * Returns a proxy of a module's exports. The first access to the proxy calls `load` to load the module. The proxy
+ * behaves like the exports, except that `proxy === exports` is false.
  */
 export function standIn(load: () => object): object {
   let loaded: object | undefined;
@@ -80,12 +85,12 @@ export function standIn(load: () => object): object {
     loaded ??= load();
     return loaded;
   };
-  // The proxy's target must be a function, since only then the proxy supports calls and `new`. A bound function is used
-  // because it has no non-configurable property, which the proxy would have to report.
+  // The proxy's target must be a function, because otherwise the proxy would not support calls and `new`. A bound
+  // function has no non-configurable properties, which the proxy would have to report.
   const target = Object.bind(undefined);
   return new Proxy(target, {
-    // Compiled imports read `__esModule` immediately. Without this marker they copy all properties, which would load
-    // the module.
+    // Compiled imports read `__esModule` immediately. If it is not true, they copy all properties, which would load the
+    // module.
     get: (_target, key) => (key === "__esModule" && !loaded ? true : Reflect.get(real(), key)),
     set: (_target, key, value) => Reflect.set(real(), key, value),
     has: (_target, key) => Reflect.has(real(), key),
@@ -104,9 +109,9 @@ export function standIn(load: () => object): object {
 }
 
 /**
- * Replaces the SDK's module v8Hooks. The original enables a debugger at the start, because messages of the SDK may
- * contain the file of a function. The replacement enables the debugger at the first use. V8 then also reports the
- * scripts that were loaded before.
+ * Replaces the SDK's module v8Hooks. The original enables a debugger at the start, because error messages of the SDK
+ * may contain the file of a function. The replacement enables the debugger at its first use. V8 then also reports the
+ * scripts that were loaded earlier.
  */
 function lateHooks(load: () => object): object {
   const urls = new Map<string, string>();
@@ -130,7 +135,7 @@ function lateHooks(load: () => object): object {
     },
     getScriptUrl: (id: string) => urls.get(id),
   };
-  // The original module provides all exports that this replacement does not define.
+  // All exports that this replacement does not define come from the original module.
   return Object.setPrototypeOf(hooks, standIn(load)) as object;
 }
 
@@ -146,7 +151,7 @@ interface TraceApi {
   readonly trace: { getTracer(name: string): { startSpan(name: string): unknown } };
 }
 
-/** Modules of the traces, as paths relative to the SDK's directory of entry points. */
+/** Modules of the SDK for tracing, as paths relative to the SDK's directory of entry points. */
 export const TRACES = { tracing: "../run/tracing.js", api: "@opentelemetry/api" } as const;
 
 replaceModule(TRACES.tracing, (load, require) =>
@@ -157,9 +162,9 @@ replaceModule(TRACES.tracing, (load, require) =>
 );
 
 /**
- * Replaces the SDK's module of traces. The original loads the exporters at the start, although spans are exported only
- * with the option `--tracing`. The replacement loads the original when the export starts. Before that, spans come from
- * the tracer that is registered in the process, if there is one.
+ * Replaces the SDK's tracing module. The original loads the exporters at the start, although spans are exported only
+ * with the option `--tracing`. The replacement loads the original when the export starts. Before the export starts, the
+ * tracer that is registered in the process creates the spans, if there is one.
  */
 export function lateTracing(load: () => Tracing, api: () => TraceApi): Tracing {
   let exporting: Tracing | undefined;
@@ -173,18 +178,18 @@ export function lateTracing(load: () => Tracing, api: () => TraceApi): Tracing {
     newSpan: (name: string) =>
       exporting ? exporting.newSpan(name) : api().trace.getTracer("nodejs-runtime").startSpan(name),
   };
-  // The original module provides all exports that this replacement does not define.
+  // All exports that this replacement does not define come from the original module.
   return Object.setPrototypeOf(tracing, standIn(load)) as Tracing;
 }
 
-/** Modules of the SDK that are patched, as paths relative to the SDK's directory of entry points. */
+/** Modules of the SDK that this module patches, as paths relative to the SDK's directory of entry points. */
 export const CHANGED = {
   messages: "../../log/index.js",
   promises: "../../runtime/debuggable.js",
   resources: "../../resource.js",
 } as const;
 
-// The SDK adds its first handlers before it loads the module of messages.
+// The handlers must be observed before the SDK loads its log module, because the SDK adds its first handlers earlier.
 const reported = sdkScript() === undefined ? () => undefined : reportedThrow();
 replaceModule(CHANGED.messages, (load) =>
   standIn(() => withFailures(withoutDebugMessages(load()), reported)),
@@ -199,20 +204,22 @@ export function withoutDebugMessages<M extends object>(messages: M): M {
   return Object.assign(messages, { debug: async () => {} });
 }
 
-/** The SDK's module that writes an error as text, as a path relative to the SDK's directory of entry points. */
+/** The SDK's module that converts an error to a string, as a path relative to the SDK's directory of entry points. */
 export const ERROR_TEXT = "../run/error.js";
 
-// The SDK formats an error with all its properties, also for a trace that is not exported. An error that refers to a
-// resource takes a minute. The engine prints the data of `withFailures` instead.
+// The SDK formats an error with all its properties, even for a trace that is not exported. Formatting takes a minute if
+// the error refers to a resource. Instead of the formatted error, the engine prints the data of `withFailures`.
 replaceModule(ERROR_TEXT, () => ({
   __esModule: true,
   defaultErrorMessage: (thrown: unknown) => (thrown instanceof Error ? thrown.message : String(thrown)),
 }));
 
-/** Returns the value that the program threw and that the SDK is reporting; undefined if it is reporting none. */
+/**
+ * Returns the thrown value that the SDK is reporting. Returns undefined if the SDK is not reporting a thrown value.
+ */
 type ReportedThrow = () => { readonly thrown: unknown } | undefined;
 
-/** Observes the SDK's handlers of uncaught exceptions and unhandled rejections. */
+/** Observes the values that the SDK's handlers of uncaught exceptions and unhandled rejections receive. */
 function reportedThrow(): ReportedThrow {
   let current: { readonly thrown: unknown } | undefined;
   const observed = new Set<string | symbol>();
@@ -223,7 +230,8 @@ function reportedThrow(): ReportedThrow {
       current = undefined;
     });
   };
-  // A handler changes the behavior of Node.js, so it is added only together with the SDK's handler, and before it.
+  // A handler changes the behavior of Node.js. So this handler is only added when the SDK adds its own handler, and
+  // runs before that handler.
   process.on("newListener", (event) => {
     if (!["uncaughtException", "unhandledRejection"].includes(String(event)) || observed.has(event)) return;
     observed.add(event);
@@ -233,8 +241,8 @@ function reportedThrow(): ReportedThrow {
 }
 
 /**
- * Patches the SDK's log module, so that the SDK logs an error of the program as data instead of text with terminal
- * colors and a call stack.
+ * Patches the SDK's log module, so that the SDK logs an error of the program as data. The original logs a string with
+ * terminal colors and a call stack.
  */
 function withFailures<M extends object>(messages: M, reported: ReportedThrow): M {
   const { error } = messages as { error?(message: string, ...rest: unknown[]): unknown };
@@ -247,7 +255,7 @@ function withFailures<M extends object>(messages: M, reported: ReportedThrow): M
   });
 }
 
-/** Patches the SDK's resource module, so that the SDK does not search the source lines that declare resources. */
+/** Patches the SDK's resource module, so that the SDK does not look up the source lines that declare resources. */
 export function withoutPositions<M extends { Resource?: { stackTrace?(skip: number): unknown } }>(
   resources: M,
 ): M {

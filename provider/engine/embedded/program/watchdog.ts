@@ -1,5 +1,6 @@
-// Ends a child process of the engine when the parent process exits. All child processes load this module before other
-// code. The parent process holds the other end of file descriptor 3, which closes when the parent exits for any reason.
+// Ends a child process of the engine when the parent process exits. Every child process loads this module first. The
+// parent process holds the other end of file descriptor 3. This end closes when the parent process exits for any
+// reason.
 import { Socket } from "node:net";
 import { isMainThread } from "node:worker_threads";
 
