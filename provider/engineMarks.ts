@@ -1,11 +1,11 @@
 import type { Values } from "./values.ts";
-// Special keys, signatures and texts that providers and Pulumi engines exchange inside property values and messages.
-// They mark, for example, secrets and unknown values. Pulumi's engines define the signatures. This package defines the
-// other keys and the adoption message. Engines store these keys in state files, so the keys must not change.
+// Special keys, signatures and strings that providers and Pulumi engines exchange in property values and messages. They
+// mark, for example, secrets and unknown values. Pulumi's engines define the signatures. This package defines the other
+// keys and the messages. Engines store the keys in state files, so the keys must not change.
 
 /**
- * The key under which an object contains a signature. The signature marks the object as a secret, a reference, an
- * asset, an archive or an output.
+ * The key of an object's signature. The signature marks the object as a secret, a reference, an asset, an archive or an
+ * output.
  */
 export const SIGNATURE = "4dabf18193072939515e22adb298388d";
 /** Signature of a secret. */
@@ -16,12 +16,13 @@ export const RESOURCE = "5cf8f73096256a8f31e491e813e4eb8e";
 export const ASSET = "c44067f5952c0a294b673a41bacd8c17";
 /** Signature of an archive. */
 export const ARCHIVE = "0def7320c3a5731c473e5ecbe6d01bc7";
-/** The text that represents a value that is unknown until another resource is created. */
+/** The string that represents an unknown value. The value is unknown until a different resource is created. */
 export const UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9";
 /** Signature of an output: a value, its dependencies, and a flag for secret values. */
 export const OUTPUT = "d0e6a833031e9bbcd3f4e8bde6ca49a4";
 /**
- * The texts that represent unknown values. Pulumi has one text for each property type; {@link UNKNOWN} is the first.
+ * The strings that represent unknown values. Pulumi has one string for each property type, and {@link UNKNOWN} is the
+ * first.
  */
 export const UNKNOWNS: readonly string[] = [
   UNKNOWN,
@@ -36,32 +37,34 @@ export const UNKNOWNS: readonly string[] = [
 export const PROVIDER_KEY = "__provider";
 
 /**
- * Returns the code of a dynamic provider, which engines store in the state of each resource. The code only loads the
- * installed package. It is short because the engine stores the code twice for each resource. It is constant because the
- * engine runs the stored code even after an upgrade of the package.
+ * Returns the code of a dynamic provider. The code only loads the installed package. Engines store the code twice in
+ * the state of each resource, so it must be short. Engines run the stored code even after an upgrade of the package, so
+ * the code must never change.
  */
 export function providerText(resource: string): string {
   return `exports.handler=()=>require("@gatehouse-access/provider/dynamic").${resource}`;
 }
 
-/** The input that contains the URN of a resource that a Pulumi class creates. Diffs ignore this input. */
+/** The input that contains the URN of a resource that was created with a Pulumi class. Diffs ignore this input. */
 export const LOGICAL_ID = "__logicalId";
 
 /**
- * The input that contains the id of the state to which a resource of a Pulumi class belongs. Diffs ignore this input.
+ * The input that contains the id of the state that contains the resource. Only resources of Pulumi classes have this
+ * input. Diffs ignore this input.
  */
 export const STATE_ID = "__stateId";
 
 /**
- * The output that records which inputs the program sets. It is limited to inputs such as `adopt`, for which the object
- * on the service does not show this. A dynamic provider needs this output because engines pass no inputs to a read.
+ * The output that records which inputs the program sets. It contains only inputs that cannot be derived from the object
+ * on the service, such as `adopt`. A dynamic provider needs this output because engines do not pass inputs to a read.
  * Diffs ignore this output.
  */
 export const OPEN_INPUTS = "__openInputs";
 
 /**
- * The output that contains the project, stack and resource that declared the object when this state was written. If it
- * differs from the resource, the object has moved, and an update claims the object. Diffs of values ignore this output.
+ * The output that contains the project, stack and resource that declared the object when the state was written. If
+ * these differ from the current resource, the object has moved, and an update claims the object. Diffs of values ignore
+ * this output.
  */
 export const DECLARER = "__declarer";
 
@@ -71,7 +74,7 @@ const OF_DYNAMIC: readonly string[] = [PROVIDER_KEY, LOGICAL_ID, STATE_ID, OPEN_
 export const ownValues = (values: Values): Record<string, unknown> =>
   Object.fromEntries(Object.entries(values).filter(([name]) => !OF_DYNAMIC.includes(name)));
 
-/** Returns only the values whose keys engines and Pulumi classes add to dynamic resources. */
+/** Returns only the values with keys that engines and Pulumi classes add to dynamic resources. */
 export const dynamicValues = (values: Values): Record<string, unknown> =>
   Object.fromEntries(Object.entries(values).filter(([name]) => OF_DYNAMIC.includes(name)));
 
@@ -86,13 +89,13 @@ export interface Adopted {
 }
 
 /**
- * Returns the message that reports the adoption of an existing object. The engines of this package print the message,
- * and count the object as adopted instead of created.
+ * Returns the message that reports the adoption of an existing object. The engines of this package print the message.
+ * In their results, the object is adopted, not created.
  */
 export const adoptionText = (id: string): string => `adopted the existing object ${id}`;
 
 /**
- * Parses a message of the form `type "name": `, followed by {@link adoptionText}. Returns undefined for any other
+ * Parses the adoption message: `type "name": `, followed by {@link adoptionText}. Returns undefined for any other
  * message.
  */
 export function readAdoptionNotice(message: string): Adopted | undefined {
@@ -100,22 +103,23 @@ export function readAdoptionNotice(message: string): Adopted | undefined {
   return type !== undefined && name !== undefined && id !== undefined ? { type, name, id } : undefined;
 }
 
-/** An object that a deletion left on the service, because another stack has declared it. */
+/** An object that a deletion left on the service, because a different stack was the last to declare it. */
 export interface Left extends Adopted {
-  /** The resource that has declared the object last. */
+  /** The resource that was the last to declare the object. */
   readonly owner: string;
 }
 
 /**
  * Returns the message that reports an object that a deletion left on the service. The engines of this package print the
  * message, and the result of the run lists the object.
- * @param owner the resource that has declared the object last
+ * @param owner the resource that was the last to declare the object
  */
 export const leftText = (id: string, owner: string): string =>
   `left the object ${id} on the service: ${owner} has declared it last; set GATEHOUSE_DELETE_CLAIMED=true or --delete-claimed to delete it`;
 
 /**
- * Parses a message of the form `type "name": `, followed by {@link leftText}. Returns undefined for any other message.
+ * Parses the message about an object that was left: `type "name": `, followed by {@link leftText}. Returns undefined
+ * for any other message.
  */
 export function readLeftNotice(message: string): Left | undefined {
   const [, type, name, id, owner] =

@@ -14,22 +14,22 @@ export type Runner = EngineName | "terraform";
 /** The command of a run. */
 export type Command = "preview" | "up" | "refresh" | "destroy" | "drift";
 
-/** The operation on one resource. With `import`, the resource adopts an existing object. */
+/** The operation on one resource. `import` adopts an existing object. */
 export type StepOp = "create" | "update" | "replace" | "delete" | "import" | "same";
 
 /** A type with writable fields, for code that builds an object step by step. */
 export type Writable<T> = { -readonly [K in keyof T]: T[K] };
 
 /**
- * A changed field of a resource. `old` is omitted if the field had no value, and `new` if the field has no value
- * anymore.
+ * A changed field of a resource. `old` is omitted if the field had no value before, and `new` is omitted if the field
+ * has no value now.
  */
 export interface FieldChange {
-  /** Path of the field: the names of the properties, separated by dots. The path starts with the outermost property. */
+  /** Path of the field: property names separated by dots, beginning with the outermost property. */
   readonly path: string;
   readonly old?: Shown;
   readonly new?: Shown;
-  /** True if a refresh or drift found the difference in an output that has no input of the same name in the program. */
+  /** True if a refresh or drift found the difference in an output, and the program has no input with the same name. */
   readonly outputOnly?: true;
 }
 
@@ -37,18 +37,21 @@ export interface FieldChange {
 export interface ResourceValues {
   readonly inputs: Record<string, Shown>;
   readonly outputs: Record<string, Shown>;
-  /** True if the deletion of the resource does not delete its object (`retainOnDelete`). */
+  /** True if a deletion of the resource keeps its object (`retainOnDelete`). */
   readonly retained?: true;
   /**
-   * The URNs of the resources from whose outputs an input was computed, by input: only for inputs that are unknown.
-   * Omitted if there are none, and by engines that do not report references.
+   * For each unknown input, the URNs of the resources whose outputs determine its value. Omitted if no input is
+   * unknown, or if the engine does not report references.
    */
   readonly references?: Readonly<Record<string, readonly string[]>>;
-  /** The URNs of the resources that must exist before. Omitted like {@link references}. */
+  /**
+   * The URNs of the resources that must exist before this resource. Omitted if there are none, or if the engine does
+   * not report references.
+   */
   readonly dependsOn?: readonly string[];
   /**
    * The inputs of the resource's provider instance. Omitted if the engine does not report provider instances. A secret
-   * input is a credential that the program sets only for this instance.
+   * input is a credential that the program sets only for this provider instance.
    */
   readonly provider?: Readonly<Record<string, Shown>>;
 }
@@ -61,13 +64,13 @@ export interface ShownStep {
   readonly name: string;
   /** The id of the object, if known. */
   readonly id?: string;
-  /** Changed inputs; for a refresh or drift, the inputs and outputs that differ from the state. */
+  /** The changed inputs. For a refresh or drift, the inputs and outputs that differ from the state. */
   readonly fields: readonly FieldChange[];
   /** The fields that force a replacement; omitted for other operations. */
   readonly replaceKeys?: readonly string[];
   /**
-   * True if a deletion or replacement keeps the old object as an unmanaged object. The option `retainOnDelete` or
-   * Terraform's `destroy = false` causes this.
+   * True if a deletion or replacement keeps the old object, which is then unmanaged. This happens with the option
+   * `retainOnDelete` or with Terraform's `destroy = false`.
    */
   readonly retained?: true;
   /** The error message of a failed step. */
@@ -77,32 +80,33 @@ export interface ShownStep {
 /** A step of a plan or a result, with the resource's values before and after the step. */
 export interface Step extends ShownStep {
   /**
-   * The values before the step, in a plan with values: the values in the state, or the values that a refresh read. Some
-   * providers return only outputs when they read an object. Omitted if the resource does not exist yet.
+   * The resource's values before the step: the values in the state, or the values that a refresh read. Only a plan with
+   * values contains them. Some providers return only outputs when they read an object. Omitted if the resource does not
+   * exist yet.
    */
   readonly before?: ResourceValues;
   /**
-   * The values after the step, in a plan with values. For a created or changed resource, the outputs are equal to the
-   * inputs, as in a preview of the program, since all other outputs are unknown before the run. Omitted if the resource
-   * will be deleted.
+   * The resource's values after the step. Only a plan with values contains them. For a created or changed resource, the
+   * outputs are equal to the inputs, as in a preview of the program, since all other outputs are unknown before the
+   * run. Omitted if the step deletes the resource.
    */
   readonly after?: ResourceValues;
 }
 
-/** A message of the program, a provider or the engine. */
+/** A message from the program, a provider or the engine. */
 export interface Diagnostic {
   readonly severity: "debug" | "info" | "warning" | "error";
   readonly message: string;
   readonly urn?: string;
 }
 
-/** The message of an update that would change neither objects nor the state. */
+/** The message of an update that would change neither an object nor the state. */
 export const NOTHING_TO_DO: Diagnostic = {
   severity: "info",
   message: "No changes: the program matches the state and the outputs.",
 };
 
-/** Number of resources for each operation. Default providers are not counted. */
+/** Number of resources for each operation, without default providers. */
 export type Summary = Record<StepOp, number>;
 
 /** The result of a run, with the same fields for all engines. */
@@ -121,7 +125,10 @@ export interface Result {
   /** The stack's outputs, with secrets masked. */
   readonly outputs: Record<string, Shown>;
   readonly diagnostics: readonly Diagnostic[];
-  /** Objects that deletions left on the service, because another stack has declared them. Omitted if there are none. */
+  /**
+   * Objects that deletions left on the service, because a different stack was the last to declare them. Omitted if
+   * there are none.
+   */
   readonly left?: readonly Left[];
   readonly durationMs: number;
 }
@@ -142,7 +149,7 @@ export type EngineEvent =
   | ({ readonly kind: "finished"; readonly ms: number; readonly error?: string } & Work)
   | { readonly kind: "diagnostic"; readonly diagnostic: Diagnostic };
 
-/** Returns the steps to report: steps of resources that a program declares, and all failed steps. */
+/** Returns the steps to report: the steps of resources that a program declares, and all failed steps. */
 export function reportedSteps(steps: readonly Step[]): Step[] {
   return steps.filter(({ type, error }) => type !== STATE_IDENTITY_TYPE || error !== undefined);
 }
@@ -157,19 +164,22 @@ export function summarize(steps: readonly Step[]): Summary {
 export const retainedObjects = (steps: readonly ShownStep[]): number =>
   steps.filter(({ op, retained, error }) => op === "delete" && retained && error === undefined).length;
 
-/** Returns the objects that deletions left on the service, as {@link Result.left} contains them. */
+/** Returns the objects that deletions left on the service, in the form of {@link Result.left}. */
 export function leftObjects(diagnostics: readonly Diagnostic[]): Pick<Result, "left"> {
   const left = diagnostics.flatMap(({ message }) => readLeftNotice(message) ?? []);
   return left.length > 0 ? { left } : {};
 }
 
-/** Returns a sentence with the number of failed resources; undefined if no step failed. */
+/** Returns a sentence with the number of failed resources. Returns undefined if no step failed. */
 export function failedSteps(steps: readonly Step[]): string | undefined {
   const count = steps.filter((step) => step.error !== undefined).length;
   return count === 0 ? undefined : `${count} resource${count === 1 ? "" : "s"} failed.`;
 }
 
-/** Returns the result without the properties of its resources, as commands print it. */
+/**
+ * Returns the result without the values of the resources before and after each step. Commands print the result in this
+ * form.
+ */
 export function withoutValues(result: Result): Result {
   return { ...result, steps: result.steps.map(shownStep) };
 }
@@ -202,31 +212,32 @@ export interface PreviewOptions extends TargetOptions {
 /** Options of runs that change objects or the state. */
 export interface Confirmable {
   /**
-   * A function that is called with the plan before the first change. It is not called for a plan without changes. If
-   * the function returns false, the run ends with a DeclinedError.
+   * A function that is called with the plan before the first change. If the plan has no changes, the function is not
+   * called. If the function returns false, the run ends with a DeclinedError.
    */
   readonly confirm?: (plan: Plan) => Promise<boolean>;
 }
 
 export interface UpOptions extends PreviewOptions, Confirmable {
   /**
-   * True to stop a run that deviates from the confirmed plan. `confirm` is then called even for an empty plan.
+   * True to stop the run if it deviates from the confirmed plan. `confirm` is then called even if the plan is empty.
    * @default false
    */
   readonly held?: boolean;
-  /** True to run the program only once, without a preview and a confirmation. @default false */
+  /** True to run the program only once, without a preview or a confirmation. @default false */
   readonly skipPreview?: boolean;
   /**
-   * A function that is called once the plan is confirmed, before the stack is created and the program is applied.
-   * Returns environment variables to add for the program and its providers. Not called for a plan without changes.
+   * A function that is called after the plan is confirmed, and before the stack is created and the program is applied.
+   * Returns environment variables to add for the program and its providers. If the plan has no changes, the function is
+   * not called.
    */
   readonly prepare?: () => Promise<Readonly<Record<string, string>>>;
 }
 
 export interface RefreshRunOptions extends TargetOptions, Confirmable {
   /**
-   * True to remove pending creations of an earlier run from the state. Before you set this option, check on the service
-   * whether the objects exist.
+   * True to remove pending create operations of an earlier run from the state. Before you set this option, check
+   * whether the objects exist on the service.
    * @default false
    */
   readonly clearPendingCreates?: boolean;
@@ -250,7 +261,7 @@ export interface StackOptions {
   readonly onEvent?: (event: EngineEvent) => void;
   /** Maximum number of concurrent operations on objects. @default 16 */
   readonly parallel?: number;
-  /** A signal that ends a run like Ctrl-C: the run finishes the steps in flight and starts no more steps. */
+  /** A signal that stops a run like Ctrl-C. The run finishes the steps in flight and starts no new steps. */
   readonly signal?: AbortSignal;
 }
 
@@ -262,16 +273,19 @@ export interface StateResource {
   readonly type: string;
   readonly inputs?: Readonly<Record<string, unknown>>;
   readonly outputs?: Readonly<Record<string, unknown>>;
-  /** True for a replaced resource whose object a later run deletes. The URN is the one of its successor. */
+  /**
+   * True for the old entry of a replaced resource whose object a later run will delete. The URN is equal to the URN of
+   * the new resource.
+   */
   readonly delete?: boolean;
-  /** Input paths of the resource option `ignoreChanges`, as the last run of the program declared them. */
+  /** Input paths in the resource option `ignoreChanges`, as declared in the last run of the program. */
   readonly ignoreChanges?: readonly string[];
 }
 
 /**
- * One open stack. The methods that run a command reject with UpdateFailedError, ProgramError or CancelledError (each
- * with the result so far), LockedError, UnsupportedError, BackendError or PassphraseError. They reject with EngineError
- * if targets match no resource or contradict each other.
+ * One open stack. The methods that run a command reject with one of these errors: UpdateFailedError, ProgramError or
+ * CancelledError (each with the result so far), LockedError, UnsupportedError, BackendError or PassphraseError. They
+ * reject with EngineError if targets match no resource or contradict each other.
  */
 export interface Stack {
   readonly engine: EngineName;
@@ -279,14 +293,17 @@ export interface Stack {
   /** Name of the stack, without organization and project. */
   readonly stack: string;
   /**
-   * The name with which the user selected the stack; includes the organization and project if the user specified them.
+   * The name with which the user selected the stack. Includes the organization and the project if the user specified
+   * them.
    */
   readonly selector: string;
-  /** Plans the changes of `up`. Changes nothing, except that it creates a missing stack unless `create` is false. */
+  /**
+   * Plans the changes of `up`. The only possible change is the creation of a missing stack, unless `create` is false.
+   */
   preview(options?: PreviewOptions): Promise<Plan>;
   /**
-   * Runs a preview and then applies the program. Ends after the preview if neither objects nor the state would change.
-   * Creates a missing stack, once the plan is confirmed.
+   * Runs a preview and then applies the program. Ends after the preview if neither an object nor the state would
+   * change. After the plan is confirmed, creates the stack if it is missing.
    */
   up(options?: UpOptions): Promise<Result>;
   /** Updates the state with the values of the live objects. */
@@ -297,23 +314,27 @@ export interface Stack {
   /**
    * Returns the stack's configuration values in plaintext, by `namespace:key`. The values include decrypted secrets, so
    * do not print them. Does not create a missing stack.
-   * @throws PassphraseError, StackSelectionError, ProjectError, BackendError, UnsupportedError, EngineError (`cli`)
+   * @throws PassphraseError, StackSelectionError, ProjectError, BackendError, UnsupportedError, EngineError
+   *   (`pulumi_cli`)
    */
   config(): Promise<ReadonlyMap<string, string>>;
   /** Sets a configuration value in plaintext. Creates the stack if it does not exist. */
   setConfig(key: string, text: string): Promise<void>;
-  /** Returns the resources in the state, with secrets encrypted; an empty list if the stack does not exist. */
+  /** Returns the resources in the state, with secrets encrypted. Returns an empty list if the stack does not exist. */
   resources(): Promise<readonly StateResource[]>;
-  /** Encrypts a text with the key of the stack's secrets, from the passphrase or the secrets provider. */
+  /** Encrypts a string with the stack's encryption key, which comes from the passphrase or the secrets provider. */
   encrypt(text: string): Promise<string>;
   /**
-   * Decrypts a text that `encrypt` has encrypted.
-   * @throws PassphraseError if the text was encrypted with another key, or was changed
+   * Decrypts a string that `encrypt` encrypted.
+   * @throws PassphraseError if the string was encrypted with a different key, or was changed
    */
   decrypt(encrypted: string): Promise<string>;
 }
 
-/** Limits a run to some of the stack's resources. URNs may contain `*` (within a part of the URN) and `**`. */
+/**
+ * Limits a run to some of the stack's resources. URNs may contain wildcards: `*` matches within a part of the URN, and
+ * `**` matches across parts.
+ */
 export interface TargetOptions {
   /** URNs of the resources to include. All other resources are excluded. */
   readonly target?: readonly string[];

@@ -7,14 +7,14 @@ import { delimiter, join } from "node:path";
 export const ENDING_SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 
 /**
- * The running child processes, each with a signal. If this process exits first, it sends the signal to the child's
- * process group.
+ * The running child processes, each with a signal. If this process exits before the child process, it sends the signal
+ * to the child's process group.
  */
 const running = new Map<ChildProcess, NodeJS.Signals>();
 
 /**
  * Starts a command in a separate process group, so that Ctrl-C in the terminal signals only this process. If this
- * process receives a signal that has no other handler, it exits and ends the command too.
+ * process receives a signal without a handler of its own, this process exits and ends the command.
  * @param last the signal that this process sends to the command's process group if it exits before the command
  */
 export function startInGroup(
@@ -58,7 +58,9 @@ function exitUnlessHandled(name: NodeJS.Signals): void {
   if (process.listenerCount(name) === 1) process.exit(128 + system.signals[name]);
 }
 
-/** Returns the path of a command in the directories of PATH; undefined if no directory contains it. */
+/**
+ * Searches the directories of PATH for a command. Returns its path, or undefined if no directory contains the command.
+ */
 export function findOnPath(command: string, env: NodeJS.ProcessEnv): string | undefined {
   const endings = process.platform === "win32" ? [".exe", ".cmd"] : [""];
   const folders = (env.PATH ?? "").split(delimiter).filter((entry) => entry !== "");

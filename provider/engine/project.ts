@@ -20,7 +20,7 @@ export interface Project {
   /** Working directory of the program. */
   readonly programFolder: string;
   /**
-   * The program's file, relative to the working directory. "." selects the file in the field `main` of package.json.
+   * The program's file, relative to the working directory. "." stands for the file in the field `main` of package.json.
    */
   readonly entryPoint: string;
   readonly runtime: string;
@@ -32,11 +32,13 @@ export interface Project {
   readonly backendUrl?: string;
   /** Directory that contains the Pulumi.<stack>.yaml files. */
   readonly configFolder: string;
-  /** The section `config`: values and defaults for all stacks. */
+  /** The section `config`, which contains values and defaults for all stacks. */
   readonly config: Readonly<Record<string, unknown>>;
 }
 
-/** Returns the absolute path of the project file in a directory; undefined if there is none. */
+/**
+ * Returns the absolute path of the project file in a directory. Returns undefined if the directory has no project file.
+ */
 export const projectFile = (folder: string): string | undefined =>
   ["Pulumi.yaml", "Pulumi.yml"].map((name) => resolve(folder, name)).find((path) => existsSync(path));
 
@@ -72,7 +74,7 @@ export async function readProject(folder: string): Promise<Project> {
   };
 }
 
-/** The error for a folder without Pulumi.yaml. */
+/** The error for a directory without Pulumi.yaml. */
 function missingProject(folder: string): ProjectError {
   const found = statSync(folder, { throwIfNoEntry: false });
   const detail =
@@ -101,7 +103,7 @@ interface StackName {
   readonly name: string;
 }
 
-/** @throws StackSelectionError if the text is not a valid name of a stack */
+/** @throws StackSelectionError if the string is not a valid stack name */
 export function parseStackName(stack: string): StackName {
   const parts = stack.split("/");
   const [name = "", project, organization] =
@@ -120,7 +122,7 @@ export function parseStackName(stack: string): StackName {
 
 /**
  * Returns the name of the only stack in a project.
- * @throws StackSelectionError if the project has no stack, or several stacks
+ * @throws StackSelectionError if the project has no stack, or more than one stack
  */
 export function onlyStack(project: string, stacks: readonly string[]): string {
   const [only, ...others] = stacks;
@@ -146,7 +148,8 @@ export interface StackConfig {
   /** The configuration values, by `namespace:key`. */
   readonly values: ReadonlyMap<string, ConfigValue>;
   /**
-   * The configuration values as in the file, with secrets encrypted. The history of the stack contains these values.
+   * The configuration values as the file contains them, with secrets encrypted. The history of the stack contains these
+   * values.
    */
   readonly raw: Readonly<Record<string, unknown>>;
 }
@@ -189,14 +192,14 @@ export async function writeConfig({ path }: StackFile, key: string, text: string
   if (error) throw new ProjectError(`${path} is not valid YAML: ${error.message}`);
   if (!isYamlMap(document.get("config", true))) document.set("config", document.createNode({}));
   document.setIn(["config", key], text);
-  // Disables line folding, which would change long texts.
+  // Disables line folding, which would change long strings.
   await writeDurably(path, document.toString({ lineWidth: 0 }));
 }
 
 /**
  * Merges the project's values and defaults with the stack's values, and decrypts secrets.
- * @throws PassphraseError if a secret was encrypted with another passphrase; ProjectError if a required key has no
- * value
+ * @throws PassphraseError if a secret was encrypted with a different passphrase; ProjectError if a required key has no
+ *   value
  */
 export function resolveConfig(
   project: Project,
@@ -223,7 +226,7 @@ export function resolveConfig(
   return { values, raw };
 }
 
-/** Returns the configuration as properties of the default provider. Secret values are marked as secrets. */
+/** Returns the configuration as properties of the default provider. Marks secret values as secrets. */
 export function configProps({ values }: StackConfig): Props {
   return Object.fromEntries(
     [...values].map(([key, { text, secret: hidden }]) => [key, hidden ? secret(text) : text]),
@@ -252,7 +255,7 @@ interface BackendChoice {
   readonly url: string;
   /** The name of the setting or file from which the backend URL was read. */
   readonly source: string;
-  /** The setting that contains the backend URL; undefined if the URL is the one of `pulumi login`. */
+  /** The setting that contains the backend URL; undefined if the URL comes from `pulumi login`. */
   readonly field?: FieldPath;
 }
 
@@ -260,18 +263,18 @@ interface BackendChoice {
 export const pulumiHome = (env: NodeJS.ProcessEnv): string =>
   env.PULUMI_HOME || join(homeOfUser(), ".pulumi");
 
-/** Returns the user's home directory. Like the Pulumi CLI, reads the user database instead of the variable HOME. */
+/** Returns the user's home directory from the user database. Ignores the variable HOME, as the Pulumi CLI does. */
 function homeOfUser(): string {
   try {
     return userInfo().homedir;
   } catch {
-    // The user database may not contain the user, for example in containers with an arbitrary user id.
+    // The user database may not contain the user, for example in a container with an arbitrary user id.
     return homedir();
   }
 }
 
 /**
- * Selects the backend from the first source that exists: PULUMI_BACKEND_URL, `backend.url` in Pulumi.yaml, the last
+ * Selects the backend from the first source that is set: PULUMI_BACKEND_URL, `backend.url` in Pulumi.yaml, or the last
  * `pulumi login`.
  * @throws BackendError if no backend is configured, or the credentials file of `pulumi login` cannot be read
  */
@@ -293,7 +296,7 @@ export async function chooseBackend(project: Project, env: NodeJS.ProcessEnv): P
 
 /**
  * Returns the directory of a file:// backend. In the URL, `~` stands for the home directory.
- * @throws BackendError for a text without a scheme; UnsupportedError for other backends
+ * @throws BackendError for a URL without a scheme; UnsupportedError for other backends
  */
 export function backendFolder(choice: BackendChoice, project: Project): string {
   if (!choice.url.includes("://")) {
@@ -314,9 +317,9 @@ export function backendFolder(choice: BackendChoice, project: Project): string {
 }
 
 /**
- * Requires that the directory of a file:// backend exists, as the Pulumi CLI does. A mistyped path would otherwise look
- * like a project without stacks, and a run would create all objects again. The subdirectories may be missing: the first
- * run creates them. With `?create_dir=true`, the first run also creates the directory itself.
+ * Requires that the directory of a file:// backend exists, as the Pulumi CLI does. Otherwise, a mistyped path would
+ * look like a project without stacks, and a run would create all objects again. Subdirectories may be missing, because
+ * the first run creates them. With `?create_dir=true`, the first run also creates the directory itself.
  * @throws BackendError if the directory does not exist, or is a file
  */
 export async function requireBackendFolder(choice: BackendChoice, project: Project): Promise<void> {

@@ -5,21 +5,21 @@ import { STATE_IDENTITY_TYPE, typeName } from "../urn.ts";
 import type { Diagnostic, EngineEvent, Step, StepOp, Writable } from "./model.ts";
 import { isSecret, type Value } from "./value.ts";
 
-/** The resource on which an operation works, with the object's id. A replacement works on an old and a new object. */
+/** The resource of an operation, with the id of its object. A replacement works on an old object and a new object. */
 type WorkItem = Pick<Step, "urn" | "type" | "name"> & Partial<Pick<Writable<Step>, "id" | "op">>;
 
-/** Collects the steps and messages of a run and reports them as events. Masks all known secrets. */
+/** Collects the steps and messages of a run, and reports them as events. Masks all known secrets in them. */
 export class RunLog {
   readonly steps: Writable<Step>[] = [];
   readonly diagnostics: Diagnostic[] = [];
   readonly #emit: (event: EngineEvent) => void;
   readonly #secrets = new Set<string>();
   /**
-   * Keys of existing objects that the provider adopted instead of creating new ones. The provider can report an
-   * adoption before or after the create operation ends.
+   * Keys of existing objects that the provider adopted. The provider can report an adoption before or after the create
+   * operation ends.
    */
   readonly #adopted = new Set<string>();
-  /** Steps of finished creations, by the key of the object. */
+  /** Steps of finished create operations, by the key of the object. */
   readonly #created = new Map<string, WorkItem>();
 
   constructor(emit: (event: EngineEvent) => void) {
@@ -33,8 +33,8 @@ export class RunLog {
   }
 
   /**
-   * Records the secret texts in a value, so that later messages mask them. Ignores texts with fewer than 5 characters,
-   * since they could also occur in other words.
+   * Records the secret strings in a value, so that later messages mask them. Ignores strings with fewer than 5
+   * characters, since they could also be part of other words.
    */
   hide(value: Value | undefined, inSecret = false): void {
     if (value === undefined || value === null) return;
@@ -50,13 +50,13 @@ export class RunLog {
     }
   }
 
-  /** Replaces all known secrets in a text. */
+  /** Masks all known secrets in a string. */
   mask(text: string): string {
     return maskSecrets(text, [...this.#secrets]);
   }
 
   diagnostic(diagnostic: Diagnostic): void {
-    // Programs and the SDK color texts for a terminal.
+    // Programs and the SDK add terminal colors to their messages.
     const masked = { ...diagnostic, message: this.mask(stripVTControlCharacters(diagnostic.message)) };
     this.diagnostics.push(masked);
     const adopted = readAdoptionNotice(masked.message);
@@ -86,7 +86,7 @@ export class RunLog {
   #finishCreation(step: WorkItem): StepOp {
     const key = objectKey({ type: typeName(step.type), name: step.name, id: this.mask(step.id ?? "") });
     this.#created.set(key, step);
-    // The provider may have reported already that it adopted an object instead of creating it.
+    // The provider may have already reported that it adopted the object.
     if (!this.#adopted.has(key)) return "create";
     step.op = "import";
     return step.op;
@@ -96,13 +96,13 @@ export class RunLog {
     this.steps.push(step);
   }
 
-  /** Removes a planned step that the run did not execute because it stopped. */
+  /** Removes a planned step that was not executed because the run stopped. */
   drop(step: Writable<Step>): void {
     const at = this.steps.indexOf(step);
     if (at >= 0) this.steps.splice(at, 1);
   }
 
-  /** Reports the error of a step. An AggregateError is reported as its errors. */
+  /** Reports the error of a step. For an AggregateError, reports each of its errors. */
   fail(step: Writable<Step>, error: Error): void {
     step.error = this.mask(error.message);
     const causes: readonly Error[] = error instanceof AggregateError ? error.errors : [error];

@@ -2,7 +2,7 @@ import { ARCHIVE, ASSET, PROVIDER_KEY, RESOURCE, SECRET, SIGNATURE, UNKNOWN } fr
 import { type FieldChange, holds, type ResourceValues, type Shown } from "./model.ts";
 
 /**
- * A property value as programs and providers exchange it. An object with Pulumi's signature key represents a secret, a
+ * A property value that programs and providers exchange. An object with Pulumi's signature key represents a secret, a
  * resource reference or an asset.
  */
 export type Value = null | boolean | number | string | Value[] | { [key: string]: Value };
@@ -20,7 +20,7 @@ export function secret(value: Value): Value {
   return isSecret(value) ? value : { [SIGNATURE]: SECRET, value };
 }
 
-/** Returns true if the test function returns true for the value or a nested value. */
+/** Returns true if `test` returns true for the value or for a nested value. */
 function some(value: Value | undefined, test: (value: Value) => boolean): boolean {
   if (value === undefined) return false;
   if (test(value)) return true;
@@ -38,13 +38,13 @@ export function knownProps(props: Props): Props {
   return Object.fromEntries(Object.entries(props).filter(([, value]) => !containsUnknown(value)));
 }
 
-/** Returns true if the value is or contains an asset or archive. */
+/** Returns true if the value is an asset or archive, or contains one. */
 export function containsAsset(value: Value | undefined): boolean {
   return some(value, (item) => isObject(item) && (item[SIGNATURE] === ASSET || item[SIGNATURE] === ARCHIVE));
 }
 
 /**
- * Returns the value in the form that providers receive. Secrets are plain values. A resource reference becomes the id
+ * Returns the value in the form that providers receive. Secrets are in plaintext. A resource reference becomes the id
  * of the resource, or the URN of a component. Unknown values do not change.
  */
 export function plain(value: Value): Value {
@@ -67,8 +67,9 @@ export function mapProps(props: Props, fn: (value: Value, key: string) => Value)
 export const plainProps = (props: Props): Props => mapProps(props, plain);
 
 /**
- * Marks outputs as secret if the input with the same key is secret, since providers receive and return secrets in
- * plaintext. In objects, marks single properties. If an item of an array is secret, marks the whole array.
+ * Marks each output as secret whose input with the same name is secret. This is required because providers receive and
+ * return secrets in plaintext. In objects, marks individual properties. If an item of an array is secret, marks the
+ * whole array.
  */
 export function markSecrets(outs: Props, ins: Props): Props {
   const marked: Props = { ...outs };
@@ -108,7 +109,7 @@ export function changedKeys(a: Props, b: Props): string[] {
   return [...keys].filter((key) => !equal(a[key], b[key]));
 }
 
-/** Returns a value for display. Replaces secrets by `[secret]` and unknown values by `[unknown]`. */
+/** Returns a value for display. Replaces secrets with `[secret]` and unknown values with `[unknown]`. */
 export function shown(value: Value): Shown {
   if (value === UNKNOWN) return "[unknown]";
   if (Array.isArray(value)) return value.map(shown);
@@ -153,7 +154,7 @@ export function fieldDiff(before: Props | undefined, after: Props | undefined, p
   const changes: FieldChange[] = [];
   const keys = new Set([...Object.keys(after ?? {}), ...Object.keys(before ?? {})]);
   for (const key of keys) {
-    // Omits the properties that resource classes add for the provider, since the user's program does not declare them.
+    // Omits the properties that resource classes add for the provider, since the user's program does not set them.
     if (key === PROVIDER_KEY || (prefix === "" && key.startsWith("__"))) continue;
     const path = prefix === "" ? key : `${prefix}.${key}`;
     const a = before?.[key];
@@ -174,17 +175,15 @@ function isPlainObject(value: Value | undefined): value is Props {
   return isObject(value) && value[SIGNATURE] === undefined;
 }
 
-/**
- * The inputs that a program set for an object, and the outputs that its provider returned, as far as they are known.
- */
+/** The known inputs and outputs of an object. The program set the inputs, and the provider returned the outputs. */
 export interface Known {
   readonly inputs?: Props;
   readonly outputs?: Props;
 }
 
 /**
- * Returns the fields that an update changes: inputs that differ from the state, and inputs that differ from the live
- * object. If an output has the same name as an input, the output contains the live value at the time of the last read.
+ * Returns the fields that an update changes: the inputs that differ from the state or from the live object. If an
+ * output has the same name as an input, the output contains the live value at the time of the last read.
  */
 export function changedFields(old: Known | undefined, inputs: Props): FieldChange[] {
   if (!old) return fieldDiff(undefined, inputs);
@@ -197,13 +196,13 @@ export function changedFields(old: Known | undefined, inputs: Props): FieldChang
   return fieldDiff(before, inputs);
 }
 
-/** Returns the differences that a refresh found: first the inputs, then outputs with other names. */
+/** Returns the differences that a refresh found: first the inputs, and then the outputs with different names. */
 export function refreshedFields(old: Known, now: Known): FieldChange[] {
   const fields = fieldDiff(old.inputs, now.inputs);
   const paths = new Set(fields.map((field) => field.path));
   for (const field of fieldDiff(old.outputs, now.outputs)) {
     if (paths.has(field.path)) continue;
-    // An output that changed is treated as a changed input if the program declares an input with this name, since many
+    // If the program declares an input with the same name, a changed output is treated as a changed input. Many
     // providers return only outputs when they read an object.
     const declared = (field.path.split(".")[0] ?? "") in (old.inputs ?? {});
     fields.push(declared ? field : { ...field, outputOnly: true });

@@ -7,7 +7,7 @@ import { perRun } from "./perRun.ts";
 
 export type { DeviceLookup, LookupOptions, NamespaceLookup };
 
-// Each Pulumi program run has its own settings, so each run gets its own connection.
+// The settings belong to one run of a Pulumi program, so each run gets a separate connection.
 const serviceOfRun = perRun("lookups", connect);
 
 async function connect(): Promise<Connection> {
@@ -17,8 +17,8 @@ async function connect(): Promise<Connection> {
 }
 
 /**
- * Runs a lookup on the Gatehouse service that the current program run uses. The first call loads the lookup code, so
- * that programs without lookups start faster.
+ * Runs a lookup on the Gatehouse service of the current program run. The first call loads the lookup code, so that
+ * programs without lookups start faster.
  */
 async function query<T>(lookup: (all: typeof lookups, service: Connection) => Promise<T>): Promise<T> {
   const [all, service] = await Promise.all([import("../service/lookups.ts"), serviceOfRun() ?? connect()]);
@@ -26,16 +26,17 @@ async function query<T>(lookup: (all: typeof lookups, service: Connection) => Pr
 }
 
 /**
- * Returns the devices of a namespace. Like every lookup, this function queries the service while the program runs. The
- * result describes the devices before the changes of this run.
+ * Returns the devices of a namespace. Every lookup queries the service while the program runs. So the result does not
+ * contain the changes of this run.
  */
 export async function getDevices(lookup: DeviceLookup = {}): Promise<Device[]> {
   return query(({ devicesOf }, service) => devicesOf(service, lookup));
 }
 
 /**
- * Returns a namespace with its members. `tenant` or `name` selects the namespace. Default: the stack's namespace.
- * @throws Error if no such namespace exists
+ * Returns a namespace with its members. `tenant` or `name` selects the namespace. Without them, returns the stack's
+ * namespace.
+ * @throws Error if the namespace does not exist
  */
 export async function getNamespace(lookup: NamespaceLookup = {}): Promise<Namespace> {
   return query(({ namespaceOf }, service) => namespaceOf(service, lookup));
@@ -47,8 +48,7 @@ export async function getMembers(lookup: LookupOptions = {}): Promise<Namespace[
 }
 
 /**
- * Returns the public keys of a namespace, oldest first. `data` is the OpenSSH line in the form that PublicKey
- * accepts.
+ * Returns the public keys of a namespace, oldest first. `data` is an OpenSSH line, in the form that PublicKey accepts.
  */
 export async function getPublicKeys(lookup: LookupOptions = {}): Promise<PublicKey[]> {
   return query(({ publicKeysOf }, service) => publicKeysOf(service, lookup));
@@ -75,7 +75,7 @@ type Given<T> = T extends readonly (infer Item)[] ? readonly pulumi.Input<Item>[
 export type LookupInputs<Lookup> = { readonly [Part in keyof Lookup]: pulumi.Input<Given<Lookup[Part]>> };
 
 /**
- * Returns a variant of a lookup that accepts outputs as arguments. The variant queries the service when all arguments
+ * Returns a variant of a lookup that accepts outputs as arguments. The variant queries the service after all arguments
  * are known.
  */
 const withOutputs =

@@ -1,8 +1,9 @@
 import { isIP } from "node:net";
 
 /**
- * Returns a pattern that matches exactly the given login names: `login("root")` is `^root$`, `login("root", "ana")` is
- * `^(ana|root)$`. Patterns of the service are not anchored: `root` alone also matches `notroot`.
+ * Returns a pattern that matches only the given login names. For example, `login("root")` is `^root$`, and
+ * `login("root", "ana")` is `^(ana|root)$`. The service does not anchor patterns, so `root` without `login()` also
+ * matches `notroot`.
  * @throws TypeError if no name is given, or if a name is empty
  */
 export function login(...names: readonly string[]): string {
@@ -10,7 +11,7 @@ export function login(...names: readonly string[]): string {
 }
 
 /**
- * Returns a pattern that matches exactly the given device names.
+ * Returns a pattern that matches only the given device names.
  * @throws TypeError if no name is given, or if a name is empty
  */
 export function hostname(...names: readonly string[]): string {
@@ -28,13 +29,13 @@ function exactly(helper: string, names: readonly string[]): string {
   return more.length === 0 ? `^${first}$` : `^(${[first, ...more].join("|")})$`;
 }
 
-/** Escapes a text for RE2, so that the pattern matches the text literally. */
+/** Escapes a string for RE2, so that the pattern matches the string literally. */
 const quoted = (text: string) => text.replaceAll(/[\\^$.|?*+()[\]{}]/g, "\\$&");
 
 /**
- * Returns a pattern that matches exactly the addresses in the given ranges, in the service's notation: IPv4 in dotted
- * decimal form, IPv6 as in RFC 5952. Examples: `cidr("10.0.0.0/8")`, `cidr("192.0.2.7")`, `cidr("10.0.0.0/8",
- * "2001:db8::/32")`.
+ * Returns a pattern that matches only the addresses in the given ranges. The pattern expects the service's notation:
+ * IPv4 in dotted decimal form, IPv6 as in RFC 5952. Examples: `cidr("10.0.0.0/8")`, `cidr("192.0.2.7")`,
+ * `cidr("10.0.0.0/8", "2001:db8::/32")`.
  * @throws TypeError if a range is not in CIDR notation, or has host bits set
  */
 export function cidr(...ranges: readonly string[]): string {
@@ -56,7 +57,7 @@ function rangePatterns(range: string): string[] {
   if (isMapped) {
     throw new TypeError(`cidr("${range}"): the service writes these addresses as IPv4; use an IPv4 range`);
   }
-  // A single IPv6 address has exactly one canonical text, which is the pattern.
+  // A single IPv6 address has exactly one canonical notation, which is the pattern.
   if (family === 6)
     return bits === 128 ? [canonicalText(address)] : ipv6Patterns(range, groupsOf(address), bits);
   const octets = address
@@ -65,10 +66,13 @@ function rangePatterns(range: string): string[] {
   return [octets.join("\\.")];
 }
 
-/** The URL standard writes IPv6 addresses as in RFC 5952, without dotted decimals at the end. */
+/**
+ * Returns the canonical notation of an IPv6 address. The URL standard writes addresses as in RFC 5952, but without
+ * dotted decimals at the end.
+ */
 const canonicalText = (address: string) => new URL(`http://[${address}]`).hostname.slice(1, -1);
 
-/** Returns the eight groups of an IPv6 address. */
+/** Returns the eight 16-bit groups of an IPv6 address. */
 function groupsOf(address: string): number[] {
   const [head = "", tail] = canonicalText(address).split("::");
   const [before = [], after = []] = [head, tail].map((part) => (part ? part.split(":") : []));
@@ -79,9 +83,8 @@ function groupsOf(address: string): number[] {
 const ANY_GROUP = "[0-9a-f]{1,4}";
 
 /**
- * Returns patterns for the texts of all IPv6 addresses with the given leading bits. The text of an address may
- * abbreviate two or more consecutive groups of zeros as `::`. The abbreviated groups can lie inside the prefix, at its
- * end, or after it.
+ * Returns patterns for all IPv6 addresses with the given leading bits. The notation of an address may abbreviate two or
+ * more consecutive groups of zeros as `::`. The abbreviated groups can be inside the prefix, at its end, or after it.
  */
 function ipv6Patterns(range: string, groups: readonly number[], bits: number): string[] {
   const fixed = Math.ceil(bits / 16);
@@ -96,8 +99,8 @@ function ipv6Patterns(range: string, groups: readonly number[], bits: number): s
   const shortened: string[] = [];
   for (let from = 0; from < fixed; from += 1) {
     const head = `${text(0, from)}::`;
-    // The abbreviated zeros extend at least to the end of the prefix. They may also cover groups after the prefix, up
-    // to the end of the address.
+    // The abbreviated groups extend at least to the end of the prefix. They may also include groups after the prefix,
+    // up to the end of the address.
     const rest = 8 - Math.max(fixed, from + 2);
     if (isZero(from, fixed) && from + 2 <= 8) {
       shortened.push(rest > 0 ? `${head}(${ANY_GROUP}(:${ANY_GROUP}){0,${rest - 1}})?` : head);
@@ -114,8 +117,8 @@ function groupPattern(range: string, group: number, fixed: number): string {
   const size = 2 ** (16 - fixed);
   if (group % size !== 0) throw bitsAfter(range);
   if (size === 65_536) return ANY_GROUP;
-  // Groups have no leading zeros, so the range is split by the number of digits. In each part, the first digits are
-  // equal, the next digit has a range, and all later digits can have any value.
+  // Groups have no leading zeros, so the range is split by the number of digits. The numbers of each part have the same
+  // first digits, then a digit from a range, and then any digits.
   const last = group + size - 1;
   const parts: string[] = [];
   for (let low = group; low <= last; ) {
@@ -128,8 +131,8 @@ function groupPattern(range: string, group: number, fixed: number): string {
 }
 
 /**
- * Returns a pattern for the hexadecimal numbers from `low` to `high`, which have the same number of digits. The digits
- * after the first different digit can have any value.
+ * Returns a pattern for the hexadecimal numbers from `low` to `high`, which have the same number of digits. After the
+ * first digit in which `low` and `high` differ, all digits can have any value.
  */
 function digitsPattern(low: string, high: string): string {
   const at = [...low].findIndex((digit, index) => digit !== high[index]);

@@ -1,9 +1,9 @@
 import * as pulumi from "@pulumi/pulumi";
 
 /**
- * Returns a function that returns the same value throughout one run of a program. A process may run several programs,
- * as the Automation API does. If a program loads several copies of this package, all copies share the value. The
- * function returns undefined outside of a run, as in unit tests with mocks.
+ * Returns a function that returns the same value throughout one run of a program. One process may run several programs,
+ * as the Automation API does. If a program loads several copies of this package, all copies share the value. Outside of
+ * a run, for example in unit tests with mocks, the function returns undefined.
  * @param name identifies the value in all copies of this package
  */
 export function perRun<T>(name: string, make: () => T): () => T | undefined {

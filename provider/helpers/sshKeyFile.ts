@@ -21,10 +21,10 @@ function readText(path: string): string {
 }
 
 /**
- * Reads the public key in a file that `ssh-keygen` wrote. The function skips empty lines and comments. A relative path
- * is relative to the working directory, which is the project directory in a Pulumi program.
+ * Returns the public key in a file that `ssh-keygen` wrote. Skips empty lines and comments. A relative path is relative
+ * to the working directory, which is the project directory in a Pulumi program.
  * @throws Error with the file's name if the file cannot be read, does not contain exactly one public key, or contains a
- * private key
+ *   private key
  */
 export function sshKeyFile(path: string): string {
   const text = readText(path);
@@ -43,8 +43,8 @@ export function sshKeyFile(path: string): string {
   if (line === undefined || lines.length > 1) {
     throw new Error(`The file ${path} must contain exactly one public key, but has ${lines.length} lines.`);
   }
-  // The schema of the service's API is imported only here, because a top-level import would slow the start of every
-  // program.
+  // The schema of the service's API is only imported here. An import at the top of the file would slow the start of
+  // every program.
   const { parseSshPublicKey } = require("@gatehouse-access/sdk/contract") as typeof contract;
   try {
     parseSshPublicKey(line);

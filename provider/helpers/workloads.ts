@@ -1,4 +1,4 @@
-/** The settings of a `TrustedWorkload` that accept the tokens of certain jobs or programs. */
+/** The settings of a `TrustedWorkload` for the tokens of specific jobs or programs. */
 export interface WorkloadTokens {
   /** The URL of the OpenID Connect provider. */
   readonly issuer: string;
@@ -12,23 +12,26 @@ export interface WorkloadTokens {
 export interface GithubJobs {
   /** The repository, as `owner/name`. `*` is allowed in the name only. */
   readonly repository: string;
-  /** The branch or tag, such as `refs/heads/main`. `*` matches any text without a slash. */
+  /** The branch or tag, such as `refs/heads/main`. `*` matches any characters except a slash. */
   readonly ref?: string;
   /** The environment of the job. Protect the environment in the settings of the repository. */
   readonly environment?: string;
   /**
-   * The workflow that contains the job: a file of the repository such as `deploy.yml`, which needs `ref`, or a reusable
-   * workflow such as `acme/ci/.github/workflows/deploy.yml@refs/heads/main`. A job of every branch can call a reusable
-   * workflow, with its own inputs. Also set `ref` or `environment`.
+   * The workflow that contains the job. This is a file of the repository, such as `deploy.yml`, or a reusable workflow,
+   * such as `acme/ci/.github/workflows/deploy.yml@refs/heads/main`. A file of the repository requires `ref`. With a
+   * reusable workflow, also set `ref` or `environment`, because a job on any branch can call the workflow with inputs
+   * of its choice.
    */
   readonly workflow?: string;
-  /** The numeric id of the owner. Tokens of a later owner with the same name do not match. */
+  /**
+   * The numeric id of the owner. If the name later belongs to a different owner, the tokens of that owner do not match.
+   */
   readonly repositoryOwnerId?: string;
 }
 
 /**
- * Returns the settings for tokens of GitHub Actions. For a role above observer, set `ref` or `environment`, and use no
- * wildcard.
+ * Returns the settings for tokens of GitHub Actions. For a role above observer, set `ref` or `environment`, and do not
+ * use wildcards.
  * @example new TrustedWorkload("deploy", { ...githubActions({ repository: "acme/fleet", environment: "prod" }), … })
  * @throws TypeError if the values also match repositories of other owners, or environments of other repositories
  */
@@ -80,8 +83,8 @@ export interface GitlabJobs {
 }
 
 /**
- * Returns the settings for tokens of GitLab CI. For a role above observer, set `ref`, `refProtected` or `environment`, and
- * use no wildcard.
+ * Returns the settings for tokens of GitLab CI. For a role above observer, set `ref`, `refProtected` or `environment`,
+ * and do not use wildcards.
  * @example new TrustedWorkload("deploy", { ...gitlabCi({ project: "acme/fleet", refProtected: true }), … })
  * @throws TypeError if the values also match projects of other groups, or environments of other projects
  */
@@ -111,7 +114,7 @@ export function gitlabCi(jobs: GitlabJobs): WorkloadTokens {
 
 /** The service account of a Kubernetes cluster whose tokens a workload accepts. */
 export interface KubernetesAccount {
-  /** The URL of the issuer of service account tokens, as the cluster is configured. */
+  /** The issuer URL of service account tokens, as configured in the cluster. */
   readonly issuer: string;
   /** The Kubernetes namespace of the account. */
   readonly namespace: string;
@@ -120,8 +123,8 @@ export interface KubernetesAccount {
 }
 
 /**
- * Returns the settings for projected tokens of a Kubernetes service account. A review reports a role above observer as a
- * finding, because lint does not know the issuers of clusters.
+ * Returns the settings for projected tokens of a Kubernetes service account. For a role above observer, a review
+ * reports a finding, because it cannot recognize the issuer of a cluster.
  * @example new TrustedWorkload("sync", { ...kubernetes({ issuer, namespace: "ops", serviceAccount: "sync" }), … })
  * @throws TypeError if the namespace or the service account is not a name
  */
@@ -138,7 +141,7 @@ export function kubernetes(account: KubernetesAccount): WorkloadTokens {
   };
 }
 
-/** Checks values of JavaScript or Terraform, and returns a function that throws the error of a field. */
+/** Checks values from JavaScript or Terraform. Returns a function that throws an error for a field. */
 function refuser<V extends object>(
   helper: string,
   values: V,

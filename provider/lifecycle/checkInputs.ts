@@ -7,22 +7,22 @@ import { canonicalInputs, hasUnknown } from "../model/values.ts";
 import { ResourceError, said } from "../resourceError.ts";
 import type { Values } from "../values.ts";
 
-/** The inputs in canonical form. If there are failures, the inputs are unchanged. */
+/** The inputs in canonical form. If there are failures, the inputs as the program set them. */
 export interface Checked {
   readonly inputs: Record<string, unknown>;
   readonly failures: readonly ResourceError[];
 }
 
 /**
- * Checks a program's inputs without sending a request, so that a preview rejects inputs that the service would
- * reject. Unknown values are checked once they are known.
+ * Checks a program's inputs without sending a request. So a preview rejects inputs that the service would reject.
+ * Unknown values are checked after they become known.
  */
 export function check(definition: ResourceDefinition, given: Values): Checked {
   const failures = [...unknownNames(definition, given)];
   for (const [name, field] of Object.entries(definition.inputs)) {
     failures.push(...checkField(name, field, given[name]));
   }
-  // Only valid inputs can be converted to their canonical form. Invalid inputs are returned as they are, but without
+  // Only valid inputs can be converted to their canonical form. Invalid inputs are returned unchanged, but without
   // undefined values, because no engine accepts undefined values.
   const inputs = failures.length > 0 ? defined(given) : canonicalInputs(definition.inputs, given);
   if (failures.length === 0 && !hasUnknown(inputs)) failures.push(...(definition.rules?.(inputs) ?? []));
@@ -59,7 +59,7 @@ function checkField(name: string, field: InputField, value: unknown): Failure[] 
   return result.success ? [] : failuresOf(name, field, value, result.error.issues);
 }
 
-/** Returns the failures of an input. The invalid texts in a list are one failure, which contains these texts. */
+/** Returns the failures of an input. All invalid strings in a list are reported as one failure. */
 function failuresOf(
   name: string,
   field: InputField,
@@ -93,7 +93,7 @@ function toFailure(name: string, { remedy: text }: InputField, issue: z.core.$Zo
   return { ...fault, code: "private_key", remedy };
 }
 
-/** Maximum length of a text that an error quotes. */
+/** Maximum length of a string that an error quotes. */
 const QUOTED = 60;
 
 const quoted = (text = ""): string =>

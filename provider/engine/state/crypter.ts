@@ -13,8 +13,8 @@ const ROUNDS = 1_000_000;
 const PROBE = "pulumi";
 const TAG_LENGTH = 16;
 
-// Cache of derived keys. A process derives the key for each pair of passphrase and salt only once, since a derivation
-// takes almost a second.
+// Cache of derived keys. A derivation takes almost a second, so a process derives the key for each pair of passphrase
+// and salt only once.
 const derivedKeys = new PromiseCache<string, Buffer>();
 
 function deriveKey(passphrase: string, salt: Buffer): Promise<Buffer> {
@@ -23,14 +23,17 @@ function deriveKey(passphrase: string, salt: Buffer): Promise<Buffer> {
 }
 
 /**
- * Encrypts and decrypts texts with a key that is derived from the stack's passphrase. The format is the same as in
+ * Encrypts and decrypts strings with a key that is derived from the stack's passphrase. The format is the format of
  * Pulumi's passphrase provider.
  */
 export interface Crypter {
-  /** The encryption salt as text: the value of `encryptionsalt` in the stack's settings and of `salt` in the state. */
+  /**
+   * The encryption salt as a string. It is the value of `encryptionsalt` in the stack's settings and of `salt` in the
+   * state.
+   */
   readonly saltText: string;
   encrypt(plaintext: string): string;
-  /** @throws PassphraseError if the text was not encrypted with this key */
+  /** @throws PassphraseError if the string was not encrypted with this key */
   decrypt(ciphertext: string): string;
 }
 
@@ -63,7 +66,7 @@ function crypterFor(key: Buffer, saltText: string): Crypter {
 }
 
 /**
- * Returns the passphrase: the value of PULUMI_CONFIG_PASSPHRASE, which may be empty, or the content of the file
+ * Returns the passphrase. This is the value of PULUMI_CONFIG_PASSPHRASE, which may be empty, or the content of the file
  * PULUMI_CONFIG_PASSPHRASE_FILE.
  * @throws PassphraseError if neither variable is set, or the file cannot be read
  */
@@ -83,7 +86,7 @@ export async function readPassphrase(env: NodeJS.ProcessEnv): Promise<string> {
   }
 }
 
-/** @throws PassphraseError if the salt belongs to another passphrase */
+/** @throws PassphraseError if the salt belongs to a different passphrase */
 export async function openCrypter(passphrase: string, saltText: string): Promise<Crypter> {
   const [version, salt, ...probe] = saltText.split(":");
   if (version !== "v1" || !salt || probe.length === 0) {
@@ -94,7 +97,7 @@ export async function openCrypter(passphrase: string, saltText: string): Promise
   try {
     opened = crypter.decrypt(probe.join(":"));
   } catch {
-    // The salt contains a test text. It cannot be decrypted with this key, so the passphrase is wrong.
+    // The salt contains an encrypted test string. If this key cannot decrypt the test string, the passphrase is wrong.
   }
   if (opened !== PROBE) throw PassphraseError.wrong();
   return crypter;
@@ -134,7 +137,9 @@ export class StateCodec {
     );
   }
 
-  /** @throws PassphraseError if a secret was encrypted with another key; BackendError if the value is not a resource */
+  /**
+   * @throws PassphraseError if a secret was encrypted with a different key; BackendError if the value is not a resource
+   */
   decode(stored: StoredResource): ResourceState {
     if (typeof stored.urn !== "string" || typeof stored.type !== "string") {
       throw new BackendError("The state contains a resource without urn or type.");
@@ -176,9 +181,7 @@ export class StateCodec {
   };
 }
 
-/**
- * Returns a copy of a value. Calls `replace` for each secret in the value, and inserts the function's result instead.
- */
+/** Returns a copy of a value in which each secret is replaced by the result of `replace`. */
 function replaceSecrets(value: Value, replace: (marked: Props) => Value): Value {
   if (Array.isArray(value)) return value.map((item) => replaceSecrets(item, replace));
   if (!isObject(value)) return value;

@@ -24,13 +24,13 @@ export interface Checkpoint {
   readonly resources: readonly StoredResource[];
   readonly pendingOperations: readonly StoredOperation[];
   readonly metadata: unknown;
-  /** SHA-256 hash of the state file. The hash identifies the version of the state. */
+  /** SHA-256 hash of the state file, which identifies the version of the state. */
   readonly hash: string;
 }
 
 export interface HistoryEntry {
   readonly kind: "update" | "refresh" | "destroy";
-  /** Start of the run, as Unix time in seconds. `endTime` has the same unit. */
+  /** Start of the run, as Unix time in seconds. `endTime` uses the same unit. */
   readonly startTime: number;
   readonly endTime: number;
   readonly result: "succeeded" | "failed";
@@ -85,7 +85,7 @@ export class FileBackend {
   }
 
   /**
-   * Checks the layout of the backend, and writes nothing.
+   * Checks the layout of the backend. Does not write anything.
    * @throws UnsupportedError if the backend has an old layout; BackendError if the backend has a newer layout
    */
   async check(): Promise<void> {
@@ -161,15 +161,15 @@ export class FileBackend {
     return { text, hash: hashOf(text) };
   }
 
-  /** Writes the state file. Keeps the previous file as `.bak` if there is enough disk space. */
+  /** Writes the state file. If there is enough disk space, keeps the previous file as `.bak`. */
   async write(text: string): Promise<void> {
     const former = `${this.stateFile}.bak`;
     await writeDurably(this.stateFile, text, async () => {
       if (existsSync(this.stateFile))
         await copyFile(this.stateFile, former).catch(() => removeIfThere(former));
     });
-    // Removes the file in which the CLI stores the size and checksum of the state file, since these values belong to
-    // the previous state file.
+    // Removes the file in which the CLI stores the size and checksum of the state file. These values belong to the
+    // previous state file.
     await removeIfThere(`${this.stateFile}.attrs`);
   }
 
@@ -208,12 +208,12 @@ const hashOf = (text: string) => createHash("sha256").update(text).digest("hex")
 
 const PROGRAM = "gatehouse";
 
-/** The identity of a process. On systems other than Linux, only the process id is known. */
+/** The identity of a process. Systems other than Linux provide only the process id. */
 interface ProcessIdentity {
   readonly pid: number;
   /**
    * Start time of the process, in the format of the operating system. A later process may have the same process id, but
-   * it has a different start time.
+   * its start time is different.
    */
   readonly started?: string;
   /** Boot id of the machine. A process id is unique only until the next restart and within one PID namespace. */
@@ -222,13 +222,17 @@ interface ProcessIdentity {
 }
 
 /**
- * The content of a lock file. The lock files of other programs, such as the Pulumi CLI, contain only the process id.
+ * The content of a lock file. Lock files of other programs, such as the Pulumi CLI, identify the process only by its
+ * process id.
  */
 interface LockContent extends ProcessIdentity {
   readonly username: string;
   readonly hostname: string;
   readonly timestamp: string;
-  /** The value `gatehouse` in locks of this program; undefined in locks of other programs, such as the Pulumi CLI. */
+  /**
+   * The value `gatehouse` in lock files of this program; undefined in lock files of other programs, such as the Pulumi
+   * CLI.
+   */
   readonly program?: string;
 }
 
@@ -238,8 +242,8 @@ interface LockFile {
   /** True if a gatehouse process on this machine created the lock and has ended. */
   readonly deadOwn: boolean;
   /**
-   * True if a gatehouse process created the lock on a host with the same name, but this process cannot check whether
-   * that process is alive.
+   * True if a gatehouse process on a host with the same name created the lock, but this process cannot check whether
+   * the gatehouse process is still running.
    */
   readonly hiddenOwn: boolean;
 }
@@ -267,14 +271,14 @@ function userName(): string {
   try {
     return userInfo().username;
   } catch {
-    // Uses the user id if the user database has no entry for the user, for example in containers.
+    // Uses the user id if the user database does not contain the user, for example in containers.
     return `${process.getuid?.()}`;
   }
 }
 
 /**
- * Locks a stack. Ignores the locks of dead gatehouse processes; `removeLocks` removes these locks.
- * @throws LockedError if another process holds the lock of the stack
+ * Locks a stack. Ignores the locks of dead gatehouse processes, which `removeLocks` removes.
+ * @throws LockedError if a different process holds the lock of the stack
  */
 export async function takeLock(folder: string): Promise<{ release(): Promise<void> }> {
   await refuseForeign(folder, undefined);
@@ -328,8 +332,8 @@ function ownIdentity(): ProcessIdentity {
 }
 
 /**
- * Returns true if this process can check whether the other process is alive: both have the same boot id and PID
- * namespace. Returns false on Linux if these ids are unknown, since several containers can share a host name.
+ * Returns true if this process can check whether the other process is running, because both have the same boot id and
+ * PID namespace. Returns false on Linux if these ids are unknown, since several containers can share a host name.
  */
 function isVisible(other: ProcessIdentity): boolean {
   const { boot, pidNamespace } = ownIdentity();
@@ -338,8 +342,8 @@ function isVisible(other: ProcessIdentity): boolean {
 }
 
 /**
- * Returns true if the process has ended: no process has this process id, or the process with this id started at another
- * time.
+ * Returns true if the process has ended. In this case, no process has its process id, or a process with a different
+ * start time has this process id.
  */
 function isDead({ pid, started }: ProcessIdentity): boolean {
   try {
@@ -353,8 +357,8 @@ function isDead({ pid, started }: ProcessIdentity): boolean {
 
 function processStart(pid: number): string | undefined {
   const stat = ifReadable(() => readFileSync(`/proc/${pid}/stat`, "utf8"));
-  // The command name in brackets may contain spaces, so the text is split after the closing bracket. The start time is
-  // the 20th field after the command name.
+  // The command name in parentheses may contain spaces, so the line is split after the closing parenthesis. The start
+  // time is the 20th field after the command name.
   return stat?.slice(stat.lastIndexOf(")") + 2).split(" ")[19];
 }
 

@@ -3,8 +3,8 @@ import type { Diagnostic } from "../model.ts";
 import type { Props } from "../value.ts";
 
 /**
- * A resource in the state. Secrets are in plaintext but marked (see value.ts). The type allows fields of newer Pulumi
- * versions.
+ * A resource in the state. Secrets are in plaintext, but are marked as secrets (see value.ts). The type allows fields
+ * of newer Pulumi versions.
  */
 export interface ResourceState {
   readonly urn: string;
@@ -25,7 +25,7 @@ export interface ResourceState {
   readonly initErrors?: readonly string[];
   readonly additionalSecretOutputs?: readonly string[];
   readonly aliases?: readonly string[];
-  /** The id in the option `import` with which the program imported the object. */
+  /** The id in the option `import`, if the program imported the object. */
   readonly importID?: string;
   readonly retainOnDelete?: boolean;
   readonly deletedWith?: string;
@@ -39,7 +39,7 @@ export interface ResourceState {
   readonly [other: string]: unknown;
 }
 
-/** Timeouts for operations on a resource, in the text format of the program. */
+/** Timeouts for operations on a resource, as strings in the format of the program. */
 export interface CustomTimeouts {
   readonly create?: string;
   readonly update?: string;
@@ -58,7 +58,8 @@ export function isProviderState(state: Pick<ResourceState, "type">): boolean {
 }
 
 /**
- * Returns the URNs of all resources that must exist before a resource: parent, dependencies, provider, `deletedWith`.
+ * Returns the URNs of all resources that must exist before this resource, such as its parent, dependencies, provider
+ * and `deletedWith`.
  */
 export function references(state: ResourceState): string[] {
   const urns = new Set<string>(state.dependencies ?? []);
@@ -73,8 +74,8 @@ export function references(state: ResourceState): string[] {
 }
 
 /**
- * Changes the URNs of resources and the references to them. The URN of a child contains the types of its parents. So
- * the children of a renamed resource get new URNs too, even before the program registers the children.
+ * Changes the URNs of resources and all references to them. The URN of a child contains the types of its parents. So
+ * the children of a renamed resource get new URNs too, even before the program registers them.
  * @param states the resources; each parent must precede its children
  * @param renamed the new URNs, by the old URNs
  */
@@ -100,7 +101,7 @@ export function renameAll(
 }
 
 /**
- * Replaces all URNs in the references of a resource. Removes a reference if the new URN is undefined, except the
+ * Replaces all URNs in the references of a resource. If the new URN is undefined, removes the reference, except for the
  * reference to the provider.
  */
 export function withReferences(state: ResourceState, to: (urn: string) => string | undefined): ResourceState {
@@ -153,7 +154,7 @@ export function topologicalOrder(states: readonly ResourceState[]): ResourceStat
 }
 
 /**
- * Returns the URNs of the resources for which `start` returns true, and of all their dependents.
+ * Returns the URNs of the resources for which `start` returns true, and the URNs of all their dependents.
  * @param ordered the resources, dependencies first
  */
 export function withDependents(
@@ -167,7 +168,7 @@ export function withDependents(
   return reached;
 }
 
-/** The remedy for a pending creation that no run can resolve. */
+/** The remedy for a pending create operation that no run can resolve. */
 export const REMEDY =
   "check whether the object exists, then run `gatehouse refresh --clear-pending-creates` to remove the pending operation";
 

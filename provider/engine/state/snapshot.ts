@@ -65,12 +65,15 @@ export class Snapshot {
     return this.#earlierPending;
   }
 
-  /** True if the run has changed the state since it was read. In a dry run: true if the run would change the state. */
+  /**
+   * True if the run has changed the state since it read the state. In a dry run, true if the real run would change the
+   * state.
+   */
   get changed(): boolean {
     return this.#changed;
   }
 
-  /** Call this in a dry run if the real run would change the state. */
+  /** Records in a dry run that the real run would change the state. */
   wouldChange(): void {
     this.#changed = true;
   }
@@ -81,7 +84,7 @@ export class Snapshot {
     this.#earlierPending = left;
   }
 
-  /** Changes the URN of a resource. The new URN also replaces the old URN in all references. */
+  /** Changes the URN of a resource, and replaces the old URN in all references. */
   rename(oldUrn: string, newUrn: string): void {
     this.#renamed.set(oldUrn, newUrn);
     this.#changed = true;
@@ -106,8 +109,8 @@ export class Snapshot {
   }
 
   /**
-   * Records the changes of a finished operation. Resolves when the journal is on disk, or after a failed write was
-   * reported to `onFailure`.
+   * Records the changes of a finished operation. Resolves when the journal is on disk. If the journal cannot be
+   * written, resolves after the call of `onFailure`.
    */
   async end(id: number | undefined, mutations: readonly Mutation[]): Promise<void> {
     const touched = mutations.flatMap((mutation) =>
@@ -133,7 +136,9 @@ export class Snapshot {
     }
   }
 
-  /** Changes the state without calling a provider. The journal may write these changes together with a later step. */
+  /**
+   * Changes the state without a call to a provider. The journal may write these changes together with a later step.
+   */
   change(mutations: readonly Mutation[]): void {
     this.#apply(mutations);
     const stored = mutations.map((mutation) => this.#encode(mutation));
@@ -141,8 +146,8 @@ export class Snapshot {
   }
 
   /**
-   * Applies the journal of an earlier run. Returns the number of finished steps and the number of operations in flight
-   * in that journal.
+   * Applies the journal of an earlier run. Returns the number of finished steps in that journal, and the number of
+   * operations that were in flight.
    */
   replay(lines: readonly JournalLine[]): { finished: number; inFlight: number } {
     let finished = 0;
@@ -158,7 +163,7 @@ export class Snapshot {
     return { finished, inFlight: this.#pending.size };
   }
 
-  /** Returns the content for the state file: the sorted resources, and the operations that are still in flight. */
+  /** Returns the content of the state file: the sorted resources, and the operations that are still in flight. */
   stored(): { resources: StoredResource[]; pendingOperations: StoredOperation[] } {
     const states = renameAll([...this.#entries.values()], this.#renamed);
     const pending = [...this.#earlierPending, ...this.#pending.values()];
@@ -169,8 +174,8 @@ export class Snapshot {
   }
 
   /**
-   * Applies changes, and resolves pending operations of earlier runs. A new entry resolves the pending creation of its
-   * resource. A removed entry resolves every pending operation of its resource except a creation.
+   * Applies changes, and resolves pending operations of earlier runs. A new entry resolves the pending create operation
+   * of its resource. A removed entry resolves all other pending operations of its resource.
    */
   #apply(mutations: readonly Mutation[]): void {
     this.#changed ||= mutations.length > 0;
@@ -203,9 +208,9 @@ export type JournalLine =
   | { readonly line: "commit"; readonly hash: string };
 
 /**
- * The journal of a run. It contains a JSON line for each finished step, and each line is written to disk immediately.
- * Concurrent lines share one sync to disk. If a line cannot be written, the journal accepts no more lines, since no
- * reader could parse lines after a partial line.
+ * The journal of a run. The journal contains a JSON line for each finished step, and writes each line to disk
+ * immediately. Concurrent lines share one sync to disk. If a line cannot be written, the journal accepts no more lines,
+ * since lines after an incomplete line could not be parsed.
  */
 export class Journal {
   readonly #path: string;
@@ -222,7 +227,7 @@ export class Journal {
 
   /**
    * Creates the journal of a run.
-   * @param base hash of the state that the journal changes
+   * @param base hash of the state that the run changes
    * @throws LockedError if the journal already exists; BackendError if it cannot be written
    */
   static async create(path: string, base: string): Promise<Journal> {
@@ -256,13 +261,13 @@ export class Journal {
     });
   }
 
-  /** Adds a line. The journal writes this line together with the next line of `append`. */
+  /** Adds a line that is written together with the next line of `append`. */
   appendLater(line: JournalLine): void {
     this.#queue.push(`${JSON.stringify(line)}\n`);
   }
 
   async #flush(): Promise<void> {
-    // Waits one turn of the event loop, so that concurrent lines share one sync to disk.
+    // Waits for one turn of the event loop, so that concurrent lines share one sync to disk.
     await new Promise((resolve) => setImmediate(resolve));
     while (this.#waiting.length > 0) {
       const text = this.#queue.join("");
@@ -303,7 +308,7 @@ export async function appendCommit(path: string, hash: string): Promise<void> {
   try {
     const text = await file.readFile("utf8");
     const whole = text.lastIndexOf("\n") + 1;
-    // Removes a last line that a crash truncated, since it would make the new line unreadable.
+    // Removes the last line if a crash truncated it. Otherwise, the new line could not be parsed.
     await file.truncate(Buffer.byteLength(text.slice(0, whole)));
     const line: JournalLine = { line: "commit", hash };
     await file.write(`${JSON.stringify(line)}\n`, Buffer.byteLength(text.slice(0, whole)));
@@ -314,9 +319,9 @@ export async function appendCommit(path: string, hash: string): Promise<void> {
 }
 
 /**
- * Reads a journal. Ignores a truncated last line: the run crashed while it wrote this line, and never reported the step
+ * Reads a journal. Ignores a truncated last line, because the run crashed during the write and never reported this step
  * as finished.
- * @throws BackendError if another line cannot be parsed
+ * @throws BackendError if any other line cannot be parsed
  */
 export async function readJournal(path: string): Promise<JournalLine[] | undefined> {
   const text = await ifThere(readFile(path, "utf8"));
