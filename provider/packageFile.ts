@@ -5,7 +5,7 @@ import { dirname, join } from "node:path";
 const folder = dirname(createRequire(import.meta.url).resolve("@gatehouse-access/provider/package.json"));
 
 /**
- * Returns the absolute path of a file of this package. The path is the same for compiled code and sources.
+ * Returns the absolute path of a file in this package. The path does not depend on whether the code is compiled.
  * @param path relative to the package's folder
  */
 export const packageFile = (path: string): string => join(folder, path);
@@ -13,7 +13,7 @@ export const packageFile = (path: string): string => join(folder, path);
 /** The fields of this package's `package.json` that the provider uses. */
 interface Manifest {
   readonly version: string;
-  /** The peer dependencies: packages that users must install in addition to this package, with their version ranges. */
+  /** The peer dependencies and their version ranges. Users must install these packages in addition to this package. */
   readonly peerDependencies: Readonly<Record<string, string>>;
 }
 

@@ -1,6 +1,6 @@
 /**
  * Calls `work` for each item, with at most `most` calls at the same time. Resolves with the results in the order of the
- * items. After a failure, no further call starts.
+ * items. After a call fails, no further call starts.
  */
 export async function inParallel<T, R>(
   items: readonly T[],
@@ -16,7 +16,10 @@ export async function inParallel<T, R>(
   return results;
 }
 
-/** A loop that fails closes a generator, which ends the loops of the other workers. An array iterator has no such end. */
+/**
+ * Returns a generator that all workers share. A loop that fails closes the generator, and this ends the loops of the
+ * other workers. An array iterator would not be closed.
+ */
 function* entriesOf<T>(items: readonly T[]) {
   yield* items.entries();
 }

@@ -7,20 +7,20 @@ import {
 } from "@gatehouse-access/sdk/errors";
 import type { ResourceErrorCode } from "./errorCodes.ts";
 
-/** A term in an error message for which each front end (Pulumi or Terraform) has its own notation or wording. */
+/** A term in an error message. Each front end (Pulumi or Terraform) has its own notation or wording for the term. */
 type Term =
   /** An input or output, and the value that the program sets. */
   { readonly field: string; readonly value?: unknown } | { readonly phrase: keyof typeof PHRASES };
 
 /**
- * A text in an error message that comes from this project's source code. It contains no user data, so secret masking
- * does not change it.
+ * A string in an error message that comes from this project's source code. Secret masking does not change it, because
+ * it contains no user data.
  */
 interface Own {
   readonly own: string;
 }
 
-/** An error message as a list of segments: external texts such as user data, texts of this project, and terms. */
+/** An error message as a list of segments: external strings such as user data, strings of this project, and terms. */
 export type Message = readonly (string | Own | Term)[];
 
 /** A function that formats a term for a front end. */
@@ -36,7 +36,7 @@ const PHRASES = {
   dependsOn: "dependsOn",
 } as const;
 
-/** The wording that a front end uses for each of the above phrases, which are written for Pulumi. */
+/** A front end's wording for each of the phrases in `PHRASES`, which contains the wording for Pulumi. */
 export type Phrases = Readonly<Record<keyof typeof PHRASES, string>>;
 
 const pulumiWords: Words = (term) => {
@@ -45,8 +45,8 @@ const pulumiWords: Words = (term) => {
 };
 
 /**
- * Creates a message from a template literal. The literal text counts as text of this project. The inserted values count
- * as external text.
+ * Creates a message from a template literal. The literal parts are treated as strings of this project, and the inserted
+ * values as external strings.
  */
 export const said = (
   strings: TemplateStringsArray,
@@ -57,12 +57,13 @@ export const said = (
     return [{ own: text }, ...(typeof value === "number" ? [String(value)] : [value].flat())];
   });
 
-/** Returns a message as text, by default with Pulumi's terms. */
+/** Returns a message as a string, by default with Pulumi's terms. */
 export const messageText = (message: Message, words: Words = pulumiWords): string =>
   message.map((part) => (typeof part === "string" ? part : "own" in part ? part.own : words(part))).join("");
 
 /**
- * Returns the segments of a message that come from this project's source code. Omits segments of fewer than two words.
+ * Returns the segments of a message that come from this project's source code. Omits segments with fewer than two
+ * words.
  */
 const ownTextsOf = (message: Message): string[] =>
   message
@@ -72,7 +73,7 @@ const ownTextsOf = (message: Message): string[] =>
 /** The data of an error that concerns a resource. */
 export interface ResourceFault {
   readonly code: ResourceErrorCode;
-  /** The invalid input, with the path inside its value. Undefined if no input is invalid. */
+  /** The invalid input, with the path inside its value. Undefined if the error is not about an input. */
   readonly field?: FieldPath | undefined;
   /** The value of the field. Undefined if the value is secret. */
   readonly value?: unknown;
@@ -80,7 +81,9 @@ export interface ResourceFault {
   readonly remedy?: Message | undefined;
 }
 
-/** Thrown when a resource cannot be created, changed or found as declared. The error's own text uses Pulumi's terms. */
+/**
+ * Thrown when a resource cannot be created, changed or found as declared. The message of the error uses Pulumi's terms.
+ */
 export class ResourceError extends GatehouseError {
   override readonly name: string = "ResourceError";
   readonly fault: ResourceFault;
@@ -91,15 +94,17 @@ export class ResourceError extends GatehouseError {
     this.fault = fault;
   }
 
-  /** The sentences of this project in the error's text. Secret masking does not change them. */
+  /**
+   * The sentences in the error message that come from this project's source code. Secret masking does not change them.
+   */
   get ownTexts(): readonly string[] {
     const { detail, remedy = [] } = this.fault;
     return [...ownTextsOf(detail), ...ownTextsOf(remedy)];
   }
 
   /**
-   * Returns the field, the detail and the remedy with the terms of a front end, without the name of the resource.
-   * @param field the field as the front end names it
+   * Returns the field, the detail and the remedy in the terms of a front end. Omits the name of the resource.
+   * @param field the name of the field in the front end
    */
   textIn(words: Words, field: FieldPath = this.fault.field ?? []): string {
     return errorText({ ...written(this.fault, words), code: this.code, field });
@@ -107,8 +112,8 @@ export class ResourceError extends GatehouseError {
 }
 
 /**
- * Returns the text of an error with its code, as a provider reports it to an engine. The text omits the resource, since
- * engines print the title of the resource before the text.
+ * Returns the message and the code of an error, in the form in which a provider reports the error to an engine. Omits
+ * the resource, since engines print the title of the resource before the message.
  */
 export const engineText = (error: unknown): string =>
   error instanceof ResourceError ? withCode(error.textIn(pulumiWords), error) : printedError(error);

@@ -1,10 +1,10 @@
 import { printable } from "./words.ts";
 
-/** Escapes text from the service, so that names cannot control a terminal or format a comment. */
+/** Functions that escape strings from the service, so that names cannot control a terminal or format a comment. */
 export interface Style {
-  /** Formats a name: in backticks, bold, or plain. */
+  /** Escapes a name, and formats it in backticks, bold, or plain. */
   readonly name: (name: string) => string;
-  /** Escapes text that is not a name. */
+  /** Escapes a string that is not a name. */
   readonly text: (text: string) => string;
 }
 

@@ -1,7 +1,7 @@
-/** The type of the root resource. */
+/** The type of a stack's root resource. */
 export const STACK_TYPE = "pulumi:pulumi:Stack";
 
-/** The type of the provider that dynamic resources belong to. */
+/** The type of the provider of dynamic resources. */
 export const DYNAMIC_PROVIDER_TYPE = "pulumi:providers:pulumi-nodejs";
 
 /** The type of the plugin's provider instances. */
@@ -11,14 +11,14 @@ export const OWN_PROVIDER_TYPE = "pulumi:providers:gatehouse";
 export const OWN_DYNAMIC = "pulumi-nodejs:dynamic/gatehouse:";
 
 /**
- * The prefix of the types of the plugin's resources and functions. The plugin has the same resources as the dynamic
- * provider.
+ * The prefix of the types of the plugin's resources and functions. The plugin and the dynamic provider have the same
+ * resources.
  */
 export const OWN_PLUGIN = "gatehouse:index:";
 
 /**
  * The type of the resource whose random id distinguishes the states of one program. Programs do not declare this
- * resource. The plugin has no such resource, because it uses the ids of its provider instances instead.
+ * resource. The plugin has no such resource, because the ids of its provider instances distinguish the states.
  */
 export const STATE_IDENTITY_TYPE = `${OWN_DYNAMIC}StateIdentity`;
 
@@ -28,7 +28,7 @@ export function urnName(urn: string): string {
   return parts.slice(3).join("::");
 }
 
-/** Returns the types of the resource's parents and its own type, separated by `$`. */
+/** Returns the resource's qualified type: the types of its parents and its own type, separated by `$`. */
 export function urnQualifiedType(urn: string): string {
   return urn.split("::")[2] ?? "";
 }
@@ -45,7 +45,7 @@ export function urnScope(urn: string): { stack: string; project: string } {
 
 /**
  * Returns the URN of a resource.
- * @param parent URN of its parent; empty or the URN of the stack for no parent
+ * @param parent URN of the parent; empty or the URN of the stack if the resource has no parent
  */
 export function makeUrn(stack: string, project: string, parent: string, type: string, name: string): string {
   const parentType = parent === "" ? "" : urnQualifiedType(parent);
@@ -57,28 +57,31 @@ export function isDynamicType(type: string): boolean {
   return type.startsWith("pulumi-nodejs:");
 }
 
-/** Returns the name of this package's resource for a dynamic or plugin type. Undefined for types of other packages. */
+/**
+ * Returns the name of this package's resource for a dynamic type or a plugin type. Returns undefined for types of other
+ * packages.
+ */
 export function ownTypeName(type: string): string | undefined {
   const own = [OWN_DYNAMIC, OWN_PLUGIN].find((prefix) => type.startsWith(prefix));
   return own && type.slice(own.length);
 }
 
 /**
- * Returns the display form of a type: the class name for resources of this package and dynamic resources, the full type
- * for other resources.
+ * Returns the display form of a type. This is the class name for resources of this package and for dynamic resources,
+ * and the full type for other resources.
  */
 export function typeName(type: string): string {
   const isDynamic = type.startsWith("pulumi-nodejs:dynamic") || type === STACK_TYPE;
   return ownTypeName(type) ?? (isDynamic ? type.slice(type.lastIndexOf(":") + 1) : type);
 }
 
-/** Returns the URN in a reference to a provider instance, which has the form `urn::id`. */
+/** Returns the URN in a reference to a provider instance. The reference has the form `urn::id`. */
 export const urnOfProvider = (reference: string): string => reference.slice(0, reference.lastIndexOf("::"));
 
 /**
  * Returns true if a URN refers to the default provider instance, which resources without an explicit provider use.
- * Engines name this instance `default`, followed by the version of the plugin. An instance with any other name was
- * created by a program.
+ * Engines name this instance `default`, followed by the version of the plugin. A program created any instance with a
+ * different name.
  */
 export const isDefaultInstance = (urn: string): boolean => /^default(_\d+_\d+_\d+.*)?$/.test(urnName(urn));
 

@@ -1,2 +1,2 @@
-/** Values by their name, such as the inputs and outputs of a resource. No code has checked their types yet. */
+/** Values by their name, such as the inputs and outputs of a resource. The types of the values are not checked yet. */
 export type Values = Readonly<Record<string, unknown>>;

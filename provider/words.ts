@@ -9,16 +9,19 @@ import type {
 } from "@gatehouse-access/sdk/policy";
 import { DAY, HOUR, MINUTE } from "@gatehouse-access/sdk/times";
 
-/** The text that represents all logins that no pattern contains literally. */
+/** The display form of all logins that no pattern contains literally. */
 export const OTHER_LOGINS = "<any other login>";
 
-/** The value of `ANY_LOGIN`. Most commands need only this module, so it does not load the evaluation of policies. */
+/**
+ * The value of `ANY_LOGIN`. It is repeated here so that this module does not load the policy evaluation, which most
+ * commands do not need.
+ */
 const OTHER_LOGIN: typeof ANY_LOGIN = "otheruser";
 
-/** Returns the display text of a login name. */
+/** Returns the display form of a login name. */
 export const loginWord = (login: string): string => (login === OTHER_LOGIN ? OTHER_LOGINS : login);
 
-/** The text that represents all addresses that no rule and no access policy contains. */
+/** The display form of all addresses that no rule and no access policy contains. */
 export const OTHER_ADDRESSES = "<any other address>";
 
 /** The values of `ANY_ADDRESS` and `ANY_IPV6_ADDRESS`. */
@@ -26,8 +29,8 @@ const OTHER_ADDRESS: typeof ANY_ADDRESS = "192.0.2.1";
 const OTHER_IPV6_ADDRESS: typeof ANY_IPV6_ADDRESS = "2001:db8::1";
 
 /**
- * Returns the display text of an evaluated address.
- * @param other the address that represents all other addresses; an empty text if there is none
+ * Returns the display form of an evaluated address.
+ * @param other the address that represents all other addresses; an empty string if there is no such address
  */
 export function addressWord(address: string, other: string = OTHER_ADDRESS): string {
   if (address === OTHER_IPV6_ADDRESS && other !== "") return "<any other IPv6 address>";
@@ -36,22 +39,28 @@ export function addressWord(address: string, other: string = OTHER_ADDRESS): str
 
 /** The maximum number of names or addresses that {@link listText} shows. */
 const LIST_MAX = 4;
-/** The number of characters of a fingerprint that are shown to distinguish keys. */
+/** The number of fingerprint characters that are shown to distinguish keys. */
 const FINGERPRINT_WIDTH = 11;
 
-/** Returns the first few texts and the number of further texts, for a table: `a, b, c, d, 3 more`. */
+/**
+ * Returns a short list for a table: the first few strings and the number of remaining strings, such as `a, b, c, d, 3
+ * more`.
+ */
 export function listText(texts: readonly string[]): string {
   const more = texts.length - LIST_MAX;
   return [...texts.slice(0, LIST_MAX), ...(more > 0 ? [`${more} more`] : [])].join(", ");
 }
 
-/** Returns the first texts and the number of further texts, for a sentence: `a, b and 3 more`. */
+/**
+ * Returns a short list for a sentence: the first strings and the number of remaining strings, such as `a, b and 3
+ * more`.
+ */
 export function firstOf(texts: readonly string[], most: number): string {
   const more = texts.length - most;
   return `${texts.slice(0, most).join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
 }
 
-/** Returns a text with an upper-case first letter. */
+/** Returns a string with its first letter in uppercase. */
 export const capitalized = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
 
 /** Returns a count with its noun: `1 key`, `2 keys`. */
@@ -77,7 +86,7 @@ function spanText(span: number): string {
 }
 
 /**
- * Returns a time with its seconds, which are omitted if they are zero: `2026-12-01 18:00 UTC`.
+ * Returns a time in the form `2026-12-01 18:00 UTC`. Includes the seconds unless they are zero.
  * @param at RFC 3339 in UTC
  */
 export function instantText(at: string): string {
@@ -85,12 +94,16 @@ export function instantText(at: string): string {
   return `${at.slice(0, 16).replace("T", " ")}${seconds === ":00" ? "" : seconds} UTC`;
 }
 
-/** Returns the expiry time of access as reports show it: `until 2026-12-01 18:00 UTC`. @param end RFC 3339 in UTC */
+/**
+ * Returns the expiry time of access in the form that reports use: `until 2026-12-01 18:00 UTC`. @param end RFC 3339 in
+ * UTC
+ */
 export const untilText = (end: string): string => `until ${instantText(end)}`;
 
 /**
- * Returns a key's name with the first characters of its fingerprint, since several keys may share a name. Returns the
- * e-mail address of a user, and the name of a service account with the first characters of its id.
+ * Returns the display form of a subject. For a key, this is its name with the first characters of its fingerprint,
+ * since several keys may share a name. For a user, it is the e-mail address. For a service account, it is the name with
+ * the first characters of its id.
  */
 export function subjectText(subject: AccessSubject): string {
   if (!("kind" in subject)) return named(subject.name, subject.fingerprint);
@@ -100,7 +113,9 @@ export function subjectText(subject: AccessSubject): string {
 const named = (name: string, id: string): string =>
   `${name} (${id.slice(0, FINGERPRINT_WIDTH)}…)`.trimStart();
 
-/** The condition under which a login is allowed, as the end of a sentence; empty if there is no condition. */
+/**
+ * The condition under which a login is allowed, in the form of the end of a sentence. Empty if there is no condition.
+ */
 export const CONDITIONS: Readonly<Record<Outcome, string>> = {
   allow: "",
   deny: "",
@@ -109,14 +124,14 @@ export const CONDITIONS: Readonly<Record<Outcome, string>> = {
   approval: " after the approval of an SSH key",
 };
 
-/** Returns the text of a rule: `12 (allow, priority 7)`. */
+/** Returns the display form of a rule: `12 (allow, priority 7)`. */
 export const ruleText = ({ id, action, priority }: Pick<AccessRule, "id" | "action" | "priority">): string =>
   `${id} (${action}, priority ${priority})`;
 
-/** Maximum width of a column, in characters. The table shows longer cells in full. */
+/** Maximum width of a column, in characters. Longer cells are not truncated. */
 const COLUMN_MAX = 60;
 
-/** Generates the lines of a table, each with its line break. The first row has all columns. */
+/** Generates the lines of a table, including the line breaks. The first row determines the columns. */
 export function* tableLines(rows: readonly (readonly string[])[]): Generator<string> {
   const widths = (rows[0] ?? []).map((_, column) =>
     rows.reduce((width, row) => Math.min(COLUMN_MAX, Math.max(width, row[column]?.length ?? 0)), 0),
@@ -129,22 +144,20 @@ export function* tableLines(rows: readonly (readonly string[])[]): Generator<str
   }
 }
 
-/**
- * The first comparison creates the collator. The creation takes 20 ms, so commands that sort nothing do not create a
- * collator.
- */
+/** The collator. The first comparison creates it, because the creation takes 20 ms and many commands sort nothing. */
 let collator: Intl.Collator | undefined;
 
 /**
- * Compares texts in natural order. Numbers in the texts are compared by value. The order is the same on every machine.
+ * Compares strings in natural order, that is, compares the numbers in them by value. The order is the same on every
+ * machine.
  */
 export function byText(left: string, right: string): number {
   collator ??= new Intl.Collator("en", { numeric: true });
-  // The collator treats some different texts as equal. A plain comparison then determines the order.
+  // The collator treats some different strings as equal. In this case, a plain comparison determines the order.
   return collator.compare(left, right) || (left < right ? -1 : left > right ? 1 : 0);
 }
 
-/** Returns a function that compares items by several texts. The first text that differs determines the order. */
+/** Returns a function that compares items by several strings. The first string that differs determines the order. */
 export const byTexts =
   <T>(...textsOf: readonly ((item: T) => string)[]) =>
   (left: T, right: T): number => {
@@ -156,15 +169,15 @@ export const byTexts =
   };
 
 /**
- * The characters without a visible shape. These are control and format characters, line separators, zero-width
- * characters, lone surrogates and noncharacters. Some of them can move the cursor or change the writing direction.
+ * The characters without a visible shape: control and format characters, line separators, zero-width characters, lone
+ * surrogates and noncharacters. Some of these characters can move the cursor or change the writing direction.
  */
 const UNSEEN =
   /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\p{Noncharacter_Code_Point}]/gu;
 
 /**
- * Replaces each invisible character in a text with an escape. Such characters can mislead a reader or control an
- * editor.
+ * Replaces each invisible character in a string with an escape sequence. Invisible characters can mislead a reader or
+ * control an editor.
  */
 export const escaping = (text: string, escaped: (character: string) => string): string =>
   text.replaceAll(UNSEEN, escaped);
@@ -173,18 +186,18 @@ export const escaping = (text: string, escaped: (character: string) => string): 
 export const codeOf = (character: string): string => (character.codePointAt(0) ?? 0).toString(16);
 
 /**
- * Returns a text from an untrusted source, such as a key's name, in a form that cannot control a terminal. Invisible
- * characters become `\u{1b}`.
+ * Escapes a string from an untrusted source, such as a key's name, so that it cannot control a terminal. Invisible
+ * characters become escape sequences such as `\u{1b}`.
  */
 export const printable = (text: string): string => escaping(text, (character) => `\\u{${codeOf(character)}}`);
 
-/** True for a URL with letters that are not ASCII. Such a URL can look like another URL. */
+/** Returns true for a URL that contains non-ASCII characters. Such a URL can look like a different URL. */
 const isLookAlike = (value: unknown): value is string =>
   typeof value === "string" && /^\s*https:/i.test(value) && /[^\x20-\x7e]/.test(value);
 
 /**
- * Returns a value as JSON, for output; `nothing` for undefined. A URL with letters that are not ASCII has its host in
- * punycode.
+ * Returns a value as JSON for output. Returns `nothing` for undefined. If a URL contains non-ASCII characters, its host
+ * is written in punycode.
  */
 export function valueJson(value: unknown): string {
   if (isLookAlike(value)) return printableIssuer(value);
@@ -192,5 +205,5 @@ export function valueJson(value: unknown): string {
   return JSON.stringify(value, shown) ?? "nothing";
 }
 
-/** Applies {@link printable} to each line of a text. */
+/** Applies {@link printable} to each line of a string. */
 export const printableLines = (text: string): string => text.split("\n").map(printable).join("\n");

@@ -1,5 +1,5 @@
-// `npm run size -- --flows`: counts the modules that are executed in each of six flows, such as `gatehouse up` or an
-// SSH login.
+// `npm run size -- --flows`: counts the modules that each of six flows executes. Examples of flows are `gatehouse up`
+// and an SSH login.
 import { execFileSync } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -29,7 +29,8 @@ class Modules {
   addLoaded(url: string): string | undefined {
     if (!url.startsWith("file:")) return undefined;
     const path = relative(ROOT, fileURLToPath(url.replace(/[?#].*/, "")));
-    // Replaces the path of a compiled module by the path of its source, which is the same without `dist`.
+    // Converts the path of a compiled module to the path of its source. The paths differ only in `dist` and the
+    // extension.
     const source = path.replace(/^(\w+)\/dist\/(.*)\.js$/, "$1/$2.ts");
     if (SOURCES.has(source)) this.loaded.add(source);
     else if (source !== path && !source.includes("/generated/"))
@@ -47,7 +48,7 @@ class Modules {
   }
 }
 
-/** The coverage that V8 reports for a script. The first range of a function is the complete function. */
+/** The coverage that V8 reports for a script. The first range of a function covers the complete function. */
 interface ScriptCoverage {
   readonly url: string;
   readonly functions: readonly {
@@ -56,12 +57,12 @@ interface ScriptCoverage {
   }[];
 }
 
-/** Code that exits normally on SIGTERM, since a process that a signal ends writes no coverage. */
+/** Code that makes a process exit normally on SIGTERM. A process that is ended by a signal writes no coverage. */
 const EXIT_ON_SIGTERM = "--import=data:text/javascript,process.once('SIGTERM',()=>process.exit(143))";
 
 /**
- * Measures which modules the Node.js processes of a flow execute. `run` must start the processes with the given
- * environment variables.
+ * Measures which modules the Node.js processes of a flow execute. `run` must pass the given environment variables to
+ * the processes.
  */
 async function ofProcesses(
   folder: string,
@@ -83,8 +84,7 @@ interface Inspector {
 }
 
 /**
- * Opens the inspector of a service process. The process prints the inspector's address to the standard error output of
- * the service.
+ * Opens the inspector of a service process. The process prints the inspector's address to the stderr of the service.
  */
 async function openInspector(service: TestService, pid: number): Promise<Inspector> {
   const before = service.output().length;
@@ -126,7 +126,10 @@ async function openInspector(service: TestService, pid: number): Promise<Inspect
   };
 }
 
-/** Measures running processes during the second call of a function. The first call is not measured. */
+/**
+ * Measures running processes while a function is called. The function is called twice, and only the second call is
+ * measured.
+ */
 async function ofCall(inspectors: readonly Inspector[], call: () => Promise<unknown>): Promise<Modules> {
   await call();
   for (const inspector of inspectors) await inspector.start();
@@ -147,8 +150,8 @@ function print(flow: string, { executed, loaded }: Modules): void {
 /** Prints a table of the flows. */
 export async function printFlows(): Promise<void> {
   const { path: folder, remove } = fleets.openFolder();
-  // The inspector of the service listens on a free port. The gateway process receives no environment variables, so its
-  // inspector listens on the default port 9229.
+  // The inspector of the service listens on a free port. The gateway process does not receive environment variables, so
+  // its inspector listens on the default port 9229.
   const fleet = await fleets.startSshService({ env: { NODE_OPTIONS: "--inspect-port=0" } });
   const { service, tenant, user } = fleet;
   const env = {
@@ -209,15 +212,15 @@ async function printCalls(folder: string, fleet: fleets.SshService): Promise<voi
     };
     print("SSH login", await ofCall(opened, login));
   } finally {
-    // Closes the inspectors, since a process waits for connected debuggers before it exits.
+    // Closes the inspectors, since a process does not exit while a debugger is connected.
     for (const inspector of opened) inspector.close();
     await agent?.stop();
   }
 }
 
 /**
- * Configures Terraform to start the provider from separate modules, since the coverage of a bundle does not show single
- * modules.
+ * Configures Terraform to run the provider from its unbundled modules. The coverage of a bundle does not show the
+ * modules that it contains.
  */
 async function terraformCreate(folder: string, env: Record<string, string>): Promise<void> {
   const config = join(folder, "terraform.rc");

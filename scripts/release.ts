@@ -1,5 +1,5 @@
-// `npm run release`: builds all artifacts of a release, checks them, and tests their installation. The command
-// publishes nothing; docs/architecture/releasing.md describes how to publish the release.
+// `npm run release`: builds all artifacts of a release, checks them, and tests their installation. The command does not
+// publish anything. docs/architecture/releasing.md describes how to publish the release.
 import { existsSync } from "node:fs";
 import { mkdir, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
@@ -47,7 +47,7 @@ const BLOCKED = 2;
 
 const log = (line: string) => process.stderr.write(`${line}\n`);
 
-/** Runs a step of the release, and prints the duration. */
+/** Runs a step of the release, and prints the duration of the step. */
 async function step<T>(title: string, work: () => Promise<T> | T): Promise<T> {
   const started = Date.now();
   log(`${title} …`);
@@ -81,11 +81,11 @@ async function buildArtifacts(out: string, version: string): Promise<Finding[]> 
     findings.push(...licenseFindings(bill.components, false));
   }
   await writeFile(join(out, "SHA256SUMS"), await sums(out, (await readdir(out)).sort()));
-  // Removes duplicate findings, since several bills of materials may contain the same library.
+  // Removes duplicate findings, because several bills of materials may contain the same library.
   return [...new Map(findings.map((finding) => [finding.what, finding])).values()];
 }
 
-/** Returns the findings of all release checks of the repository. */
+/** Runs all release checks of the repository, and returns their findings. */
 async function checkRepository(version: string): Promise<Finding[]> {
   return [
     ...versionFindings(await readManifests(), version),
@@ -98,8 +98,8 @@ async function checkRepository(version: string): Promise<Finding[]> {
 }
 
 /**
- * Accepts an output folder that is missing or empty, or that contains an earlier release.
- * @throws Error the folder must not be replaced
+ * Checks that the output folder is missing, is empty, or contains an earlier release.
+ * @throws Error if the folder has other content, and so must not be replaced
  */
 async function assertReplaceable(out: string): Promise<void> {
   if (!existsSync(out) || (await readdir(out)).length === 0) return;

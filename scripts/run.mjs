@@ -1,6 +1,6 @@
-// Entry of every npm script. It runs on Node 20 or newer, so that a fresh clone needs nothing else. It installs the
-// dependencies (including the Node version of the project), generates code, and builds. Then it runs the command with
-// that Node first on the PATH.
+// The entry point of every npm script. It runs on Node 20 or newer, so that a fresh clone has no other requirements. It
+// installs the dependencies, including the project's version of Node, generates code, and builds. Then it runs the
+// command, with the project's Node first on the PATH.
 import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
 import {
@@ -28,7 +28,10 @@ const bin = join(modules, ".bin");
 const path = [bin, process.env.PATH].join(delimiter);
 const windows = process.platform === "win32";
 
-/** Runs a command to its end, and shows its output. If the command fails, this process ends with its exit code. */
+/**
+ * Runs a command and waits for its exit. If the command fails, prints its captured output, and exits with the same exit
+ * code.
+ */
 async function run(command, args, { stdio = "inherit" } = {}) {
   const env = { ...process.env, PATH: path };
   const child = spawn(command, args, { cwd: root, env, shell: windows, stdio });
@@ -40,10 +43,10 @@ async function run(command, args, { stdio = "inherit" } = {}) {
   process.exit(code ?? 1);
 }
 
-/** Runs a step of the setup. Its output is shown only if the step fails. */
+/** Runs a step of the setup. Prints the output of the step only if the step fails. */
 async function step(title, command, args) {
   const started = Date.now();
-  // Steps may run concurrently, so each prints its start and its end in a separate line.
+  // Steps may run concurrently, so the start and the end of a step are printed in separate lines.
   process.stderr.write(`${title} …\n`);
   await run(command, args, { stdio: ["ignore", "pipe", "pipe"] });
   process.stderr.write(`${title}: ${((Date.now() - started) / 1000).toFixed(1)} s\n`);
@@ -54,7 +57,10 @@ const digest = (...files) =>
     .reduce((hash, file) => hash.update(readFileSync(join(root, file))), createHash("sha256"))
     .digest("hex");
 
-/** Runs a step only if its inputs have changed since its last run. The stamp is deleted together with `folder`. */
+/**
+ * Runs a step only if its inputs have changed since its last run. A stamp file in `folder` records the inputs, so a
+ * deletion of `folder` also deletes the stamp file.
+ */
 async function once(name, key, work, folder = modules) {
   const stamp = join(folder, ".gatehouse", name);
   if (existsSync(stamp) && readFileSync(stamp, "utf8") === key) return;
@@ -64,7 +70,8 @@ async function once(name, key, work, folder = modules) {
 }
 
 /**
- * Returns the Node that the project runs on: the package for this machine, else the present Node if it is new enough.
+ * Returns the path of the Node that the project runs on. This is the installed Node package for this machine. Without
+ * this package, it is the current Node if its version is new enough.
  */
 function node() {
   const name = `node-${windows ? "win" : process.platform}-${process.arch}`;
@@ -81,7 +88,7 @@ const tsc = (title, ...args) => step(title, node(), [join(modules, "typescript-7
 /** Runs the command's script with the project's Node. */
 const script = (file, args = []) => run(node(), [file, ...args]);
 
-/** Returns true if this process may create a folder, or write to an existing one. */
+/** Returns true if this process may create a folder, or may write to the folder if it exists. */
 function isWritable(folder) {
   let existing = folder;
   while (!existsSync(existing)) existing = dirname(existing);
@@ -131,8 +138,8 @@ async function generateClasses() {
 }
 
 /**
- * Runs work that only one process at a time may do in this clone; other processes wait. The lock is a local socket.
- * The system closes it with the process that holds it.
+ * Runs a function that only one process at a time may run in this clone. Other processes wait. The lock is a local
+ * socket, which the system closes when the process that holds it exits.
  */
 async function exclusively(work) {
   const name = `gatehouse-setup-${createHash("sha256").update(root).digest("hex").slice(0, 16)}`;
@@ -157,7 +164,7 @@ async function exclusively(work) {
         hasWaited = true;
       });
       holder.on("error", ({ code }) => {
-        // A killed process leaves its socket file behind.
+        // A killed process does not remove its socket file.
         if (onDisk && code === "ECONNREFUSED") rmSync(path, { force: true });
       });
       holder.on("close", resolve).resume();
@@ -171,7 +178,7 @@ async function exclusively(work) {
   }
 }
 
-/** Copies the pages of the documentation to the package `sdk`, so that `--help` refers to installed files. */
+/** Copies the documentation pages to the package `sdk`, so that `--help` can refer to installed files. */
 function copyDocumentation() {
   const isPage = (file) => statSync(file).isDirectory() || file.endsWith(".md");
   rmSync(join(root, "sdk/docs"), { recursive: true, force: true });
@@ -198,11 +205,11 @@ const REPORTERS = ["--reporter=default", "--reporter=test/support/durations.ts"]
 const vitest = (...flags) =>
   script("node_modules/vitest/vitest.mjs", ["run", ...REPORTERS, ...flags, ...args]);
 
-/** Filters of Vitest's projects; CONTRIBUTING.md describes the projects and tags. */
+/** Filters for Vitest's projects. CONTRIBUTING.md describes the projects and tags. */
 const ONCE = "--project=!again-*";
 const AGAIN = "--project=again-*";
 
-/** Returns the files that contain tests with the tag. Without this list, Vitest would load all files. */
+/** Returns the files that contain tests with the tag `long`. Without this list, Vitest would load all test files. */
 const taggedLong = () =>
   readdirSync(join(root, "test"), { recursive: true })
     .filter((file) => file.endsWith(".test.ts"))
@@ -216,7 +223,8 @@ const commands = {
   test: () => vitest(ONCE, "--tags-filter=!long"),
   async "test:rest"() {
     await vitest(ONCE, "--tags-filter=long", ...taggedLong());
-    // The slow tests have just run once, and pages are the same on every database.
+    // Excludes the slow tests, because they have just run, and the tests of pages, because pages are the same on every
+    // database.
     await vitest(AGAIN, "--tags-filter=!long", "--exclude=test/server/pages/**");
   },
   "test:all": () => vitest(),
@@ -273,7 +281,7 @@ if (!(command in commands)) {
   console.error(`Usage: node scripts/run.mjs ${Object.keys(commands).join("|")}`);
   process.exit(1);
 }
-// The flags of the demo are checked first, since the build takes half a minute.
+// Checks the flags of the demo first, since the build takes half a minute.
 if (command === "demo") readFlags(args);
 await exclusively(build);
 await commands[command]();

@@ -1,5 +1,5 @@
-// `npm run size [-- --flows]`: prints the lines of code by folder, and the number of modules that are executed in each
-// of six flows, such as `gatehouse up` (flows.ts).
+// `npm run size [-- --flows]`: prints the lines of code by folder. With `--flows`, also prints the number of modules
+// that each of six flows executes, such as `gatehouse up` (flows.ts).
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -51,7 +51,7 @@ function codeOfCss(text: string): Set<number> {
   return new Set(bare.split("\n").flatMap((line, index) => (line.trim() === "" ? [] : [index])));
 }
 
-/** Returns the numbers of the lines that contain a token or a part of a token. */
+/** Returns the numbers of the lines that contain at least a part of a token. */
 function codeOfScript(file: string, text: string): Set<number> {
   const source = ts.createSourceFile(file, text, ts.ScriptTarget.Latest, true);
   const lines = new Set<number>();

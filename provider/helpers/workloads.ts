@@ -124,7 +124,7 @@ export interface KubernetesAccount {
 
 /**
  * Returns the settings for projected tokens of a Kubernetes service account. For a role above observer, a review
- * reports a finding, because it cannot recognize the issuer of a cluster.
+ * reports a finding, because lint cannot recognize the issuer of a cluster.
  * @example new TrustedWorkload("sync", { ...kubernetes({ issuer, namespace: "ops", serviceAccount: "sync" }), … })
  * @throws TypeError if the namespace or the service account is not a name
  */

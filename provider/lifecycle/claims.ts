@@ -5,14 +5,14 @@ import { ResourceError, said } from "../resourceError.ts";
 interface Holder {
   readonly resource: string;
   /**
-   * The resource type, if other resources of this type may have the same claim. Undefined if the claim is exclusive.
+   * The resource type, if several resources of this type may have the same claim. Undefined if the claim is exclusive.
    */
   readonly shared: string | undefined;
 }
 
 /**
- * The claims of a program's resources on objects. Two resources that manage one object would revert each other's
- * changes in every run. The second resource therefore gets an error with the names of both resources.
+ * The claims of a program's resources on objects. If two resources managed one object, they would revert each other's
+ * changes in every run. So the second resource gets an error with the names of both resources.
  */
 export class Claims {
   readonly #holders = new Map<string, Holder[]>();
@@ -20,8 +20,8 @@ export class Claims {
   readonly #held = new Map<string, readonly string[]>();
 
   /**
-   * Claims the object that the inputs declare. Drops the claims that derive from earlier inputs of the same resource.
-   * @throws DuplicateDeclarationError if another resource has claimed the object
+   * Claims the object that the inputs declare. Drops the claims that the resource has because of earlier inputs.
+   * @throws DuplicateDeclarationError if a different resource has claimed the object
    */
   declare(definition: ResourceDefinition, resource: string, inputs: Readonly<Record<string, unknown>>): void {
     this.#releaseAll(this.#declared, resource);
@@ -37,7 +37,7 @@ export class Claims {
 
   /**
    * Claims an object by its id.
-   * @throws DuplicateDeclarationError if another resource has claimed the object
+   * @throws DuplicateDeclarationError if a different resource has claimed the object
    */
   hold(definition: ResourceDefinition, resource: string, id: string): void {
     const claims = claimsOfId(definition, id);
@@ -47,9 +47,9 @@ export class Claims {
   }
 
   /**
-   * Claims objects that a resource's state identifies. These are the resource's own object, if the resource's id does
-   * not identify that object, and other objects that this run must not delete, such as replaced API keys that still
-   * work. Several resources may have such a claim on one object.
+   * Claims objects that a resource's state identifies. One of them is the resource's own object, if the resource's id
+   * does not identify it. The others are objects that this run must not delete, such as replaced API keys that still
+   * work. Several resources may claim the same object in this way.
    */
   keep(definition: ResourceDefinition, resource: string, state: Readonly<Record<string, unknown>>): void {
     const keys = definition.rotation
@@ -62,22 +62,22 @@ export class Claims {
   }
 
   /**
-   * Drops the claims that {@link hold} and {@link keep} recorded for a resource. Called before these claims are
-   * determined again, for example before the resource's object is replaced.
+   * Drops the claims of a resource that {@link hold} and {@link keep} recorded. Call this method before you record
+   * these claims again, for example before the resource's object is replaced.
    */
   releaseObject(resource: string): void {
     this.#releaseAll(this.#held, resource);
   }
 
   /**
-   * Returns true if a resource of the program, other than `except`, has claimed the object with this id, or an object
-   * that contains this object.
+   * Returns true if a resource of the program other than `except` has claimed the object with this id, or an object
+   * that contains it.
    */
   isHeld(definition: ResourceDefinition, id: string, except?: string): boolean {
     return claimsOfId(definition, id).some((claim) => this.isHeldAlone(claim.key, except));
   }
 
-  /** Returns true if a resource of the program, other than `except`, has an exclusive claim with this key. */
+  /** Returns true if a resource of the program other than `except` has an exclusive claim with this key. */
   isHeldAlone(key: string, except?: string): boolean {
     const holders = this.#holders.get(key) ?? [];
     return holders.some((holder) => holder.shared === undefined && holder.resource !== except);
@@ -115,8 +115,8 @@ export class Claims {
 }
 
 /**
- * Thrown when two resources of one program manage one object. If the object exists on the service but no other resource
- * of the program manages it, a plain {@link ResourceError} with a remedy is thrown instead.
+ * Thrown when two resources of one program manage the same object. If no other resource of the program manages an
+ * existing object, a plain {@link ResourceError} with a remedy is thrown instead.
  */
 export class DuplicateDeclarationError extends ResourceError {
   override readonly name = "DuplicateDeclarationError";

@@ -18,7 +18,7 @@ export interface Creation {
   readonly inputs: Record<string, unknown>;
   readonly origin: Origin;
   /**
-   * The resource that declares the object, if the front end knows it.
+   * The resource that declares the object. Undefined if the front end does not provide it.
    * @default unknown
    */
   readonly declaration?: Declaration | undefined;
@@ -29,7 +29,10 @@ export interface Creation {
   readonly secretInputs?: readonly string[] | undefined;
   /** Called with the id of an adopted object. */
   readonly adopted: (id: string) => void;
-  /** Returns true for the id of an object that the create inherits from a replaced resource, without `adopt`. */
+  /**
+   * Returns true if the create inherits the object with this id from a replaced resource. Inheritance does not require
+   * `adopt`.
+   */
   readonly inherits?: ((id: string) => boolean) | undefined;
   /** Called before an object is inherited. */
   readonly inherited?: () => void;
@@ -42,11 +45,11 @@ export interface Creation {
 
 /**
  * Creates or adopts the object that the inputs declare. The call can be repeated after any failure:
- * - If a response was lost, the request is repeated on services with idempotency keys. On other services, an equal
+ * - If a response was lost, the request is repeated on services with idempotency keys. On other services, an identical
  *   existing object is adopted instead.
- * - If an earlier attempt created the object under the same idempotency key, that object is updated to match the
- *   inputs, unless another resource has declared it or another actor has changed it since.
- * - If the object existed before, it is adopted only if `adopt` allows it.
+ * - If an earlier attempt created an object with the same idempotency key, this object is updated to match the inputs.
+ *   It is not updated if a different resource has declared it, or if a different actor has changed it since.
+ * - If the object existed before the first attempt, it is adopted only if `adopt` allows the adoption.
  * @throws Error with the existing object, the differences and the remedy
  * @throws UnfinishedError if the object exists, but could not be updated to match the inputs
  */
@@ -68,7 +71,8 @@ export async function createOrAdopt(creation: Creation): Promise<Existing<Values
   }
   await connection.forget();
   // The first request may have created the object. With idempotency keys, the repeated create returns this object.
-  // Without them, only a search can find the object, but the search may also find an equal object of another resource.
+  // Without idempotency keys, only a search can find this object. The search may also find an identical object of a
+  // different resource.
   if (!(await connection.knowsIdempotencyKeys(inputs.tenant as string | undefined))) {
     const existing = await definition.find?.(connection, inputs, origin.isOthers);
     if (existing) return adoptExisting(creation, existing, true, true);
@@ -80,19 +84,21 @@ export async function createOrAdopt(creation: Creation): Promise<Existing<Values
   }
 }
 
-/** Returns true for a 404 that may replace the response of a service that created the object. */
+/** Returns true for a 404 that may come from a proxy. The service may then have created the object. */
 const isUnprovenRefusal = (error: unknown): boolean => isNotFound(error) && !error.isFromService;
 
 /**
- * Returns true if this create request may duplicate an object that an interrupted run created but did not record in the
- * state. This is possible if two conditions are met. The engine does not pass the resource's name, so this run cannot
- * compute the earlier idempotency key. The resource type has no identity, so the service accepts equal objects.
+ * Returns true if this create request may duplicate an object. The object may exist because an interrupted run created
+ * it but did not record it in the state. A duplicate is possible if two conditions are met. First, the engine does not
+ * pass the resource's name, so this run cannot compute the earlier idempotency key. Second, the resource type has no
+ * identity, so the service accepts identical objects.
  */
 const mayDuplicate = ({ identity }: ResourceDefinition, { isNamed }: Origin): boolean =>
   !isNamed && !identity;
 
 /**
- * Returns the error to throw for a failed create. For a conflict, the error contains the existing object and a remedy.
+ * Returns the error to throw for a failed create. After a conflict, the error contains the existing object and a
+ * remedy.
  */
 async function withConflict(creation: Creation, error: unknown): Promise<unknown> {
   const { definition, connection, inputs } = creation;
@@ -105,9 +111,9 @@ async function withConflict(creation: Creation, error: unknown): Promise<unknown
 }
 
 /**
- * Returns the changes that an adoption may not make without consent. The service does not return secrets, so their
- * values cannot be compared.
- * @param isInterrupted true if the create may not have set the inputs that it sets with a second request
+ * Returns the changes that an adoption may not make without consent. Omits secrets, because the service does not return
+ * them, so their values cannot be compared.
+ * @param isInterrupted true if the create may have ended before the second request, which sets some of the inputs
  */
 const conflicting = (
   { inputs }: ResourceDefinition,
@@ -121,9 +127,10 @@ const conflicting = (
   });
 
 /**
- * Creates the object. The service may return an object that an earlier attempt created under the same idempotency key.
- * That object is updated to match the inputs, unless a change requires a replacement, or would revert a change of
- * another actor. If another resource has claimed or declared that object, the function creates another object.
+ * Creates the object. The service may return an object that an earlier attempt created with the same idempotency key.
+ * This object is updated to match the inputs. If an update would require a replacement or revert a change of a
+ * different actor, the function throws an error instead. If a different resource has claimed or declared the returned
+ * object, the function creates a new object.
  */
 async function create(creation: Creation): Promise<Existing<Values>> {
   const { definition, connection, inputs, origin } = creation;
@@ -144,8 +151,8 @@ async function create(creation: Creation): Promise<Existing<Values>> {
 }
 
 /**
- * Returns true if an object that an earlier attempt created has moved to another resource or stack since, according to
- * the service. False on other servers, which store no declarations.
+ * Returns true if an object that an earlier attempt created has since moved to a different resource or stack, according
+ * to the service. Returns false on other servers, which store no declarations.
  */
 function isDeclaredByAnother({ declaration }: Creation, { live }: Existing<Values>): boolean {
   const owner = live?.declaredBy;
@@ -153,9 +160,9 @@ function isDeclaredByAnother({ declaration }: Creation, { live }: Existing<Value
 }
 
 /**
- * Returns true unless the declaring resource itself made the last change of an object that an earlier attempt created.
- * Also true if the credential cannot read the last change. False on other servers, which record no changes, and if the
- * program allows an adoption with changes.
+ * Returns true if a different actor than the declaring resource made the last change of an object that an earlier
+ * attempt created. Also returns true if the credential cannot read the last change. Returns false on other servers,
+ * because they do not record changes. Returns false if the program allows an adoption with changes.
  */
 async function isChangedByAnother(creation: Creation, created: Existing<Values>): Promise<boolean> {
   const { definition, connection, inputs, declaration } = creation;
@@ -178,8 +185,8 @@ async function adoptExisting(
   isInterrupted = false,
 ): Promise<Existing<Values>> {
   const { definition, inputs, origin, adopted } = creation;
-  // Concurrent creates of equal objects can find the same existing object. If another resource has claimed this object,
-  // the search is repeated.
+  // Concurrent creates of identical objects can find the same existing object. If a different resource has claimed this
+  // object, the search is repeated.
   if (!definition.identity && origin.isOthers(existing.id)) return createOrAdopt(creation);
   const changes = diff(definition, existing.state, inputs);
   const conflicts = conflicting(definition, changes, isInterrupted);
@@ -191,8 +198,8 @@ async function adoptExisting(
 }
 
 /**
- * Returns the object of a replaced resource that the inputs declare. Undefined if the create needs a new object, or if
- * another stack has declared the object last.
+ * Returns the object of a replaced resource if the inputs declare this object. Returns undefined if the create needs a
+ * new object, or if a different stack was the last to declare the object.
  */
 async function replacedObject(creation: Creation): Promise<Existing<Values> | undefined> {
   const { definition, connection, declaration, inputs, origin, inherits } = creation;
@@ -204,7 +211,7 @@ async function replacedObject(creation: Creation): Promise<Existing<Values> | un
   return owner && declaration && !isSameStack(owner, declaration) ? undefined : existing;
 }
 
-/** Inherits the object of a replaced resource: updates the object to match the inputs, without consent. */
+/** Inherits the object of a replaced resource. Updates the object to match the inputs, without consent. */
 async function inherit(creation: Creation, existing: Existing<Values>): Promise<Existing<Values>> {
   const { definition, inputs, origin, inherited } = creation;
   origin.claim(existing.id);
@@ -217,7 +224,7 @@ async function withSecrets(creation: Creation, existing: Existing<Values>): Prom
   const { definition, connection } = creation;
   const { id, state } = existing;
   const hasSecrets = Object.values(definition.outputs).some(({ secret }) => secret);
-  // A search does not request secret outputs.
+  // A search does not return secret outputs.
   return hasSecrets ? ((await definition.read(connection, id, state)) ?? createOrAdopt(creation)) : existing;
 }
 
@@ -237,7 +244,7 @@ async function updated(
 /** The part of an error message that lists the possible origins of an existing, unmanaged object. */
 const ORIGIN = said`${{ phrase: "elsewhere" }}, or previously managed by another ${{ phrase: "ofThisProgram" }}`;
 
-/** The remedy in case another resource of the same program previously managed the existing object. */
+/** The remedy if a different resource of the same program previously managed the existing object. */
 const EXCHANGED = said`if another ${{ phrase: "ofThisProgram" }} managed it, change that resource first, ${{ phrase: "inTurn" }}`;
 
 /**

@@ -11,14 +11,14 @@ export interface InputChange {
   readonly before: unknown;
   readonly after: unknown;
   readonly replaces: boolean;
-  /** The reason of a change that the program did not make, if the resource type has one. */
+  /** The reason for a change that the program did not make, if the resource type provides a reason. */
   readonly reason?: Message | undefined;
 }
 
 /**
  * Returns the inputs that differ between the state and the program. Sends no request. An unknown value is treated as a
- * change, so that a plan never contains fewer changes than the run makes. An unknown value also is treated as a
- * replacement if the input can only change by a replacement.
+ * change, so that a plan never contains fewer changes than the run makes. If the input can only change by a
+ * replacement, an unknown value is treated as a replacement.
  */
 export function diff(
   definition: ResourceDefinition,
@@ -33,8 +33,8 @@ export function diff(
     )
     .map(([name, field]) => ({
       field: name,
-      // A state from an older provider version lacks nested properties that newer versions added. The canonical form
-      // contains the defaults of these properties.
+      // If an older provider version wrote the state, the state lacks nested properties that newer versions added. The
+      // canonical form contains the defaults of these properties.
       before: canonical(field, state[name]),
       after: canonical(field, inputs[name]),
       replaces: stale.get(name)?.replaces ?? field.replaces,
@@ -43,8 +43,8 @@ export function diff(
 }
 
 /**
- * Returns the inputs, but keeps the state's notation of each value whose meaning did not change. Updates and their
- * previews use the returned inputs.
+ * Returns the inputs to use for an update and its preview. If the meaning of a value did not change, keeps the notation
+ * of the value in the state.
  */
 export function settled(
   { inputs: fields }: Pick<ResourceDefinition, "inputs">,
@@ -72,7 +72,7 @@ export function plannedCreate(definition: ResourceDefinition, inputs: Values): R
   return { ...declared(definition, inputs, {}), ...each(Object.keys(definition.outputs), () => UNKNOWN) };
 }
 
-/** Returns the planned state after an update. The outputs that the update may change are unknown. */
+/** Returns the planned state after an update. Outputs that the update may change are unknown. */
 export function plannedUpdate(
   definition: ResourceDefinition,
   state: Values,
@@ -95,8 +95,8 @@ export function lastingOutputs({ outputs }: ResourceDefinition, state: Values, i
 }
 
 /**
- * Returns the inputs of the planned state. An omitted input keeps its value in the state. Without such a value, the
- * input is unknown, because the service chooses the value.
+ * Returns the inputs of the planned state. An omitted input keeps its value in the state. If the state has no value,
+ * the input is unknown, because the service chooses the value.
  */
 function declared({ inputs: fields }: ResourceDefinition, inputs: Values, state: Values): Values {
   const lasting = Object.keys(fields).filter((name) => !fields[name]?.transient);

@@ -46,12 +46,12 @@ import { type Creator, markedResource, type RunRecord } from "./runRecord.ts";
 
 /** A message to the user who runs the program. */
 export interface Notice {
-  /** The resource that the message refers to: its resource type and its name in the program. */
+  /** The resource that the message is about: its resource type and its name in the program. */
   readonly about?: { readonly type: string; readonly name: string };
   readonly text: string | Message;
 }
 
-/** Returns a notice as text. @param words the terms of the front end, by default Pulumi's */
+/** Returns a notice as a string. @param words the terms of the front end; by default, the terms of Pulumi */
 export function noticeText({ about, text }: Notice, words?: Words): string {
   const written = typeof text === "string" ? text : messageText(text, words);
   return about ? `${about.type} "${about.name}": ${written}` : written;
@@ -62,19 +62,19 @@ export interface Runtime {
   readonly run: RunRecord;
   /**
    * Returns the id of the default namespace, which resources without `tenant` use. Returns undefined if no setting
-   * defines it. Returns {@link UNKNOWN} while the setting is unknown.
+   * defines the default namespace. Returns {@link UNKNOWN} while the setting is unknown.
    */
   defaultTenant(): string | undefined;
   /**
-   * Returns the declaration of an object: the project, stack and resource that declare it. Writes of the object carry
-   * the declaration.
-   * @param resource the resource's name in the engine, if the engine passes one
+   * Returns the declaration of an object, that is, the project, stack and resource that declare it. All writes of the
+   * object send the declaration.
+   * @param resource the resource's name in the engine, if the engine passes a name
    */
   declaration(definition: ResourceDefinition, resource: string | undefined): Declaration | undefined;
-  /** Returns true if a replacement of the resource with this URN was requested from `gatehouse`. */
+  /** Returns true if the user requested the replacement of the resource with this URN in a `gatehouse` command. */
   isReplacementRequested(urn: string): boolean;
   /**
-   * Returns the connection of the run. The connection opens when a resource first needs the service.
+   * Returns the connection of the run. The connection is opened when a resource first needs the service.
    * @throws ConfigurationError with the missing or wrong variable and its allowed values
    */
   connection(): Connection;
@@ -82,16 +82,16 @@ export interface Runtime {
   tell(notice: Notice, resource: string | undefined): void;
 }
 
-/** The result of comparing a resource's state with the program's inputs. */
+/** The result of a comparison between a resource's state and the program's inputs. */
 export interface Compared {
   readonly changes: readonly InputChange[];
-  /** Names of the inputs that require a replacement. Contains `id` if the user requested the replacement. */
+  /** Names of the inputs that require a replacement. If the user requested the replacement, also contains `id`. */
   readonly replaces: readonly string[];
-  /** True if a replacement must delete the old object first. */
+  /** True if a replacement must delete the old object before it creates the new object. */
   readonly deleteBeforeReplace: boolean;
   /**
-   * True if the resource declares an object that another resource or stack declared before, according to the state. The
-   * update then claims the object.
+   * True if, according to the state, a different resource or stack declared the object before. The update then claims
+   * the object.
    */
   readonly claims: boolean;
 }
@@ -100,7 +100,7 @@ export interface Compared {
 export interface DiffOptions {
   /** True if the program requests a replacement with an attribute that is not an input of the resource type. */
   readonly isRequested?: boolean;
-  /** The {@link ResourceLifecycle.declarer} that the state contains. Undefined if the state contains none. */
+  /** The value of {@link ResourceLifecycle.declarer} in the state. Undefined if the state contains no such value. */
   readonly declarer?: unknown;
 }
 
@@ -115,8 +115,9 @@ export interface UpdateOptions extends Pick<DiffOptions, "declarer"> {
 /** The options of {@link ResourceLifecycle.delete}. */
 export interface DeleteOptions extends Pick<DiffOptions, "declarer"> {
   /**
-   * Returns true if the deletion must leave the object, because another resource has declared the object last.
-   * @param isForeign true if the owner belongs to another project or stack
+   * Returns true if the deletion must leave the object on the service, because a different resource was the last to
+   * declare it.
+   * @param isForeign true if the owner belongs to a different project or stack
    * @default returns `isForeign`
    */
   readonly isOthers?: (owner: Declaration, isForeign: boolean) => boolean;
@@ -124,11 +125,14 @@ export interface DeleteOptions extends Pick<DiffOptions, "declarer"> {
 
 /** An object after a create. */
 export interface CreatedObject extends Existing<Values> {
-  /** True if the object existed before, and was adopted or inherited. */
+  /** True if the object already existed, and was adopted or inherited. */
   readonly isAdopted: boolean;
 }
 
-/** For each mode of a namespace, the objects that authorize logins, and all objects that act in the mode. */
+/**
+ * For each access mode of a namespace, the objects that authorize logins, and all objects that have an effect in the
+ * mode.
+ */
 const MODES: Readonly<Record<SshAccessMode, { readonly deciding: string; readonly acting: string }>> = {
   legacy: { deciding: "public keys", acting: "public keys and firewall rules" },
   identity: { deciding: "access policies", acting: "access policies and service accounts" },
@@ -138,23 +142,23 @@ const MODES: Readonly<Record<SshAccessMode, { readonly deciding: string; readonl
 interface ReadObject extends Existing<Values> {
   /**
    * The inputs that declare the object in its current state. Undefined if the inputs in the state already match the
-   * object, or if the program's inputs are unknown.
+   * object, or if the program's inputs are not available.
    */
   readonly inputs?: Values;
 }
 
 /**
- * Returns true if the object on the service does not reveal whether a program set this input. There are two cases.
- * Instructions to the run, such as `adopt`, are not part of the object. For an omitted optional input without a
- * default, the service chooses a value, which looks like a value from the program.
+ * Returns true if the object on the service does not show whether a program set this input. There are two kinds of such
+ * inputs. Instructions to the run, such as `adopt`, are not part of the object. If an optional input without a default
+ * is omitted, the service chooses a value, and the object does not show whether the value comes from the program.
  */
 const isOpen = ({ transient, required, default: fallback }: InputField): boolean =>
   transient || (!required && fallback === undefined);
 
 /**
- * Returns the inputs that the program sets, limited to inputs whose use the object on the service does not reveal.
- * Instructions such as `adopt` keep their values. Optional inputs get the value null, because their values can be read
- * from the object.
+ * Returns the inputs that the program sets, but only if the object on the service does not show that the program sets
+ * them. Instructions such as `adopt` keep their values. Optional inputs get the value null, because their values can be
+ * read from the object.
  */
 export const openInputs = ({ inputs }: ResourceDefinition, declared: Values): Record<string, unknown> =>
   Object.fromEntries(
@@ -165,13 +169,13 @@ export const openInputs = ({ inputs }: ResourceDefinition, declared: Values): Re
   );
 
 /**
- * The operations that engines run on resources of one type, independent of the front end. Values contain no
- * engine-specific data except the mark of unknown values. Resources are identified by their URNs.
+ * The operations that engines run on resources of one type. They are independent of the front end. Values contain no
+ * engine-specific data except the string for unknown values. Resources are identified by their URNs.
  */
 export class ResourceLifecycle {
   readonly definition: ResourceDefinition;
   readonly #runtime: Runtime;
-  /** True after a preview could not reach the service. */
+  /** True after the service could not be reached in a preview. */
   #isUnchecked = false;
 
   constructor(definition: ResourceDefinition, runtime: Runtime) {
@@ -196,8 +200,8 @@ export class ResourceLifecycle {
 
   /**
    * Returns the errors for checked inputs that the server does not support. Sends requests only if the inputs need a
-   * capability that some servers lack. A preview may run without the service: if a request fails, the result is empty,
-   * and the create or update checks the inputs again.
+   * capability that some servers lack. A preview may run without the service. So if a request fails, the result is
+   * empty, and the create or update checks the inputs again.
    * @param olds the inputs in the state; empty if the resource is not in the state
    */
   async unsupported(
@@ -248,7 +252,7 @@ export class ResourceLifecycle {
     if (mayBeIdle && server?.accessMode !== undefined) this.#reportIdle(server.accessMode, resource, tenant);
     if (!server) return [];
     const lacked = needed.filter(({ capability }) => {
-      // A server that the credential cannot identify may not enforce the end.
+      // If the credential cannot identify the server, the server may not enforce the expiry time.
       const isUnclear = isStrict && server.isOwn === undefined && lackNotice(capability) !== undefined;
       return isUnclear || !hasCapability(server, capability);
     });
@@ -264,7 +268,7 @@ export class ResourceLifecycle {
     return [...faults, ...verified].map((fault) => new ResourceError(definition.name, fault));
   }
 
-  /** Returns the errors in inputs that refer to objects that do not exist. */
+  /** Returns the errors for inputs that refer to objects that do not exist. */
   async #brokenReferences(service: Connection, inputs: Values, olds: Values): Promise<readonly Failure[]> {
     const { tenant } = inputs as { tenant?: string };
     const isClaimed = (key: string) => this.#runtime.run.isClaimed(key);
@@ -274,12 +278,12 @@ export class ResourceLifecycle {
     return (await Promise.all(failures)).filter((failure) => failure !== undefined);
   }
 
-  /** Sends a message unless the run has sent a message with this key before. */
+  /** Sends a message, unless the run has already sent a message with this key. */
   #tellOnce(notice: Notice, resource: string | undefined, key = noticeText(notice)): void {
     if (this.#runtime.run.isFirst(key)) this.#runtime.tell(notice, resource);
   }
 
-  /** Returns the error that the access by a new object would already have ended. */
+  /** Returns an error if the expiry time of a new object is in the past. */
   #pastEnd(olds: Values, inputs: Values): readonly ResourceError[] {
     const { name } = this.definition;
     const value = Object.keys(olds).length === 0 ? endedAt(this.definition, inputs, new Date()) : undefined;
@@ -289,7 +293,10 @@ export class ResourceLifecycle {
     return [new ResourceError(name, { code: "invalid_input", field: ["expiresAt"], value, detail, remedy })];
   }
 
-  /** Reports that the declared access of a resource has ended, and that the server does not end it. */
+  /**
+   * Reports that the declared access of a resource has expired. Also reports capabilities that the server lacks, for
+   * example if the server does not enforce expiry times.
+   */
   #reportEnds(resource: string | undefined, state: Values, inputs: Values): void {
     if (!this.#runtime.run.isDeclared(resource)) return;
     const now = new Date();
@@ -307,14 +314,14 @@ export class ResourceLifecycle {
     }
   }
 
-  /** Reports the reasons of changes that the program did not make. */
+  /** Reports the reasons for changes that the program did not make. */
   #reportReasons(resource: string | undefined, changes: readonly InputChange[]): void {
     if (!this.#runtime.run.isDeclared(resource)) return;
     for (const { field, reason } of changes)
       if (reason) this.#tellOnce(this.#about(resource, reason), resource, `${field} ${resource}`);
   }
 
-  /** Reports that the update of a moved object claims the object. */
+  /** Reports that an update claims an object that has moved. */
   #reportClaim(resource: string | undefined, before: string): void {
     if (!this.#runtime.run.isDeclared(resource)) return;
     const text = `claims the object, which ${declarationText(declarationOf(before))} declared before`;
@@ -325,10 +332,10 @@ export class ResourceLifecycle {
     return { about: { type: this.definition.name, name: urnName(resource) }, text };
   }
 
-  /** Returns a state in the form of this version. */
+  /** Converts a state to the format of this version. */
   #current = (state: Values): Values => currentState(this.definition, state);
 
-  /** Reports once for each namespace that objects of this type have no effect there. */
+  /** Reports that objects of this type have no effect in a namespace. Reports this once for each namespace. */
   #reportIdle(mode: SshAccessMode, resource: string | undefined, tenant: string | undefined): void {
     const { actsIn = mode, name } = this.definition;
     if (actsIn === mode) return;
@@ -342,9 +349,9 @@ export class ResourceLifecycle {
   }
 
   /**
-   * Returns the project, stack and resource that declare an object, as one text. Front ends store the text with the
-   * state after each write, so that a diff detects without a request that an object has moved. Undefined for resource
-   * types whose objects have no declaration.
+   * Returns the project, stack and resource that declare an object, as one string. Front ends store this string with
+   * the state after each write. A diff can then detect that an object has moved, without a request. Returns undefined
+   * for resource types whose objects have no declaration.
    */
   declarer(resource: string | undefined): string | undefined {
     const declaration = this.#declaration(resource);
@@ -417,7 +424,8 @@ export class ResourceLifecycle {
         }),
       );
       run.created(definition, resource, created);
-      // A write during the adoption has declared the object, and its result contains no facts of the object.
+      // An update during the adoption already declares the object. Its result does not contain `live`, so the object
+      // needs no further claim.
       if (isAdopted && created.live) await this.#claim(resource, created, mark);
       const warning = definition.warning?.(created.state);
       if (warning !== undefined) tell({ about, text: warning }, resource);
@@ -459,8 +467,9 @@ export class ResourceLifecycle {
   }
 
   /**
-   * Returns the error that {@link update} would throw because another actor changed the object. Undefined if the update
-   * sends nothing to the service, or if the service cannot be read: the update checks the object again.
+   * Returns the error that {@link update} would throw because a different actor changed the object. Returns undefined
+   * if the update would send nothing to the service. Also returns undefined if the service cannot be read, because the
+   * update checks the object again.
    */
   async previewUpdate(
     resource: string | undefined,
@@ -484,8 +493,8 @@ export class ResourceLifecycle {
   }
 
   /**
-   * Stores the resource as the declarer of an object, which is read if its facts are unknown. Does nothing on other
-   * servers: their objects have no revision.
+   * Stores the resource as the declarer of an object. Reads the object first if `live` is undefined. Has no effect on
+   * other servers, because their objects have no revision.
    */
   async #claim(
     resource: string | undefined,
@@ -497,7 +506,8 @@ export class ResourceLifecycle {
     const body = this.#declaration(resource, mark);
     if (!object || !body || declaredByText(body) === undefined) return;
     await this.#onService(resource, async (service) => {
-      // Another actor may have renamed an API key since the state was written, so its present name counts.
+      // Uses the current name of an API key, because a different actor may have renamed the key since the state was
+      // written.
       const found = live ? { id, state, live } : await definition.read(service, id, state);
       if (found?.live?.revision === undefined) return;
       const { tenant, client } = await service.tenant(tenantOf({ id, state }));
@@ -507,8 +517,8 @@ export class ResourceLifecycle {
   }
 
   /**
-   * Returns the current object, or undefined if it no longer exists.
-   * @param given the state; for an import, nothing or some of the program's inputs
+   * Returns the current object. Returns undefined if the object no longer exists.
+   * @param given the state; for an import, some of the program's inputs, or no values
    * @param open the program's inputs, or the result of {@link openInputs}
    */
   async read(
@@ -533,8 +543,8 @@ export class ResourceLifecycle {
     const kept = keepText(definition, state, found);
     if (isImport) return { ...kept, inputs: canonicalInputs(definition.inputs, kept.state) };
     if (!open) return kept;
-    // If a program ignores changes of an input (`ignoreChanges`), engines take this input from the state. A read must
-    // therefore return inputs that match the current object.
+    // If a program ignores changes of an input (`ignoreChanges`), engines use the value of this input in the state. So
+    // a read must return inputs that match the current object.
     const { inputs } = definition;
     const declared = Object.entries(inputs).flatMap(([name, field]) =>
       isOpen(field) && !(name in open) ? [] : [[name, open[name] ?? canonical(field, state[name])] as const],
@@ -547,7 +557,7 @@ export class ResourceLifecycle {
     return { ...kept, inputs: Object.fromEntries(refreshed.filter(([, value]) => value !== undefined)) };
   }
 
-  /** Deletes the object, unless another stack has declared it last. */
+  /** Deletes the object, unless a different stack was the last to declare it. */
   async delete(
     resource: string | undefined,
     id: string,
@@ -564,8 +574,8 @@ export class ResourceLifecycle {
   }
 
   /**
-   * Runs the deletion of an object. If another stack has declared the object last, the object stays on the service, and
-   * the user gets a notice. The declaration is read right before the first write.
+   * Runs the deletion of an object. If a different stack was the last to declare the object, the object stays on the
+   * service, and the user gets a notice. The declaration is read immediately before the first write.
    */
   async #leavingClaimed(
     { resource, id, state }: Existing<Values> & { readonly resource: string | undefined },
@@ -593,12 +603,12 @@ export class ResourceLifecycle {
     }
   }
 
-  // Diffs skip omitted inputs. An omitted namespace is filled in, so that a change of the default namespace is
-  // detected.
+  // Diffs skip omitted inputs. So an omitted namespace is replaced with the default namespace. A diff then detects a
+  // change of the default namespace.
   #withTenant(given: Values, { tenant: before }: Values): Values {
     if (!this.definition.inputs.tenant || given.tenant) return given;
     const tenant = this.#runtime.defaultTenant();
-    // A default namespace that is not known yet does not cause a replacement of an existing object.
+    // While the default namespace is unknown, it does not cause a replacement of an existing object.
     return before !== undefined && hasUnknown(tenant) ? given : { ...given, tenant };
   }
 
@@ -614,7 +624,7 @@ export class ResourceLifecycle {
     }
   }
 
-  /** Runs work that may write, and sends the declaration of the resource with the writes. */
+  /** Runs a step that may write. All writes send the declaration of the resource. */
   #writing<T>(
     resource: string | undefined,
     step: (service: Connection) => Promise<T>,
@@ -623,7 +633,7 @@ export class ResourceLifecycle {
     return this.#onService(resource, (service) => step(this.#declaring(service, resource, mark)));
   }
 
-  /** Returns a connection whose writes carry the declaration of the resource. */
+  /** Returns a connection that sends the declaration of the resource with each write. */
   #declaring(service: Connection, resource: string | undefined, mark?: string): Connection {
     const declaration = this.#declaration(resource, mark);
     return declaration ? service.declaring(declaration) : service;
@@ -638,7 +648,7 @@ export class ResourceLifecycle {
   }
 }
 
-/** Ends the deletion of an object that another stack has declared last. */
+/** Thrown to stop the deletion of an object, because a different stack was the last to declare it. */
 class ClaimedError extends Error {
   readonly owner: Declaration;
 
@@ -649,8 +659,8 @@ class ClaimedError extends Error {
 }
 
 /**
- * Returns a notice about an object that no longer exists, if its successor will have another secret. The text follows the
- * name of the resource.
+ * Returns a notice about an object that no longer exists, if the next run will create an object with a different
+ * secret. The name of the resource precedes the notice.
  */
 function missingText({ outputs }: ResourceDefinition, { expiresAt }: Values, now: Date): string | undefined {
   if (!Object.values(outputs).some(({ secret }) => secret)) return undefined;
@@ -661,7 +671,7 @@ function missingText({ outputs }: ResourceDefinition, { expiresAt }: Values, now
 }
 
 /**
- * Returns true if the values are a state. For an import, engines pass only some of the program's inputs, or nothing.
+ * Returns true if the values are a state. For an import, engines pass only some of the program's inputs, or no values.
  */
 function isState({ outputs }: ResourceDefinition, given: Values): boolean {
   const decided = Object.keys(outputs);
@@ -672,9 +682,9 @@ function isState({ outputs }: ResourceDefinition, given: Values): boolean {
 
 /**
  * Runs a step that reads or deletes an object. Returns undefined if the object or its namespace was deleted out of
- * band. A 404 that a proxy may have sent is an error, unless the step itself found a proof that the object is missing.
- * @throws Error if the credential's user is not a member of the namespace. A 404 then does not prove that the object was
- * deleted
+ * band. A 404 that may come from a proxy is an error, unless the step has a proof that the object is missing.
+ * @throws Error if the credential's user is not a member of the namespace. In this case, a 404 does not prove that the
+ *   object was deleted
  */
 async function undefinedIfDeleted<T>(
   connection: Connection,
@@ -687,8 +697,8 @@ async function undefinedIfDeleted<T>(
     if (isProvenMissing(error)) return undefined;
     const isRefused = isNoToken(error) || error instanceof AuthenticationError;
     if (!isRefused || typeof tenant !== "string") throw error;
-    // If the namespace was deleted, the object no longer exists. If only the user's membership ended, the object still
-    // exists.
+    // If the namespace was deleted, the object no longer exists. If the user is only no longer a member, the object
+    // still exists.
     if (await isDeleted(connection, tenant)) return undefined;
     throw isNoToken(error) ? noMember(tenant, error) : error;
   }
@@ -716,17 +726,17 @@ async function isDeleted({ client, namespaces }: Connection, tenant: string): Pr
   } catch (error) {
     if (isProvenMissing(error)) return true;
     if (isMissingObject(error)) return !(await namespaces.isListed(tenant));
-    // A 403 shows that the namespace exists, but the user is not a member of the namespace. If the service issues no
-    // token for the namespace, the cause may be the same. In both cases, the namespace is not treated as deleted.
+    // After a 403, the namespace exists, but the user is not a member. If the service issues no token for the
+    // namespace, the cause may be the same. In both cases, the namespace is not treated as deleted.
     if (error instanceof PermissionError || isNoToken(error)) return false;
     throw error;
   }
 }
 
 /**
- * Returns the object, but keeps the state's notation of unchanged inputs. If no input changed, the state's volatile
- * outputs are kept too, because changes of volatile outputs are not drift. If an older provider version wrote the
- * state, nested properties that the state lacks count as set to their defaults.
+ * Returns the object, but keeps the notation of unchanged inputs in the state. If no input changed, also keeps the
+ * volatile outputs in the state, because their changes are not drift. If an older provider version wrote the state,
+ * nested properties that are missing in the state are treated as if they had their default values.
  */
 function keepText(
   { inputs, outputs }: ResourceDefinition,

@@ -18,7 +18,7 @@ export interface OutOfBandChange {
   readonly live: unknown;
 }
 
-/** An update of one object: its state before, and its declaration. */
+/** An update of one object, with the state before the update and the declared inputs. */
 export interface PlannedUpdate {
   readonly definition: ResourceDefinition;
   readonly id: string;
@@ -33,9 +33,9 @@ export interface PlannedUpdate {
 }
 
 /**
- * Returns the declared inputs that another actor changed since the state was written. An update would revert these
- * changes, because it sends all inputs. A live value that equals the declaration is no such change, nor is a tag that
- * this run renamed. Secrets are not compared, because the service does not return them.
+ * Returns the declared inputs that a different actor changed since the state was written. An update would revert these
+ * changes, because it sends all inputs. Omits inputs whose live value equals the declaration, and tags that this run
+ * renamed. Also omits secrets, because the service does not return them.
  * @param newName returns the name of a tag after the renames of this run
  */
 export function outOfBandChanges(
@@ -63,7 +63,7 @@ function withNewNames(
   return { ...state, [field]: withNewName(state[field], newName) };
 }
 
-/** @param value a tag, tags, or a filter */
+/** @param value a tag, a list of tags, or a filter */
 function withNewName(value: unknown, newName: (tag: string) => string): unknown {
   if (typeof value === "string") return newName(value);
   if (Array.isArray(value)) return value.map((tag) => withNewName(tag, newName));
@@ -75,9 +75,9 @@ const isSame = (field: InputField, object: Values, live: unknown, value: unknown
   sameValue(field, live, value) || (value !== undefined && (field.sameAs?.(object, value as never) ?? false));
 
 /**
- * Reads the object before an update, and rejects the update if it would revert a change of another actor.
+ * Reads the object before an update, and rejects the update if it would revert a change of a different actor.
  * @returns the condition under which the service may perform the update. Undefined if the service has no revisions, or
- * the object does not exist
+ *   if the object does not exist
  * @throws ResourceError (`changed_out_of_band`) with the changed inputs, the actor and the remedy
  */
 async function requireUnchanged(
@@ -92,7 +92,7 @@ async function requireUnchanged(
   };
   let found = await definition.read(connection, id, state);
   if (found && (await changesOf(found.state)).length > 0) {
-    // The run may have read the object before it wrote tags, devices or members.
+    // The object may come from a read before the run wrote tags, devices or members. So the object is read again.
     await connection.forget();
     found = await definition.read(connection, id, state);
   }
@@ -106,7 +106,10 @@ async function requireUnchanged(
     : undefined;
 }
 
-/** Returns the error of {@link requireUnchanged}; undefined if the update would revert no change of another actor. */
+/**
+ * Returns the error that {@link requireUnchanged} throws. Returns undefined if the update would not revert a change of
+ * a different actor.
+ */
 export async function changeConflict(
   connection: Connection,
   update: PlannedUpdate,
@@ -126,17 +129,17 @@ export const objectId = (
   { id, state }: Pick<Existing<Values>, "id" | "state">,
 ): string => object?.id?.(id, state) ?? idWithin({ id });
 
-/** Returns the id of the object's namespace. The resource id of a namespace is its own id. */
+/** Returns the id of the object's namespace. For a namespace, returns the id of the namespace itself. */
 export const tenantOf = ({ id, state: { tenant = id } }: Pick<Existing<Values>, "id" | "state">): string =>
   String(tenant);
 
-/** The number of attempts of an update whose object changes while the update runs. */
+/** Maximum number of attempts for an update, if the object changes during the update. */
 const ATTEMPTS = 5;
 
 /**
- * Updates an object. Another actor's change of the object since the state was written is an error, unless the live value
- * equals the declaration. If the object changes between the read and the write, a service with revisions rejects the
- * write, and the object is read again.
+ * Updates an object. If a different actor changed the object since the state was written, throws an error unless the
+ * live value equals the declaration. If the object changes between the read and the write, a service with revisions
+ * rejects the write. In this case, the object is read again.
  * @throws ResourceError (`changed_out_of_band`)
  */
 export async function updateUnchanged(connection: Connection, update: PlannedUpdate): Promise<Values> {
@@ -149,13 +152,13 @@ export async function updateUnchanged(connection: Connection, update: PlannedUpd
       if (!(error instanceof PreconditionFailedError) || attempt === ATTEMPTS) throw error;
       await connection.forget();
       const found = await definition.read(connection, id, state);
-      // An earlier attempt whose answer was lost may have updated the object.
+      // An earlier attempt may have updated the object although its response was lost.
       if (found?.id === id && diff(definition, found.state, inputs).length === 0) return found.state;
     }
   }
 }
 
-/** Returns the error for an update that would revert changes of another actor. */
+/** Returns the error for an update that would revert changes of a different actor. */
 async function changedError(
   connection: Connection,
   { definition, secretInputs = [] }: PlannedUpdate,

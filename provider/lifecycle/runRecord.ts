@@ -5,21 +5,25 @@ import { UrnPatterns, urnName, urnScope } from "../urn.ts";
 import type { Values } from "../values.ts";
 import { Claims } from "./claims.ts";
 
-/** The separator between the name of a resource and the mark in a declaration. */
+/** The separator between a resource's name and its mark in a declaration. */
 const MARK = "#";
 
 /**
- * Returns the name of a resource in declarations, with the mark of one of its instances. Engines that pass no resource
- * names use marks: a deletion compares the mark, and leaves an object that another instance has adopted.
+ * Returns the name of a resource for declarations, followed by the mark of one of its instances. Marks are used with
+ * engines that pass no resource names. If a deletion finds a different mark on the object, it leaves the object,
+ * because a different instance has adopted it.
  */
 export const markedResource = (resource: string, mark: string | undefined): string =>
   mark === undefined ? resource : resource + MARK + mark;
 
-/** Returns the mark in the result of {@link markedResource}. Undefined for a name without a mark, and for others. */
+/**
+ * Returns the mark in the result of {@link markedResource}. Returns undefined if the name has no mark, or is the name
+ * of a different resource.
+ */
 export const markIn = (declared: string, resource: string): string | undefined =>
   declared.startsWith(resource + MARK) ? declared.slice((resource + MARK).length) : undefined;
 
-/** The resource that creates an object, and the data that the engine passes for the create. */
+/** The resource that creates an object, and the data that the engine passes to the create operation. */
 export interface Creator {
   /** The URN of the resource. */
   readonly resource: string | undefined;
@@ -27,35 +31,35 @@ export interface Creator {
   readonly state: string | undefined;
   /** Names of inputs whose values must not appear in errors, if the engine provides them. */
   readonly secretInputs?: readonly string[];
-  /** Output values that the program chose itself, such as the secret of an API key. */
+  /** Output values that the program chose, such as the secret of an API key. */
   readonly chosen?: Values;
-  /** The object that the new object replaces. Only engines that pass no resource name pass the replaced object. */
+  /** The object that the new object replaces. Defined only with engines that pass no resource name. */
   readonly replaced?: Existing<Values>;
   /**
-   * Returns true for the id of an object that the create inherits from a replaced resource, without `adopt`. Only
-   * engines that create a successor before they delete the replaced resource set this function.
+   * Returns true if the create inherits the object with this id from a replaced resource. Inheritance does not require
+   * `adopt`. Defined only with engines that create the new resource before they delete the replaced resource.
    */
   readonly inherits?: ((id: string) => boolean) | undefined;
-  /** The mark of the declaration of an object that the create adopts or inherits. See {@link markedResource}. */
+  /** The mark in the declaration of an adopted or inherited object. See {@link markedResource}. */
   readonly mark?: string | undefined;
 }
 
 /**
- * The data that this process collects about its run. Checks and diffs must not send requests, so all data comes from
- * the program and the state. Resources are identified by their URNs.
+ * The data that this process collects during its run. All data comes from the program and the state, because checks and
+ * diffs must not send requests. Resources are identified by their URNs.
  */
 export class RunRecord {
   readonly #claims = new Claims();
   /**
    * The resources that the program declares. The engine calls a check only for these resources. During a refresh, the
-   * engine also calls a diff for resources that exist only in the state.
+   * engine also calls a diff for resources that are only in the state.
    */
   readonly #checked = new Set<string>();
   #creations = 0;
-  /** The notices that the run has reported. */
+  /** The notices that the run has already reported. */
   readonly #reported = new Set<string>();
   /**
-   * The inputs in the state, by resource. `existing` is the whole object in the state, which engines pass only to a
+   * The inputs in the state, by resource. `existing` is the complete object in the state, which engines pass only to a
    * diff.
    */
   readonly #inState = new Map<string, { readonly inputs: Values; readonly existing?: Existing<Values> }>();
@@ -63,7 +67,7 @@ export class RunRecord {
   /**
    * Records a check.
    * @param before the inputs in the state; undefined if the resource is not in the state
-   * @throws DuplicateDeclarationError if another resource of the program declares the same object
+   * @throws DuplicateDeclarationError if a different resource of the program declares the same object
    */
   checked(
     definition: ResourceDefinition,
@@ -74,7 +78,7 @@ export class RunRecord {
     if (!resource) return;
     this.#checked.add(resource);
     if (before && !this.#inState.has(resource)) this.#inState.set(resource, { inputs: before });
-    // Before a replacement, engines check a resource again, without passing the inputs in the state.
+    // Before a replacement, engines check a resource again, but do not pass the inputs in the state.
     if (!before) this.#claims.releaseObject(resource);
     this.#claims.declare(definition, resource, inputs);
   }
@@ -84,16 +88,16 @@ export class RunRecord {
     return resource !== undefined && this.#checked.has(resource);
   }
 
-  /** Returns true for the first call with this text, so that a run reports each notice once. */
+  /** Returns true for the first call with a string, so that a run reports each notice only once. */
   isFirst(text: string): boolean {
     const { size } = this.#reported;
     return this.#reported.add(text).size > size;
   }
 
   /**
-   * Records a diff. The resource keeps its claims on its object unless the object is replaced. Resources that exist
-   * only in the state have no claims, because the engine may delete these resources next.
-   * @throws DuplicateDeclarationError if another resource of the program has claimed this object
+   * Records a diff. The resource keeps the claims on its object unless the object is replaced. Resources that are only
+   * in the state have no claims, because the engine may delete them next.
+   * @throws DuplicateDeclarationError if a different resource of the program has claimed this object
    */
   compared(
     definition: ResourceDefinition,
@@ -115,7 +119,7 @@ export class RunRecord {
     this.#claims.keep(definition, resource ?? object.id, object.state);
   }
 
-  /** Returns the data that a resource's create operation needs in addition to the resource's inputs. */
+  /** Returns the data, in addition to the inputs, that the create operation of a resource needs. */
   origin(definition: ResourceDefinition, creator: Creator, inputs: Values): Origin {
     const { resource, state, chosen = {} } = creator;
     const before = resource === undefined ? undefined : this.#inState.get(resource);
@@ -142,8 +146,7 @@ export class RunRecord {
   ): Origin {
     const claims = this.#claims;
     return {
-      // If later runs cannot compute the same idempotency key, this run uses a random idempotency key, which no later
-      // run reuses.
+      // If later runs cannot compute the same idempotency key, this run uses a random key that is never used again.
       idempotencyKey: creation ? digestOf(creation) : randomUUID(),
       ...before,
       claim: (id) => claims.hold(definition, owner, id),
@@ -154,7 +157,7 @@ export class RunRecord {
 
   /**
    * Returns true if a resource of the program has claimed the object with this id. An object can move from one resource
-   * to another. The engine deletes the old resource last, and this deletion must not delete the object.
+   * to a different one. The engine deletes the old resource last, and this deletion must not delete the object.
    */
   isHeld(definition: ResourceDefinition, id: string): boolean {
     return this.#claims.isHeld(definition, id);
@@ -168,9 +171,9 @@ export class RunRecord {
 
 /**
  * Returns the values that determine the idempotency key of a create. All attempts to create one object from one state
- * have the same values. Each new object needs a different key, because the service would return the old object for an
- * equal key. The values therefore include the identity of the new object and the id of the replaced object. Successive
- * API keys can have the same id, so the values also include the time when the replaced object was created.
+ * have the same values. Each new object needs a new key, because the service would return the old object for the same
+ * key. So the values include the identity of the new object and the id of the replaced object. Successive API keys can
+ * have the same id, so the values also include the time when the replaced object was created.
  */
 function creation(
   { identity }: ResourceDefinition,
@@ -185,7 +188,8 @@ function creation(
 const digestOf = (parts: readonly string[]) => createHash("sha256").update(parts.join("\n")).digest("hex");
 
 /**
- * Returns the part of the {@link Runtime} that dynamic resources and the plugin share. Both identify resources by URNs.
+ * Returns the part of the {@link Runtime} that dynamic resources and the plugin share. Both of them identify resources
+ * by URNs.
  */
 export const pulumiRun = (env: NodeJS.ProcessEnv = process.env) => ({
   run: new RunRecord(),
@@ -195,8 +199,8 @@ export const pulumiRun = (env: NodeJS.ProcessEnv = process.env) => ({
 });
 
 /**
- * Returns a function that returns true if `gatehouse` requested the replacement of the resource with a URN. An
- * environment variable contains the requested URNs, because no engine passes them to a provider.
+ * Returns a function that checks a URN: it returns true if a `gatehouse` command requested the replacement of the
+ * resource. An environment variable contains the requested URNs, because engines do not pass them to providers.
  */
 function requestedReplacements(env: NodeJS.ProcessEnv): (urn: string) => boolean {
   let requested: UrnPatterns | undefined;

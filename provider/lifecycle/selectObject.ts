@@ -8,7 +8,8 @@ import type { Values } from "../values.ts";
 const NAMED = 5;
 
 /**
- * Returns the object that a selector matches: by its id, by its id without the namespace, or by its name.
+ * Returns the object that a selector matches. The selector is the object's id, its id without the namespace, or its
+ * name.
  * @throws Error with the allowed selectors if no object matches, or if several objects have the name
  */
 export async function selectObject(
@@ -18,8 +19,7 @@ export async function selectObject(
 ): Promise<Existing<Values>> {
   const { name, id: form } = definition;
   const parts = form.text.split("/");
-  // The id of a namespace has no prefix, because a namespace is not inside another namespace. The ids of all other
-  // objects begin with the id of their namespace.
+  // The id of a namespace has no prefix. The ids of all other objects begin with the id of their namespace.
   if (parts.length === 1) {
     const found = await definition.read(connection, text, {});
     if (found) return found;

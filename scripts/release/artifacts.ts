@@ -15,14 +15,14 @@ import { bundle, PLUGIN, ROOT, TERRAFORM_PROVIDER } from "./bundle.ts";
 export const PACKAGES = ["sdk", "provider", "server", "agent"] as const;
 
 /**
- * The platforms of the archives. All archives contain the same script. There is no archive for Windows, since Windows
- * cannot execute a script directly.
+ * The platforms of the archives. All archives contain the same script. There is no archive for Windows, because Windows
+ * cannot execute this script directly.
  */
 const PLATFORMS = ["linux", "darwin"].flatMap((os) => ["amd64", "arm64"].map((arch) => [os, arch] as const));
 
 /**
- * The modification time of all files in archives, with the value that npm uses. With a fixed time, two builds of the
- * same sources are byte-identical. A tar file stores the time in UTC, a zip file in local time.
+ * The modification time of all files in archives. npm uses the same time. Because the time is fixed, two builds of the
+ * same sources are byte-identical. A tar file stores the time in UTC, and a zip file stores local time.
  */
 const TIME = { tar: new Date(Date.UTC(1985, 9, 26, 8, 15)), zip: new Date(1985, 9, 26, 8, 15) };
 
@@ -31,7 +31,7 @@ const PROTOCOL = "6.0";
 
 const execute = promisify(execFile);
 
-/** Returns the environment variables without the variables that npm sets for child processes. */
+/** Returns the environment variables, except those that npm sets for child processes. */
 const environment = (): NodeJS.ProcessEnv =>
   Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^npm_/i.test(name)));
 
@@ -45,7 +45,7 @@ async function npm(args: readonly string[], cwd: string): Promise<string> {
   return stdout;
 }
 
-/** Calls a function with a new folder, and then removes the folder. */
+/** Creates a temporary folder, calls a function with it, and then removes the folder. */
 async function withFolder<T>(work: (folder: string) => Promise<T>): Promise<T> {
   const folder = await mkdtemp(join(tmpdir(), "gatehouse-release-"));
   try {
@@ -55,7 +55,7 @@ async function withFolder<T>(work: (folder: string) => Promise<T>): Promise<T> {
   }
 }
 
-/** An npm package as a published archive. */
+/** An npm package as an archive for publication. */
 export interface Packed {
   readonly name: string;
   /** Path of the archive. */
@@ -64,7 +64,7 @@ export interface Packed {
   readonly files: readonly string[];
 }
 
-/** Packs the packages into a folder. */
+/** Creates the archives of all packages in a folder. */
 export async function pack(out: string): Promise<Packed[]> {
   const output = await npm(["pack", "--workspaces", "--json", "--pack-destination", out], ROOT);
   const packed = JSON.parse(output) as { name: string; filename: string; files: { path: string }[] }[];
@@ -76,7 +76,7 @@ export async function pack(out: string): Promise<Packed[]> {
 }
 
 /**
- * Creates the archives of the plugin in the layout that the Pulumi CLI requires: the program and the files that it
+ * Creates the archives of the plugin. In the layout that the Pulumi CLI requires, the program and the files that it
  * reads are in the top folder.
  * @returns the program's bill of materials
  */
@@ -99,7 +99,7 @@ export async function packPlugin(out: string, version: string): Promise<Bill> {
 }
 
 /**
- * Creates the Terraform provider's archives, with the checksums and the manifest that the registry requires.
+ * Creates the Terraform provider's archives, and the checksums and the manifest that the registry requires.
  * @returns the program's bill of materials
  */
 export async function packTerraformProvider(out: string, version: string): Promise<Bill> {
@@ -128,7 +128,7 @@ export async function packTerraformProvider(out: string, version: string): Promi
   });
 }
 
-/** Returns checksums in the format of `sha256sum --check`. */
+/** Returns the checksums of files, in the format of `sha256sum --check`. */
 export async function sums(folder: string, names: readonly string[]): Promise<string> {
   const lines = names.map(async (name) => `${await digest(join(folder, name))}  ${name}\n`);
   return (await Promise.all(lines)).join("");
@@ -156,7 +156,7 @@ export const manifestOf = async (folder: string, root = ROOT): Promise<Manifest>
   JSON.parse(await readFile(join(root, folder, "package.json"), "utf8")) as Manifest;
 
 /**
- * Returns the bill of materials that npm creates for a package. The bill lists the dependencies in the versions that
+ * Returns the bill of materials that npm creates for a package. The bill lists the versions of the dependencies that
  * npm would install today.
  * @param program the bill of materials of a program in the package, to include in the result
  * @throws Error npm's registry cannot be reached

@@ -1,4 +1,4 @@
-// Reads and writes bills of materials in the CycloneDX format. npm and a plugin of esbuild create these files.
+// Reads and writes bills of materials in the CycloneDX format. npm and an esbuild plugin create the bills.
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 
@@ -9,21 +9,21 @@ export interface Bill {
   readonly dependencies: { readonly ref: string; readonly dependsOn?: string[] }[];
 }
 
-/** A library that a bill of materials lists, or the package or program that the bill describes. */
+/** A library in a bill of materials, or the package or program that the bill describes. */
 export interface Component {
   readonly "bom-ref": string;
   readonly purl: string;
   licenses?: readonly { license?: { id?: string; name?: string }; expression?: string }[];
   /**
-   * The license files of the component, in base64. Only the bills of programs contain license files, and written bills
-   * omit them.
+   * The license files of the component, in base64. npm's bills do not contain license files, and `writeBill` omits
+   * them.
    */
   readonly evidence?: { readonly licenses?: readonly { license: { text: { content: string } } }[] };
 }
 
 /**
- * Licenses of libraries whose package.json has no license. A developer found each license in the file LICENSE of the
- * library.
+ * Licenses of libraries whose package.json specifies no license. A developer determined each license from the file
+ * LICENSE of the library.
  */
 const LICENSES_READ: Readonly<Record<string, string>> = {
   "pkg:npm/%40logdna/tail-file@2.2.0": "MIT",
@@ -33,13 +33,13 @@ const LICENSES_READ: Readonly<Record<string, string>> = {
 };
 
 /**
- * Returns the license of a component: the SPDX identifier, or the license text in its package.json. Returns an empty
- * text if the license is unknown.
+ * Returns the license of a component: the SPDX identifier, or the license string in its package.json. Returns an empty
+ * string if the license is unknown.
  */
 export const licenseOf = ({ licenses = [] }: Pick<Component, "licenses">): string =>
   licenses.map(({ license, expression }) => expression ?? license?.id ?? license?.name ?? "").join(" AND ");
 
-/** Reads a bill of materials, and adds the manually determined licenses. */
+/** Parses a bill of materials, and adds the manually determined licenses. */
 export function readBill(text: string): Bill {
   const bill = JSON.parse(text) as Bill;
   for (const component of bill.components) {
@@ -50,21 +50,21 @@ export function readBill(text: string): Bill {
 }
 
 /**
- * Reads the bill of materials of a bundled program. Sets the program as the subject of the bill, since the plugin of
- * esbuild writes the repository as the subject.
+ * Parses the bill of materials of a bundled program. The esbuild plugin writes the repository as the subject of the
+ * bill, so this function replaces the subject with the program.
  */
 export function readProgramBill(text: string, name: string): Bill {
   const { "bom-ref": ref } = (JSON.parse(text) as Bill).metadata.component;
   const own = ref.replace(/^.*@([^@#]+)#.*$/, `${name}@$1`);
-  // Removes repository addresses from the package URLs (purls), so that they equal the purls that npm writes.
+  // Removes repository addresses from the package URLs (purls), so that the purls match those that npm writes.
   const bill = readBill(text.replaceAll(ref, own).replaceAll(/\?vcs_url=[^"]*/g, ""));
   Object.assign(bill.metadata.component, { name, purl: `pkg:generic/${own}` });
   return bill;
 }
 
 /**
- * Writes a bill of materials without license files, and without values that differ between builds: serial number, time,
- * and archive folders.
+ * Writes a bill of materials. Omits license files and values that differ between builds: serial number, time, and
+ * archive folders.
  */
 export async function writeBill(out: string, name: string, bill: Bill): Promise<void> {
   const omitted = ["serialNumber", "timestamp", "evidence"];

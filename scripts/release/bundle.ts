@@ -1,4 +1,4 @@
-// Bundles programs of the provider package into one file each. The build runs `node scripts/release/bundle.ts`, which
+// Bundles each program of the provider package into one file. The build runs `node scripts/release/bundle.ts`, which
 // writes the Terraform provider to provider/dist. A release also bundles the plugin.
 import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -14,7 +14,7 @@ export const ROOT = join(import.meta.dirname, "..", "..");
 interface Program {
   /** Name of the program in messages. */
   readonly name: string;
-  /** TypeScript source of the entry module, with paths relative to the folder `provider`. */
+  /** TypeScript source of the entry module. Its paths are relative to the folder `provider`. */
   readonly source: string;
 }
 
@@ -24,9 +24,7 @@ export const TERRAFORM_PROVIDER: Program = {
   source: `import "./providers/terraform/main.ts";`,
 };
 
-/**
- * The program that the Pulumi CLI starts. The program requires package.json and schemas/pulumi.json in the same folder.
- */
+/** The program that the Pulumi CLI starts. It requires package.json and schemas/pulumi.json in its folder. */
 export const PLUGIN: Program = {
   name: "pulumi-resource-gatehouse",
   source: `import { main } from "./providers/plugin/main.ts"; main(process.argv.slice(2));`,
@@ -40,10 +38,10 @@ const { engines } = JSON.parse(readFileSync(join(ROOT, "provider", "package.json
 };
 
 /**
- * Returns the source text that precedes the bundle. It first checks the version of Node.js. Terraform shows the first
- * line of the standard output, and hides the standard error. The file has no extension, so Node.js treats it as a CommonJS or an
- * ECMAScript module, depending on the folder. The text wraps the bundle in a function that works in both kinds of
- * modules.
+ * Returns the code that precedes the bundle. This code first checks the version of Node.js. It prints the Terraform
+ * provider's error to stdout, because Terraform shows the first line of stdout and hides stderr. The bundle has no file
+ * extension, so Node.js treats it as a CommonJS or an ECMAScript module, depending on the folder. The code wraps the
+ * bundle in a function that works in both kinds of modules.
  */
 const banner = (name: string) => `#!/usr/bin/env node
 ${nodeProblem};
@@ -64,19 +62,20 @@ const FOOTER = `})(
  */
 export async function bundle({ name, source }: Program, file: string): Promise<Bill> {
   mkdirSync(dirname(file), { recursive: true });
-  // Writes to a temporary file and then renames it. The rename is atomic, so a process that starts the program reads a
-  // complete file.
+  // Writes to a temporary file and then renames it. The rename is atomic, so a process that starts the program always
+  // reads a complete file.
   const written = `${file}.${process.pid}`;
   const outputFile = `${written}.cdx.json`;
   const { outputFiles } = await build({
-    // The entry source needs the name of a file in the provider package. Otherwise, esbuild's bill-of-materials plugin
-    // does not list the provider as a component of the program.
+    // The entry source must have the name of a file in the provider package. Otherwise, esbuild's bill-of-materials
+    // plugin does not list the provider as a component of the program.
     stdin: { contents: source, resolveDir: join(ROOT, "provider"), sourcefile: "package.json", loader: "ts" },
     outfile: file,
     absWorkingDir: ROOT,
     bundle: true,
     platform: "node",
-    // Versions of Node.js since this one can parse the bundle, and print the error about their version.
+    // The oldest version of Node.js that can parse the bundle. A version that can parse the bundle but is too old for
+    // the program prints an error about its version.
     target: "node16.11",
     format: "cjs",
     minify: true,

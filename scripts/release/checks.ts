@@ -21,13 +21,13 @@ import { ROOT } from "./bundle.ts";
 export interface Finding {
   readonly what: string;
   /**
-   * True for a task that is due on the day of the release, such as a git tag. A dry run reports such a finding but does
+   * True for a task that is due on the day of the release, such as a git tag. A dry run reports this finding but does
    * not fail.
    */
   readonly isOfTheDay?: boolean;
 }
 
-/** The package.json files by folder (`.` for the root), and the entries of the lock file for these packages. */
+/** The package.json files, by folder (`.` for the root), and the lock file's entries for these packages. */
 export interface Manifests {
   readonly own: Readonly<Record<string, Manifest>>;
   readonly locked: Readonly<Record<string, Manifest>>;
@@ -40,7 +40,7 @@ export async function readManifests(): Promise<Manifests> {
   return { own: Object.fromEntries(await Promise.all(own)), locked };
 }
 
-/** Checks the versions of the packages, and the version ranges with which the packages depend on each other. */
+/** Checks the versions of the packages, and the version ranges of the dependencies between them. */
 export function versionFindings({ own, locked }: Manifests, version: string): Finding[] {
   const names = new Map(PACKAGES.map((folder) => [own[folder]?.name, folder]));
   return Object.entries(own).flatMap(([folder, manifest]) => {
@@ -61,7 +61,7 @@ export function versionFindings({ own, locked }: Manifests, version: string): Fi
   });
 }
 
-/** Checks that the changelog has a section for the version, with the release date. */
+/** Checks that the changelog has a section for the version, and that its title contains the release date. */
 export function changelogFindings(text: string, version: string): Finding[] {
   const titles = [...text.matchAll(/^## (.*)$/gm)].map(([, title = ""]) => title);
   const own = titles.find((title) => title.split(" ")[0] === version);
@@ -74,8 +74,8 @@ export function changelogFindings(text: string, version: string): Finding[] {
 }
 
 /**
- * Allowed licenses of libraries. They are compatible with an Apache-2.0 program, and require only that the program
- * includes the license text.
+ * Allowed licenses of libraries. Each license is compatible with an Apache-2.0 program, and requires only that the
+ * program includes the license text.
  */
 const LICENSES = (
   "0BSD Apache-2.0 BSD-2-Clause BSD-3-Clause BlueOak-1.0.0 CC0-1.0 CC-BY-3.0 CC-BY-4.0 ISC MIT MIT-0 Python-2.0 " +
@@ -84,7 +84,7 @@ const LICENSES = (
 
 /**
  * Checks that the licenses of libraries are allowed.
- * @param inside true if a bundled program contains the libraries; the bundle must then include the license texts
+ * @param inside true if a bundled program contains the libraries. The bundle must then include the license texts
  */
 export function licenseFindings(libraries: readonly Component[], inside: boolean): Finding[] {
   return libraries.flatMap((library) => {
@@ -105,13 +105,13 @@ function isAllowed(license: string): boolean {
   }
 }
 
-/** Checks a package for missing, unexpected and stale files. */
+/** Checks a package for missing files, unexpected files and stale files. */
 export function packageFindings({ name, files }: Pick<Packed, "name" | "files">): Finding[] {
   const missing = ["LICENSE", "README.md", "package.json"].filter((file) => !files.includes(file));
   const strange = files.filter((file) =>
     /\.test\.|\.tsbuildinfo|(^|\/)test\/|(?<!\.d)\.ts$|\.env/.test(file),
   );
-  // The compiler does not remove its output when a source file is deleted, so the package may contain stale files.
+  // When a source file is deleted, the compiler does not remove its output. So the package may contain stale files.
   const stale = files.filter((file) => {
     const [, source] = /^dist\/(.*)\.js$/.exec(file) ?? [];
     return source !== undefined && !existsSync(join(ROOT, name, `${source}.ts`));
@@ -125,8 +125,8 @@ export function packageFindings({ name, files }: Pick<Packed, "name" | "files">)
 }
 
 /**
- * Checks the state and the database that the test fixtures contain for this version. The tests of later releases
- * upgrade from these fixtures, so they must be recreated for the release.
+ * Checks the test fixtures of this version, which contain a state and a database. The tests of later releases upgrade
+ * these fixtures, so the fixtures must be recreated for the release.
  */
 export function fixtureFindings(version: string, root = ROOT): Finding[] {
   const folder = join("test/fixtures/releases", version);
@@ -135,7 +135,7 @@ export function fixtureFindings(version: string, root = ROOT): Finding[] {
     .map((file) => join(folder, file))
     .filter((file) => !existsSync(join(root, file)));
   if (missing.length > 0) return missing.map((file) => ({ what: `${file} is missing; ${remedy}` }));
-  // Opens a copy of the database, since SQLite writes files next to an opened database.
+  // Opens a copy of the database, because SQLite creates files in the folder of the database.
   const copies = mkdtempSync(join(tmpdir(), "gatehouse-release-"));
   copyFileSync(join(root, folder, "gatehouse.db"), join(copies, "gatehouse.db"));
   const sqlite = new Sqlite(join(copies, "gatehouse.db"));
@@ -155,7 +155,7 @@ export function fixtureFindings(version: string, root = ROOT): Finding[] {
   }
 }
 
-/** Finds generated pages and schemas that differ from the output of the current definitions. */
+/** Returns a finding for each generated page or schema that differs from the output of the current definitions. */
 export async function docsFindings(): Promise<Finding[]> {
   const isWritten = (file: string, text: string) =>
     existsSync(join(ROOT, file)) && readFileSync(join(ROOT, file), "utf8") === text;
@@ -185,7 +185,10 @@ export function toolVersions(env = process.env): ToolVersions {
   return { terraform: versionOf("terraform", "version", "-json"), pulumi: versionOf("pulumi", "version") };
 }
 
-/** Finds tools whose versions do not match the tested or supported versions in docs/reference/supported-versions.md. */
+/**
+ * Returns a finding for each tool whose version does not match the tested or supported versions in
+ * docs/reference/supported-versions.md.
+ */
 export function toolFindings({ terraform, pulumi }: ToolVersions): Finding[] {
   const problems: string[] = [];
   if (terraform !== undefined && terraform !== TERRAFORM_TRIED)
@@ -199,7 +202,7 @@ export function toolFindings({ terraform, pulumi }: ToolVersions): Finding[] {
   return problems.map((what) => ({ what, isOfTheDay: true }));
 }
 
-/** Checks the git repository: the working tree must be clean, and the commit must have the tag of the version. */
+/** Checks that the working tree of the git repository is clean, and that the commit has the tag of the version. */
 export function gitFindings(version: string, root = ROOT): Finding[] {
   const git = (...args: string[]) => {
     const { status, stdout, stderr, error } = spawnSync("git", args, { cwd: root, encoding: "utf8" });

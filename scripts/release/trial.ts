@@ -3,7 +3,7 @@ import { startVitest, type TestModule } from "vitest/node";
 import { ROOT } from "./bundle.ts";
 import type { Finding } from "./checks.ts";
 
-/** The result of installing the release artifacts for a trial and running the packaging tests on them. */
+/** The result of a trial, which installs the release artifacts and runs the packaging tests on them. */
 export interface Trial {
   readonly findings: readonly Finding[];
   readonly passed: number;
@@ -13,7 +13,7 @@ export interface Trial {
 
 /**
  * Runs the packaging tests on the artifacts in a folder. The tests install the artifacts into empty folders and follow
- * the quick start there.
+ * the quick start.
  */
 export async function tryRelease(out: string): Promise<Trial> {
   process.env.GATEHOUSE_RELEASE = out;
@@ -30,7 +30,8 @@ export async function tryRelease(out: string): Promise<Trial> {
 
 /**
  * Returns the result of a trial from the test results.
- * @param exitCode the exit code of Vitest, which is the only sign that Vitest could not start or failed at the end
+ * @param exitCode the exit code of Vitest. Without it, the trial could not detect that Vitest did not start or failed
+ *   at its end
  */
 export function trialOf(
   modules: readonly TestModule[],
