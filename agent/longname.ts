@@ -3,8 +3,8 @@ import { readFile } from "node:fs/promises";
 import { DAY } from "@gatehouse-access/sdk/times";
 
 /**
- * Reads the names of users or groups by their ids from a file like /etc/passwd. Returns an empty map if the file cannot
- * be read.
+ * Returns the names of users or groups, by their ids, from a file like /etc/passwd. Returns an empty map if the file
+ * cannot be read.
  */
 async function namesIn(file: string): Promise<ReadonlyMap<number, string>> {
   const lines = (await readFile(file, "utf8").catch(() => "")).split("\n").map((line) => line.split(":"));

@@ -46,7 +46,7 @@ const RUN_NOTES = `
 Set GATEHOUSE_AGENT_PASSWORD_HASH to the output of "gatehouse-agent hash-password" to
 allow logins with this password. Without it, only keys can log in.`;
 
-/** The documentation page for the help texts. */
+/** The documentation page that the help texts refer to. */
 const PAGE = "docs/operate/gateway.md";
 
 /**

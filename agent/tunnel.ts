@@ -34,7 +34,7 @@ interface TunnelOptions {
   readonly server: SshServer;
   readonly log: Log;
   readonly signal: AbortSignal;
-  /** Returns the time in milliseconds since 1970. */
+  /** Returns the current Unix time in milliseconds. */
   readonly now: () => number;
 }
 

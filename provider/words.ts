@@ -68,7 +68,7 @@ export const counted = (count: number, what: string, several = `${what}s`): stri
   `${count} ${count === 1 ? what : several}`;
 
 /**
- * Returns a time as reports show it: `2026-11-23 07:28 UTC`.
+ * Returns a time in the form that reports use: `2026-11-23 07:28 UTC`.
  * @param at RFC 3339 in UTC
  */
 export const displayTime = (at: string): string => `${at.slice(0, 10)} ${at.slice(11, 16)} UTC`;

@@ -139,7 +139,7 @@ async function create(creation: Creation): Promise<Existing<Values>> {
   if (origin.isOthers(created.id) || (isMoved && !definition.identity))
     return create({ ...creation, origin: origin.after(created.id) });
   const changes = diff(definition, created.state, inputs);
-  // No second object can have the same identity.
+  // The object has an identity here, so the service cannot create a second object with the same identity.
   if (isMoved) throw existsAlready(creation, created.id, conflicting(definition, changes));
   origin.claim(created.id);
   if (changes.length === 0) return created;

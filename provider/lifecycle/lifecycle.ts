@@ -98,7 +98,7 @@ export interface Compared {
 
 /** The options of {@link ResourceLifecycle.diff}. */
 export interface DiffOptions {
-  /** True if the program requests a replacement with an attribute that is not an input of the resource type. */
+  /** True if the program requests a replacement through an attribute that is not an input of the resource type. */
   readonly isRequested?: boolean;
   /** The value of {@link ResourceLifecycle.declarer} in the state. Undefined if the state contains no such value. */
   readonly declarer?: unknown;
@@ -439,7 +439,7 @@ export class ResourceLifecycle {
   /**
    * Updates the object and returns its new state, which matches {@link plannedUpdate}. If the object has moved, also
    * claims the object.
-   * @throws ResourceError (`changed_out_of_band`) if the update would revert a change of another actor
+   * @throws ResourceError (`changed_out_of_band`) if the update would revert a change of a different actor
    */
   async update(
     resource: string | undefined,

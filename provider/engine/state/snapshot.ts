@@ -302,7 +302,10 @@ export class Journal {
   }
 }
 
-/** Adds the hash of the merged state to the journal of a dead process. Call this before the merged state is written. */
+/**
+ * Adds the hash of the merged state to the journal of a dead process. Call this function before the merged state is
+ * written.
+ */
 export async function appendCommit(path: string, hash: string): Promise<void> {
   const file = await open(path, "r+");
   try {

@@ -337,8 +337,8 @@ function engineService(log: RunLog, failures: ProgramFailure[]): object {
       done(null, empty());
     },
     requirePulumiVersion(_call: unknown, done: Done<unknown>) {
-      // Accepts every Pulumi version that a program requires, since a program cannot require a newer version than the
-      // version of its SDK.
+      // Accepts every Pulumi version that a program requires, since a program cannot require a version that is newer
+      // than its SDK.
       done(null, new engineProto.RequirePulumiVersionResponse());
     },
   };

@@ -225,7 +225,7 @@ function reportedThrow(): ReportedThrow {
   const observed = new Set<string | symbol>();
   const remember = (thrown: unknown): void => {
     current = { thrown };
-    // The SDK's handler logs the error synchronously.
+    // The SDK's handler logs the error synchronously. So the error is only stored until the handler returns.
     queueMicrotask(() => {
       current = undefined;
     });
