@@ -185,7 +185,7 @@ const notStored = (resource: string, end: string): ResourceError =>
     code: "unsupported_by_server",
     field: ["expiresAt"],
     value: end,
-    detail: said`The service did not store the end, so it does not end the access`,
+    detail: said`The service did not store the expiry time, so it does not enforce the expiry`,
     remedy: said`check the proxies between this machine and the service, remove the expiry time, or do not require enforced expiry`,
   });
 

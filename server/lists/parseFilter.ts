@@ -160,7 +160,7 @@ export function checkCost(table: Table, groups: readonly ConditionGroup[]): void
   }
   if (searches > MAXIMUM_SEARCHES) {
     throw new InvalidError(
-      `filter must contain at most ${MAXIMUM_SEARCHES} searches: each `contains` with a string, and each value ` +
+      `filter must contain at most ${MAXIMUM_SEARCHES} searches: each contains with a string, and each value ` +
         "that is compared with a list, a count or a large text",
     );
   }

@@ -108,7 +108,7 @@ it("an update of an object that was deleted out of band reports how to create th
   const id = String(harness.state.get("rule")?.outputs.ruleId);
   await fleet.client.deleteFirewallRule({ params: { id } });
   await expect(harness.up({ rule: firewallRule("deny", 2) })).rejects.toThrow(
-    /The object .* no longer exists.*Run with --refresh/,
+    /The object .* no longer exists.*Run (with --refresh|terraform plan again)/,
   );
   await harness.refresh();
   expect(await harness.up({ rule: firewallRule("deny", 2) })).toEqual(["create rule"]);

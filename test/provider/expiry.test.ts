@@ -395,18 +395,18 @@ describe("GATEHOUSE_REQUIRE_ENFORCED_EXPIRY", () => {
     expect(outputs()?.expiryStatus).toBe("by-run");
   });
 
-  it("makes an end an error if the response to the write shows that the service did not store the end", async () => {
+  it("makes an end an error if the response to the write shows that the service did not store it", async () => {
     const proxy = await startChangingProxy(app.url, { drops: "expires_at" });
     onTestFinished(proxy.stop);
     const program = withEnd("PublicKey", inDays(1));
     harness = open(proxy.url, required);
     await expect(harness.up(program)).rejects.toThrow(
-      /created, but incomplete|the service did not store the end/,
+      /created, but incomplete|The service did not store the expiry time/,
     );
     // The key exists, so the state keeps it, and a later run without the proxy stores the end.
     expect(await stored("PublicKey")).toEqual([undefined]);
     expect(harness.state.has("temp")).toBe(true);
-    await expect(harness.up(program)).rejects.toThrow(/The service did not store the end/);
+    await expect(harness.up(program)).rejects.toThrow(/The service did not store the expiry time/);
     const direct = open(app.url, required);
     direct.copyState(harness);
     // Terraform replaces an object whose creation is incomplete.
