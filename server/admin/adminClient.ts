@@ -23,7 +23,7 @@ async function sendRequest<T>(
   request: Pick<Dispatcher.RequestOptions, "method" | "path" | "headers" | "body">,
   read: (response: ResponseData) => Promise<T>,
 ): Promise<T> {
-  // This module is loaded on demand, so that `serve` starts faster.
+  // Loaded on demand, so that `serve` starts faster.
   const { Client } = await import("undici");
   const client = new Client("http://localhost", { socketPath: socketPath(folder) });
   try {
@@ -68,7 +68,7 @@ export function callAdmin<T>(
 /**
  * Copies the database of the service that runs on a data folder into a SQLite file. Only the current user can read the
  * file. The file appears only when it is complete and on disk.
- * @returns number of rows that the service had written before the copy
+ * @returns number of rows that the service wrote between its start and the copy
  * @throws OperatorError no service runs on the data folder, its data is in PostgreSQL, or the file cannot be written
  */
 export function fetchDatabase(folder: string, file: string): Promise<number> {
@@ -78,7 +78,10 @@ export function fetchDatabase(folder: string, file: string): Promise<number> {
   });
 }
 
-/** Writes a backup of the service that runs on a data folder into a file, like {@link fetchDatabase}. */
+/**
+ * Writes a backup of the service that runs on a data folder to a file. Has the same guarantees as {@link
+ * fetchDatabase}.
+ */
 export function fetchBackup(folder: string, file: string): Promise<void> {
   return sendRequest(folder, { method: "GET", path: "/backup" }, (response) => writeBody(file, response));
 }

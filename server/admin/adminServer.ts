@@ -42,8 +42,8 @@ interface AdminOptions {
 }
 
 /**
- * Builds the server for the commands of `gatehouse-server admin`. Only the service's user can open its socket; this
- * permission replaces a login.
+ * Builds the server for the commands of `gatehouse-server admin`. Only the user that runs the service can open the
+ * socket. This file permission replaces a login.
  */
 export function buildAdminServer(services: Services, options: AdminOptions): FastifyInstance {
   const { logger, address, keys } = options;
@@ -57,7 +57,7 @@ export function buildAdminServer(services: Services, options: AdminOptions): Fas
   });
   servers.closeWith(app);
   // The timeout is off, because the service copies the whole database before it sends the first byte of the response.
-  // For a large database, the copy takes long.
+  // The copy of a large database takes a long time.
   app.server.setTimeout(0);
 
   app.setErrorHandler((error, request, reply) => {

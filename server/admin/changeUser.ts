@@ -10,7 +10,7 @@ import { hashPassword } from "../secrets/passwords.ts";
 import type { Services } from "../services.ts";
 import type { ConfirmedAddress } from "./requests.ts";
 
-/** A request, received on the administration socket, that changes a user. */
+/** A request on the administration socket that changes a user. */
 interface UserCommand {
   readonly request: { readonly id: string };
   /** Username or e-mail address of the user. */
@@ -48,10 +48,10 @@ async function change(
 }
 
 /**
- * Confirms a new e-mail address that a user has requested but not yet confirmed.
+ * Confirms a new e-mail address that a user requested but did not confirm.
  * @returns the user's id, and the name of the user field that contains the address
- * @throws NotFoundError the user does not exist, or the user has no unconfirmed address with this value
- * @throws ConflictError another user has the address now
+ * @throws NotFoundError the user does not exist, or this address is not an unconfirmed address of the user
+ * @throws ConflictError the address now belongs to a different user
  */
 export async function confirmAddress(
   services: Services,
@@ -72,7 +72,7 @@ export async function confirmAddress(
 const endTokens = { tokenVersion: { increment: 1 } };
 
 /**
- * Sets a new password for a user. Ends all lockouts and all logins of the user.
+ * Sets a new password for a user. Ends all lockouts of the user, and revokes all tokens.
  * @returns the user's id
  * @throws NotFoundError the user does not exist
  */

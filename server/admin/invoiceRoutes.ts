@@ -7,7 +7,7 @@ import { parseRequest } from "./parseRequest.ts";
 import { recordOperator } from "./recordOperator.ts";
 import { invoiceQuery, type ListedInvoice, settleInvoiceRequest } from "./requests.ts";
 
-/** Adds the routes with which an operator lists and settles the invoices of the ledger. */
+/** Adds the routes with which an operator lists invoices, and marks them as paid, uncollectible or voided. */
 export function registerInvoices(app: FastifyInstance, services: Services): void {
   app.get("/invoices", async (request): Promise<ListedInvoice[]> => {
     const { status, limit } = parseRequest(invoiceQuery, request.query);
@@ -45,7 +45,7 @@ export function registerInvoices(app: FastifyInstance, services: Services): void
       });
       return row;
     });
-    // Update the namespace's subscription now, not with the next periodic refresh.
+    // Updates the namespace's subscription immediately, without waiting for the next periodic refresh.
     if (billing) await refreshSubscription(services, billing.tenantId, billing.customerId);
     request.log.info({ invoice: id, status }, "invoice settled by an administrator");
     return { id, status };

@@ -2,8 +2,8 @@ import { type Change, recordChange } from "../changes/recordChange.ts";
 import type { Services } from "../services.ts";
 
 /**
- * The audit entry of a change by an operator. By default, the entry has no namespace, no previous fields and no new
- * fields.
+ * The audit entry of a change by an operator. By default, the entry has no namespace, and no fields from before or
+ * after the change.
  */
 type OperatorChange = Pick<Change, "operation" | "object"> &
   Partial<Pick<Change, "tenantId" | "before" | "after">>;

@@ -20,15 +20,15 @@ export const resetPasswordRequest = z.object({
   password,
 });
 
-/** Request for one user, identified as in {@link resetPasswordRequest}. */
+/** A request for one user. Identifies the user in the same way as {@link resetPasswordRequest}. */
 export const userRequest = resetPasswordRequest.pick({ user: true });
 
 export const rotateSigningKeyRequest = z.object({
-  /** True: the service no longer accepts tokens signed by older keys. */
+  /** True to reject tokens that were signed with older keys. */
   revoke: z.boolean(),
 });
 
-/** Query of `audit`. Without `tenant`, the query selects the entries without a namespace. */
+/** Query of `audit`. If `tenant` is omitted, the query selects the entries that have no namespace. */
 export const auditQuery = z.object({
   tenant: tenantId.optional(),
   limit: z.coerce.number().int().min(1).max(1000),
@@ -98,7 +98,7 @@ export const confirmAddressRequest = userRequest.extend({ address: email });
 
 export type ConfirmAddressRequest = z.output<typeof confirmAddressRequest>;
 
-/** Response to `user confirm-address`. `field` is the name of the user's field with the confirmed address. */
+/** Response to `user confirm-address`. `field` is the name of the user field that contains the confirmed address. */
 export interface ConfirmedAddress {
   readonly id: string;
   readonly field: "email" | "recoveryEmail";
@@ -107,7 +107,7 @@ export interface ConfirmedAddress {
 export interface SetupLink {
   readonly sign: string;
   readonly url: string;
-  /** True if the first user already exists. The service then rejects the setup link. */
+  /** True if the first user already exists. In this case, the service rejects the setup link. */
   readonly used: boolean;
 }
 

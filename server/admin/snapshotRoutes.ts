@@ -9,7 +9,10 @@ import { secretFingerprint } from "../secrets/instanceSecret.ts";
 import type { Services } from "../services.ts";
 import { CHANGES_HEADER, type DatabaseChanges } from "./requests.ts";
 
-/** Version of the running service. An installation under the running service changes the version of the package. */
+/**
+ * Version of the running service. It is read at the start, because an update of the installed package changes the
+ * version in the package's files.
+ */
 const VERSION = packageVersion();
 
 interface SnapshotOptions {
@@ -19,7 +22,7 @@ interface SnapshotOptions {
   readonly hostKey: () => HostKey | undefined;
 }
 
-/** Adds the routes that send backups, and copies of the database for the move to PostgreSQL. */
+/** Adds two routes: one sends a backup, and one sends a copy of the database for the move to PostgreSQL. */
 export function registerSnapshots(
   app: FastifyInstance,
   { sealer, now, settings }: Services,

@@ -14,11 +14,11 @@ const inFolder = (folder: string): string => join(folder, SOCKET);
 const pointer = (folder: string): string => join(folder, "admin.sock.path");
 
 /**
- * Returns the path on which the service of a data folder must listen. The path is in the data folder if it is short
- * enough for a socket. Otherwise it is in a new private temporary folder, and a pointer file in the data folder
- * contains the path. Removes the socket files of a killed process.
- * @throws OperatorError a service with another database already listens on the path, or the temporary folder's path is
- * also too long
+ * Returns the path of the socket on which the service of a data folder must listen. The socket is in the data folder if
+ * its path is short enough for the operating system. Otherwise the socket is in a new private temporary folder, and a
+ * pointer file in the data folder contains its path. Removes the socket files of a killed process.
+ * @throws OperatorError a different service already listens on the socket of the data folder, or the path in the
+ *   temporary folder is also too long
  */
 export async function prepareSocketPath(folder: string): Promise<string> {
   if (await serviceListens(folder)) {
@@ -30,7 +30,10 @@ export async function prepareSocketPath(folder: string): Promise<string> {
   return path;
 }
 
-/** Returns true if a service runs on a data folder. The socket of a killed process refuses connections. */
+/**
+ * Returns true if a service runs on a data folder. If the service was killed, its socket still exists but refuses
+ * connections.
+ */
 export async function serviceListens(folder: string): Promise<boolean> {
   const connection = createConnection(socketPath(folder));
   try {
@@ -60,9 +63,10 @@ export function removeSocket(folder: string): void {
 }
 
 /**
- * Returns the socket path in a data folder's pointer file; undefined if there is no such file or it is stale. A restart
- * of the machine deletes temporary folders. An attacker could then recreate the folder to receive passwords. So the
- * folder must be owned by the user who wrote the pointer file, and be inaccessible to other users.
+ * Returns the socket path that is in the pointer file of a data folder. Returns undefined if the pointer file does not
+ * exist or is stale. A restart of the machine deletes temporary folders, and an attacker could recreate such a folder
+ * to receive passwords. Therefore, the path is stale unless the owner of the pointer file also owns the folder, and
+ * only this owner has access to the folder.
  */
 function elsewhere(folder: string): string | undefined {
   const written = lstatSync(pointer(folder), { throwIfNoEntry: false });

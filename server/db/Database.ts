@@ -8,17 +8,17 @@ export interface Database {
   /** Names of the migrations that were applied when the database was opened. */
   readonly migrated: readonly string[];
   /**
-   * The schema of this version: the name of its newest migration. Undefined on SQLite, where no other process uses the
-   * database.
+   * The schema of this version: the name of its newest migration. Undefined on SQLite, because no other process uses
+   * the database.
    */
   readonly schema: string | undefined;
   /** The reason why searches for device names use no index; undefined if the searches use an index. */
   readonly namesUnindexed: string | undefined;
   /** Access to snapshots of the database; undefined on PostgreSQL, which has its own backup programs. */
   readonly snapshots: Snapshots | undefined;
-  /** Executes a durable write that changes no data, to test the database. Rejects if the database cannot be written. */
+  /** Tests the database with a durable write that changes no data. Rejects if the database cannot be written. */
   tryWrite(): Promise<void>;
-  /** Closes the database after the running statements have ended. Later statements fail. */
+  /** Closes the database after all running statements have finished. Later statements fail. */
   close(): Promise<void>;
 }
 
@@ -26,8 +26,8 @@ export interface Database {
 export type DatabaseLocation =
   | {
       /**
-       * Path of the SQLite file. The service creates a missing file. While the file is open, no other process can use
-       * it.
+       * Path of the SQLite file. The service creates the file if it does not exist. While the file is open, no other
+       * process can use it.
        */
       readonly file: string;
     }
@@ -39,13 +39,13 @@ export type DatabaseLocation =
       readonly url: string;
       /** Maximum number of connections that this process opens. */
       readonly connections: number;
-      /** Maximum time, in milliseconds, without data from the database. @default `SILENCE_TIMEOUT` */
+      /** Maximum time to wait for data from the database, in milliseconds. @default `SILENCE_TIMEOUT` */
       readonly silence?: number;
     };
 
 /**
- * Time without a heartbeat after which an instance of the service is treated as ended, in milliseconds. A migration
- * waits for older instances that have not ended.
+ * Time after the last heartbeat at which an instance of the service is treated as stopped, in milliseconds. A migration
+ * waits until older instances are treated as stopped.
  */
 export const INSTANCE_LIFETIME = MINUTE;
 
@@ -58,20 +58,23 @@ export const MIGRATION_LOCK = 4_727_466;
 /** A running instance of the service that a migration waits for. */
 export interface OlderInstance {
   readonly id: string;
-  /** Address at which other instances reach the instance; null if they cannot reach it. */
+  /** Address at which other instances can connect to this instance. Null if they cannot connect. */
   readonly peerUrl: string | null;
   /** The schema of the instance; null if its version registers none. */
   readonly schema: string | null;
-  /** Seconds until the instance is treated as ended, unless it sends another heartbeat. */
+  /** Seconds until the instance is treated as stopped, unless it sends another heartbeat. */
   readonly secondsLeft: number;
 }
 
-/** Options for the migration of a PostgreSQL database, which instances of older versions may use. */
+/** Options for the migration of a PostgreSQL database. Instances of older versions may be using the database. */
 export interface MigrationOptions {
-  /** True to migrate although instances run that are not compatible with the new schema. @default false */
+  /** True to migrate even if instances are running that are not compatible with the new schema. @default false */
   readonly anyway?: boolean;
-  /** Maximum time to wait for these instances to end, in milliseconds. @default slightly more than their lifetime */
+  /**
+   * Maximum time to wait until incompatible instances have stopped, in milliseconds. @default slightly more than the
+   * lifetime of an instance
+   */
   readonly patience?: number;
-  /** Called once, before the process waits for these instances. */
+  /** Called once, before the process waits for incompatible instances. */
   readonly onWait?: (instances: readonly OlderInstance[]) => void;
 }

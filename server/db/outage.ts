@@ -17,16 +17,17 @@ const CODES: readonly (readonly [codes: RegExp, outage: Outage])[] = [
   [/^SQLITE_(BUSY|LOCKED)/, "busy"],
   [/^SQLITE_(CANTOPEN|PROTOCOL|IOERR_(READ|SHORT_READ|LOCK|ACCESS))/, "unreachable"],
   [/^SQLITE_(FULL|READONLY|PERM|IOERR)/, "unwritable"],
-  // Disk full, disk error, or read-only transaction (on a standby, or on a server that is becoming a standby).
+  // Disk full, disk error, or read-only transaction (on a standby server, or on a server that is becoming a standby
+  // server).
   [/^(53100|58030|25006)$/, "unwritable"],
-  // Lock not available, statement or idle transaction that took too long, or out of memory.
+  // Lock not available, statement or idle transaction timed out, or out of memory.
   [/^(55P03|57014|25P03|53200)$/, "busy"],
-  // Failed connection, too many connections, server that is shutting down, has crashed or is starting, missing
-  // database, or rejected login.
+  // Connection failed, too many connections, server shutting down, crashed or starting, database does not exist, or
+  // login rejected.
   [/^(08...|53300|57P0[1-5]|3D000|28000|28P01)$/, "unreachable"],
 ];
 
-/** Prisma's adapter errors that have no database error code, by their `kind`. */
+/** The `kind` of Prisma's adapter errors without a database error code. */
 const KINDS: Readonly<Record<string, Outage>> = {
   DatabaseNotReachable: "unreachable",
   ConnectionClosed: "unreachable",
@@ -40,14 +41,14 @@ const KINDS: Readonly<Record<string, Outage>> = {
  */
 const PRISMA: Readonly<Record<string, Outage>> = { P2024: "busy", P2028: "busy" };
 
-/** Messages of the connection errors of `pg` (the PostgreSQL driver) that have no code. */
+/** Messages of the connection errors without a code of `pg`, the PostgreSQL driver. */
 const CONNECTION =
   /^(Connection terminated|timeout (exceeded when trying to connect|expired)|Client (was closed|has encountered)|Cannot use a pool after)/;
-/** Error codes of the operating system, which connection errors of `pg` contain. */
+/** Error codes of the operating system in connection errors of `pg`. */
 const NETWORK =
   /^(ECONN(REFUSED|RESET|ABORTED)|EPIPE|ETIMEDOUT|E(HOST|NET)(UNREACH|DOWN)|ENOTFOUND|EAI_AGAIN)$/;
 
-/** Returns the outage that caused an error; undefined for other errors. */
+/** Returns the outage that caused an error. Returns undefined if no outage caused the error. */
 export function outageOf(error: unknown): Outage | undefined {
   const { code, cause } = adapterErrorOf(error) ?? {};
   if (cause) return CODES.find(([codes]) => code !== undefined && codes.test(code))?.[1] ?? KINDS[cause.kind];
@@ -55,12 +56,12 @@ export function outageOf(error: unknown): Outage | undefined {
   return error instanceof Error && isOfConnection(error) ? "unreachable" : undefined;
 }
 
-/** Error codes of errors that the values of the statement cause: data exceptions, violated constraints, size limits. */
+/** Error codes for invalid values in a statement: data exceptions, violated constraints, exceeded limits. */
 const VALUES = /^(2[23]...|54...|SQLITE_(CONSTRAINT|TOOBIG|MISMATCH|RANGE).*)$/;
 
 /**
- * Returns true for an error that the values of a statement cause, or that occurred before the database received a
- * statement. Such an error occurs again when the same work is repeated.
+ * Returns true if invalid values in a statement caused an error, or if the error occurred before the database received
+ * a statement. Such an error occurs again when the same work is retried.
  */
 export function isOfValues(error: unknown): boolean {
   const code = adapterErrorOf(error)?.code;
@@ -68,9 +69,7 @@ export function isOfValues(error: unknown): boolean {
   return error instanceof TypeError || error instanceof RangeError;
 }
 
-/**
- * Returns the database adapter's error that caused a statement to fail, whether or not Prisma has wrapped the error.
- */
+/** Returns the database adapter's error that caused a statement to fail. Unwraps the error if Prisma wrapped it. */
 export function adapterErrorOf(
   error: unknown,
 ): { readonly code: string | undefined; readonly cause: DriverAdapterError["cause"] } | undefined {
@@ -86,7 +85,7 @@ export function adapterErrorOf(
  */
 function isOfConnection(error: Error): boolean {
   if (!("code" in error)) return CONNECTION.test(error.message);
-  // The Unix socket no longer exists.
+  // The file of the Unix socket does not exist.
   if (error.code === "ENOENT") return "syscall" in error && error.syscall === "connect";
   return NETWORK.test(String(error.code));
 }

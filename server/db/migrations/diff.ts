@@ -1,9 +1,9 @@
 // Writes the next migration of each database: `node server/db/migrations/diff.ts <name>`, for developers only.
 //
-// The command compares the models with those of the last commit that changed a migration, and writes
+// The command compares the current models with the models in the last commit that changed a migration. It writes
 // `<database>/<number>_<name>.sql`. Review the SQL before you commit it. The SQL shows a renamed column as a dropped
 // column and a new column. The SQL does not set the values of new columns in existing rows: add statements for them.
-// The first line of the SQL is the oldest schema that may run beside the new one: see CONTRIBUTING.md.
+// The first line of the SQL is the oldest schema that may run at the same time as the new schema: see CONTRIBUTING.md.
 import { execFileSync } from "node:child_process";
 import { readdirSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
@@ -33,7 +33,8 @@ for (const database of databases) {
   const folder = join(import.meta.dirname, database);
   const number = readdirSync(folder).filter((file) => file.endsWith(".sql")).length + 1;
   const file = join(folder, `${String(number).padStart(4, "0")}_${name}.sql`);
-  // Instances of older versions may run with the new schema only if the developer allows it.
+  // By default, instances of older versions may not run with the new schema. The developer changes this line to allow
+  // them.
   writeFileSync(file, `-- oldest-beside: ${basename(file, ".sql")}\n${sql}\n`);
   console.log(`${database}: ${file}`);
 }

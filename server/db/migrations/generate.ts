@@ -19,8 +19,8 @@ for (const database of databases) {
   try {
     execFileSync(process.execPath, [prisma, "generate", "--no-hints", "--schema", schema], {
       cwd: folder,
-      // `generate` does not use the schema engine, but downloads it unless the engine's path is configured. The
-      // configured path is a program that always fails, so that any command that does use the engine fails.
+      // `generate` does not use the schema engine, but downloads the engine unless its path is configured. The
+      // configured program always fails, so a command that uses the engine fails too.
       env: { ...process.env, PRISMA_SCHEMA_ENGINE_BINARY: "/bin/false", PRISMA_HIDE_UPDATE_MESSAGE: "1" },
       stdio: ["ignore", "pipe", "inherit"],
     });

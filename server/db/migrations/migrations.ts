@@ -5,21 +5,22 @@ import { DatabaseError } from "../DatabaseError.ts";
 import { checksumOf } from "./statements.ts";
 import { TEXT_CHECKSUMS } from "./textChecksums.ts";
 
-/** A migration from an older schema of the database to a newer one. */
+/** A migration of the database from an older schema to a newer schema. */
 export interface Migration {
   /** File name without its extension. Migrations are applied in the order of their names. */
   readonly name: string;
   readonly sql: string;
-  /** Checksum of the statements, to detect a migration that changed after it was applied. */
+  /** Checksum of the statements. Detects a migration that was changed after it was applied. */
   readonly checksum: string;
   /**
-   * The oldest schema that may run after this migration, as the name of a migration. An instance has the schema of the
-   * newest migration that it knows. Instances with an older schema must end before this migration is applied.
+   * The oldest schema whose instances may run after this migration. A schema is the name of a migration: an instance
+   * has the schema of the newest migration that its version contains. Instances with an older schema must stop before
+   * this migration is applied.
    */
   readonly oldestBeside: string;
 }
 
-/** Returns the folder of a database's migrations, which the package contains. */
+/** Returns the folder in this package that contains the migrations of a database. */
 export const migrationsFolder = (database: "sqlite" | "postgresql"): string =>
   packageFile(`db/migrations/${database}`);
 
@@ -40,11 +41,11 @@ export function readMigrations(folder: string): Migration[] {
   });
 }
 
-/** The first line of a migration: see {@link Migration.oldestBeside}. */
+/** The format of the first line of a migration: see {@link Migration.oldestBeside}. */
 const DIRECTIVE = /^-- oldest-beside: (\w+)$/;
 
 /**
- * Returns a migration of SQL.
+ * Creates a migration from its name and its SQL.
  * @throws DatabaseError the SQL or its directive cannot be read
  */
 export function migrationOf(name: string, sql: string): Migration {
@@ -63,7 +64,10 @@ export function migrationOf(name: string, sql: string): Migration {
 const invalid = (name: string, problem: string): DatabaseError =>
   new DatabaseError(`The migration ${name} is invalid: ${problem}`);
 
-/** Returns the oldest schema that may run after all of the migrations; an empty text without migrations. */
+/**
+ * Returns the oldest schema whose instances may run after all of these migrations. Returns an empty string if there are
+ * no migrations.
+ */
 export const oldestBesideAll = (migrations: readonly Pick<Migration, "oldestBeside">[]): string =>
   migrations
     .map(({ oldestBeside }) => oldestBeside)
@@ -77,10 +81,10 @@ export interface AppliedMigration {
 }
 
 /**
- * Returns the migrations that were not yet applied to a database.
+ * Returns the migrations that have not yet been applied to a database.
  * @param database name of the database in messages
- * @throws DatabaseError a newer version of the service wrote the database, or the database has another history: an
- * applied migration is missing in this version, or its statements differ
+ * @throws DatabaseError a newer version of the service wrote the database, or the database has a different history:
+ *   this version does not contain an applied migration, or the statements of an applied migration differ
  */
 export function pendingMigrations(
   database: string,
@@ -105,7 +109,7 @@ export function pendingMigrations(
   return migrations.slice(applied.length);
 }
 
-/** Returns the error for a database whose migrations are not those of this version or an older one. */
+/** Returns the error for a database that has applied different migrations than this version contains. */
 const otherHistory = (difference: string): DatabaseError =>
   new DatabaseError(
     `${difference} A version before the first release wrote the database, and no later version can migrate it. ` +

@@ -7,7 +7,7 @@ import {
 } from "@prisma/driver-adapter-utils";
 import { type DiffTarget, SchemaEngine } from "@prisma/schema-engine-wasm";
 
-/** The databases that the service supports. Both share the models of `models.prisma`. */
+/** The databases that the service supports. Both use the models of `models.prisma`. */
 export const databases = ["sqlite", "postgresql"] as const;
 
 type DatabaseName = (typeof databases)[number];
@@ -16,8 +16,8 @@ type DatabaseName = (typeof databases)[number];
 export const folder = join(import.meta.dirname, "..");
 
 /**
- * Returns the Prisma schema of one database, which consists of the client's settings and the models. The path of the
- * client is relative to `folder`.
+ * Returns the Prisma schema of one database. The schema consists of the settings of the client and the models. The path
+ * of the client is relative to `folder`.
  */
 export const schemaOf = (
   database: DatabaseName,
@@ -41,9 +41,9 @@ datasource db {
 ${models}`;
 
 /**
- * Creates the fake database connection that Prisma's schema engine requires at its start. The engine compares schemas
- * as text and needs no database. The connection only answers two queries: PostgreSQL's version, and whether the schema
- * exists.
+ * Creates the fake database connection that Prisma's schema engine requires when it starts. The engine compares schemas
+ * as text and needs no database. The connection answers only two queries: one for PostgreSQL's version, and one that
+ * tests whether the schema exists.
  */
 function connectionOf(database: DatabaseName): object {
   const factory = mockMigrationAwareAdapterFactory(database === "sqlite" ? "sqlite" : "postgres");
@@ -61,9 +61,10 @@ function connectionOf(database: DatabaseName): object {
 }
 
 /**
- * Returns SQL that migrates a database from older models to the present models; empty if the models are equal. Prisma's
- * official engine generates the SQL. The WebAssembly form of the engine needs no download, and its version is pinned.
- * @param from the older models; undefined: an empty database
+ * Returns SQL that migrates a database from older models to the current models. The SQL is empty if the models are
+ * equal. Prisma's official engine generates the SQL. Its WebAssembly build is used because this build needs no download
+ * and has a pinned version.
+ * @param from the older models; undefined for an empty database
  */
 export async function difference(database: DatabaseName, from: string | undefined): Promise<string> {
   const engine = await SchemaEngine.new({ datamodels: undefined }, () => {}, connectionOf(database));

@@ -2,17 +2,17 @@ import { createHash } from "node:crypto";
 import { DatabaseError } from "../DatabaseError.ts";
 
 /**
- * One token of SQL, or the space before a token: a space, a line comment, a quoted text, a number, a word, an operator,
- * or another character. Every alternative consumes its input in one pass, without backtracking.
+ * Matches one token of SQL, or the space between tokens: white space, a line comment, a quoted string, a number, a
+ * word, an operator, or another character. Every alternative reads its input in one pass, without backtracking.
  */
 const TOKEN = new RegExp(
   [
     String.raw`(?<space>[ \t\n\r\f\v]+|--[^\r\n]*)`,
-    // A text with escapes (PostgreSQL), a plain text with an optional prefix, and a quoted name.
+    // A string with escapes (PostgreSQL), a plain string with an optional prefix, and a quoted name.
     String.raw`[eE]'(?:[^'\\]|\\[^]|'')*'`,
     "(?:[bBnNxX]|[uU]&)?'(?:[^']|'')*'",
     '"(?:[^"]|"")*"',
-    // A dollar-quoted text (PostgreSQL), such as the body of a function.
+    // A dollar-quoted string (PostgreSQL), such as the body of a function.
     String.raw`\$(?<tag>(?:[A-Za-z_]\w*)?)\$[^]*?\$\k<tag>\$`,
     String.raw`\d[\w.]*`,
     String.raw`[\w\u0080-\uffff][\w$\u0080-\uffff]*`,
@@ -23,10 +23,10 @@ const TOKEN = new RegExp(
 );
 
 /**
- * Returns the tokens of SQL, without comments and spaces. A text in quotes is one token, including the body of a
- * function, so comments and spaces in it count.
- * @throws DatabaseError the SQL contains a block comment, an unfinished quoted text or an unknown character. Block
- * comments are not allowed, because PostgreSQL nests them and SQLite does not.
+ * Returns the tokens of SQL, without comments and white space. A quoted string is one token, including its comments and
+ * white space. The body of a function is such a string.
+ * @throws DatabaseError the SQL contains a block comment, an unfinished quoted string or an unknown character. Block
+ *   comments are not allowed, because PostgreSQL nests them and SQLite does not.
  */
 export function tokensOf(sql: string): string[] {
   const tokens: string[] = [];
@@ -47,8 +47,8 @@ export function tokensOf(sql: string): string[] {
 }
 
 /**
- * Returns the SHA-256 of the statements of SQL. Comments, and spaces between tokens, do not change this checksum. Every
- * change of a token changes it.
+ * Returns the SHA-256 of the statements in SQL. A change to a token changes the checksum. A change to a comment, or to
+ * white space between tokens, does not.
  */
 export const checksumOf = (sql: string): string => sha256(JSON.stringify(tokensOf(sql)));
 

@@ -1,8 +1,8 @@
 /**
  * SHA-256 of the files of the first migrations, on SQLite and on PostgreSQL. The first versions of the service stored
- * these checksums of the whole text in the table `_migration`. Later versions store the checksum of the statements, and
- * accept these checksums for the migrations that the first versions applied. The list is frozen: no later version
- * stores the checksum of a text.
+ * the checksum of the whole file in the table `_migration`. Later versions store the checksum of the statements
+ * instead. They accept a checksum from this list for a migration that one of the first versions applied. The list is
+ * frozen, because later versions no longer store checksums of whole files.
  */
 export const TEXT_CHECKSUMS: Readonly<Record<string, readonly string[]>> = {
   "0001_initial": [

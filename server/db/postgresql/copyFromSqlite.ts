@@ -14,24 +14,27 @@ import { SILENCE_TIMEOUT, shownUrl, unusable } from "./openDatabase.ts";
 /** Number of rows in each INSERT statement. */
 const BATCH = 1000;
 
-/** Tables that are not copied, because triggers fill them when the rows of the other tables are inserted. */
+/** Tables that are not copied, because triggers fill them when rows are inserted into the other tables. */
 const DERIVED: ReadonlySet<string> = new Set(["DeviceCount", "RecordingSize"]);
 
-/** A table that was copied completely, with its number of rows. */
+/** A table that was copied completely, and the number of its rows. */
 export interface CopiedTable {
   readonly name: string;
   readonly rows: number;
 }
 
-/** Called after each batch of a table, with the number of rows copied so far and the number of rows in the table. */
+/**
+ * Called after each batch of a table. `done` is the number of rows copied so far, and `total` is the number of rows in
+ * the table.
+ */
 export type Progress = (table: string, done: number, total: number) => void;
 
 /**
- * Copies all data of the service from a SQLite database into an empty PostgreSQL database. First creates or migrates
- * the schema. If the copy fails, the PostgreSQL database contains no rows.
+ * Copies all data of the service from a SQLite database into an empty PostgreSQL database. Creates or migrates the
+ * schema first. If the copy fails, the PostgreSQL database contains no rows.
  * @param sqlite must not be written to during the copy
- * @throws DatabaseError another version of the service wrote the SQLite database, or the PostgreSQL database cannot be
- * used, is not empty or rejects a row
+ * @throws DatabaseError a different version of the service wrote the SQLite database, or the PostgreSQL database cannot
+ *   be used, is not empty or rejects a row
  */
 export async function copyToPostgresql(
   sqlite: Sqlite.Database,
@@ -104,7 +107,7 @@ async function copyTable(
     progress(name, done, total);
   }
   if (sequence) {
-    // The sequences continue after the last assigned ids, so that the ids of deleted rows are not used again.
+    // The sequence continues after the last assigned id, so that the ids of deleted rows are not reused.
     const { column, last } = sequence;
     await client.query("SELECT setval(pg_get_serial_sequence($1, $2), $3)", [`"${name}"`, column, last]);
   }

@@ -11,20 +11,20 @@ import {
 } from "../migrations/migrations.ts";
 
 /**
- * Maximum time, in milliseconds, to wait for older instances. It is slightly longer than the lifetime of an instance,
- * so that a crashed instance only delays a start.
+ * Maximum time, in milliseconds, to wait for older instances. It is slightly longer than the lifetime of an instance.
+ * So a crashed instance delays the start, but does not prevent it.
  */
 const PATIENCE = INSTANCE_LIFETIME + 5_000;
 /** Interval, in milliseconds, between two checks whether the older instances have ended. */
 const RECHECK = 1_000;
 
 /**
- * Applies the outstanding migrations to the database, each in one transaction. If several processes start at once, one
- * process applies the migrations, and the other processes wait. First waits until all instances have ended that are not
- * compatible with the new schema.
+ * Applies the pending migrations to the database, each in its own transaction. First waits until all instances that are
+ * not compatible with the new schema have stopped. If several processes start at the same time, one process applies the
+ * migrations, and the other processes wait.
  * @returns names of the applied migrations
- * @throws DatabaseError a newer version of the service wrote the database, an applied migration has changed, older
- * instances have not ended, or a migration fails; the database is then in its state before that migration
+ * @throws DatabaseError a newer version of the service wrote the database, an applied migration has changed, or older
+ *   instances are still running. Also thrown if a migration fails. The failed migration is rolled back.
  */
 export async function migratePostgresql(
   config: ClientConfig,
@@ -77,15 +77,15 @@ async function pendingOn(client: Client, migrations: readonly Migration[]): Prom
 }
 
 /**
- * Returns the running instances with an older schema than the given one, by the database's clock. An instance without a
- * schema is treated as older than any migration.
- * @param oldest empty if no migration is outstanding
+ * Returns the running instances whose schema is older than `oldest`, according to the clock of the database. An
+ * instance without a schema is treated as older than any migration.
+ * @param oldest empty if no migration is pending
  */
 async function olderInstances(client: Client, oldest: string): Promise<readonly OlderInstance[]> {
   if (oldest === "") return [];
   const { rows: tables } = await client.query(`SELECT to_regclass('"Instance"') AS "name"`);
   if (tables[0]?.name === null) return [];
-  // The first versions have no column for the schema. A row as JSON has no such field either, so its value is null.
+  // The first versions have no column for the schema. `to_jsonb` returns null for a column that does not exist.
   const { rows } = await client.query<OlderInstance>(
     `SELECT "id", "peerUrl", "schema", ceil(extract(epoch FROM "left"))::integer AS "secondsLeft" FROM (
        SELECT "id", "peerUrl", to_jsonb("Instance") ->> 'schema' AS "schema",
@@ -98,7 +98,7 @@ async function olderInstances(client: Client, oldest: string): Promise<readonly 
   return rows;
 }
 
-/** Describes a running instance in one line, for the operator. */
+/** Returns a line that describes a running instance to the operator. */
 const lineOf = ({ id, peerUrl, schema, secondsLeft }: OlderInstance): string =>
   `instance ${id}${peerUrl === null ? "" : ` (${peerUrl})`}: ${schema ?? "no registered schema"}, ` +
   `is treated as running for ${secondsLeft} more seconds`;
@@ -130,9 +130,9 @@ async function applyAll(
   for (const migration of pending) await apply(client, migration);
 }
 
-/** PostgreSQL's code for a transaction that it has ended because of a deadlock with another transaction. */
+/** PostgreSQL's code for a transaction that it aborted because of a deadlock with another transaction. */
 const DEADLOCK = "40P01";
-/** Maximum number of attempts to apply a migration whose transaction has deadlocks with those of running instances. */
+/** Maximum number of attempts to apply a migration that deadlocks with transactions of running instances. */
 const ATTEMPTS = 20;
 
 async function apply(client: Client, migration: Migration): Promise<void> {
@@ -154,9 +154,9 @@ async function apply(client: Client, migration: Migration): Promise<void> {
 
 async function tryApply(client: Client, { name, sql, checksum, oldestBeside }: Migration): Promise<void> {
   await client.query("BEGIN");
-  // This statement must be the first one. A running instance may have an exclusive transaction, which holds a lock on
-  // this table and then uses other tables. This statement waits until that transaction ends. If the migration locked
-  // another table first, the two transactions could deadlock.
+  // This statement must be the first one. A running instance may have an exclusive transaction that locks this table
+  // and then uses other tables. This statement waits until that transaction ends. If the migration locked a different
+  // table first, the two transactions could deadlock.
   await client.query(
     'INSERT INTO "_migration" ("name", "checksum", "appliedAt", "oldestBeside") VALUES ($1, $2, $3, $4)',
     [name, checksum, new Date().toISOString(), oldestBeside],

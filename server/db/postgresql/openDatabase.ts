@@ -16,26 +16,27 @@ import { beginSerializable, postgresqlSql, WIRE_TYPES } from "./sql.ts";
 import { repeatingStalePlans, repeatStalePlans, StatementNames } from "./statementNames.ts";
 
 /**
- * Maximum time, in milliseconds, for which PostgreSQL may send no data. After this time, connection attempts fail, and
- * so do reads and writes that wait on an open connection.
+ * Maximum time to wait for data from PostgreSQL, in milliseconds. After this time, a connection attempt fails. A read
+ * or write that waits on an open connection fails too.
  */
 export const SILENCE_TIMEOUT = 10_000;
 /**
- * Time after which the database cancels a statement, in milliseconds. So a statement cannot hold a connection forever.
+ * Time after which the database cancels a statement, in milliseconds. This timeout prevents a statement from holding a
+ * connection forever.
  */
 const STATEMENT_TIMEOUT = MINUTE;
 /** Time after which the database ends an idle transaction, in milliseconds. */
 const IDLE_TRANSACTION_TIMEOUT = MINUTE;
 
 /**
- * Makes PostgreSQL use an index instead of a sequential scan if one exists. A serializable transaction that scans a
- * table conflicts with every write to the table, in any namespace. By default, PostgreSQL scans small tables. It would
- * also scan large tables if it planned a statement when the table was small.
+ * Makes PostgreSQL use an index instead of a sequential scan whenever an index exists. A serializable transaction that
+ * scans a table conflicts with every write to the table, even in a different namespace. By default, PostgreSQL scans
+ * small tables. It would also scan a large table with a plan that it cached when the table was small.
  */
 const PLANNER = "-c enable_seqscan=off";
 
 /**
- * Opens the PostgreSQL database; see `openDatabase`. PostgreSQL's default settings make acknowledged transactions
+ * Opens the PostgreSQL database: see `openDatabase`. With PostgreSQL's default settings, acknowledged transactions are
  * durable.
  */
 export async function openPostgresqlDatabase(
@@ -81,8 +82,8 @@ export async function openPostgresqlDatabase(
   });
   writeDirectly(client, new GroupCommit((alone) => beginSerializable(pool, names, alone)));
   return {
-    // This cast is safe: the SQLite and PostgreSQL clients are generated from the same models, so only the names of
-    // their types differ.
+    // This cast is safe. The SQLite and PostgreSQL clients are generated from the same models, so their types differ
+    // only in their names.
     client: client as unknown as SharedClient,
     ...prepared,
     schema: migrations.at(-1)?.name,

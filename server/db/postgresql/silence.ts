@@ -2,18 +2,18 @@ import type { Socket } from "node:net";
 import { sharedWhilePending } from "@gatehouse-access/sdk/promises";
 import { Client, DatabaseError, type Pool, type PoolClient } from "pg";
 
-/** Timeouts, in milliseconds, for a database that sends no data. */
+/** Timeouts for a database that sends no data, in milliseconds. */
 interface Bounds {
-  /** Maximum time for which the database may not respond on any connection. */
+  /** Maximum time without a response from the database on any connection. */
   readonly database: number;
-  /** Maximum time without data on one connection in use, while the database responds on other connections. */
+  /** Maximum time without data on one connection in use if the database responds on other connections. */
   readonly connection: number;
 }
 
 /**
- * Limits the time for which statements on a pool's connections wait for a database that hangs. A database hangs if its
- * process is stopped or if its packets are lost. After half of the maximum time without data, the service checks the
- * database with another connection. Any response proves that the database is alive, and a slow statement continues.
+ * Limits how long statements on a pool's connections wait for a database that hangs. A database hangs if its process is
+ * stopped or its packets are lost. After half of the maximum time without data, the service checks the database on a
+ * new connection. If the database sends any response, it is alive, and the slow statement continues.
  * @param url URL of the pool's database
  */
 export function endSilence(pool: Pool, url: string, bounds: Bounds): void {
@@ -48,12 +48,12 @@ export function endSilence(pool: Pool, url: string, bounds: Bounds): void {
 const socketOf = (client: PoolClient): Socket => client.connection.stream as Socket;
 
 /**
- * Checks whether the database responds. Returns undefined if the database responds, even if the response rejects the
- * connection. Returns the error otherwise.
+ * Checks whether the database responds. Returns undefined if the database responds, even with a rejected connection.
+ * Otherwise, returns the error.
  */
 async function checkAlive(url: string, timeout: number): Promise<Error | undefined> {
   const client = new Client({ connectionString: url, connectionTimeoutMillis: timeout });
-  // Errors after the response do not matter.
+  // Errors that occur after the response do not matter.
   client.on("error", () => {});
   try {
     await client.connect();
