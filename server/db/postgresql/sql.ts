@@ -21,13 +21,16 @@ const TYPES = typesOf({
   [types.builtins.TIMESTAMP]: (text) => new Date(wireTime(text)),
 });
 
-/** Parsers of column values that return times as text in the API's format. */
+/** Parsers of column values that return times as strings in the API's format. */
 export const WIRE_TYPES = typesOf({ [types.builtins.INT8]: BigInt, [types.builtins.TIMESTAMP]: wireTime });
 
 const toPostgresql = (value: unknown): unknown =>
   value instanceof Date ? value.toISOString().slice(0, -1) : value;
 
-/** Executes SQL on PostgreSQL without Prisma's client and its adapter. Throws the adapter's errors. */
+/**
+ * Creates an SQL client that executes statements on PostgreSQL without Prisma's client and its adapter. Throws the same
+ * errors as the adapter.
+ */
 export function postgresqlSql(
   connection: Pick<PoolClient, "query">,
   nameOf: StatementNames["of"],
@@ -51,8 +54,8 @@ export function postgresqlSql(
 }
 
 /**
- * PostgreSQL's error codes that the service distinguishes: serialization failure, deadlock, unique violation, foreign
- * key violation.
+ * PostgreSQL's error codes that the service distinguishes: serialization failure, deadlock, unique violation and
+ * foreign key violation.
  */
 const KINDS: Readonly<
   Record<string, "TransactionWriteConflict" | "UniqueConstraintViolation" | "ForeignKeyConstraintViolation">
@@ -63,7 +66,7 @@ const KINDS: Readonly<
   "23503": "ForeignKeyConstraintViolation",
 };
 
-/** Converts an error of PostgreSQL to the adapter's error. Returns an error of the connection unchanged. */
+/** Converts a PostgreSQL error to the error that the adapter would throw. Returns a connection error unchanged. */
 function adapterError(error: unknown): unknown {
   if (!(error instanceof DatabaseError)) return error;
   const { code = "", severity = "ERROR", message, detail, column, hint } = error;
@@ -76,12 +79,12 @@ function adapterError(error: unknown): unknown {
   );
 }
 
-/** Ignores an error that another promise or listener also reports. */
+/** Ignores an error that is also reported by a different promise or listener. */
 const ignore = () => {};
 
 /**
- * Returns a function that sends statements on a connection. It collects the statements of one turn of the event loop
- * and writes them to the connection together.
+ * Returns a function that sends statements on a connection. The function collects the statements of one turn of the
+ * event loop, and writes them to the connection together.
  */
 function inOneWrite(connection: PoolClient): Pick<PoolClient, "query"> {
   const { stream } = connection.connection;
@@ -95,8 +98,8 @@ function inOneWrite(connection: PoolClient): Pick<PoolClient, "query"> {
 }
 
 /**
- * Sends the BEGIN of a serializable transaction on a connection of the pool. Does not wait for the response, so that
- * the first statement follows at once. If the BEGIN fails, nothing is committed.
+ * Begins a serializable transaction on a connection of the pool. Does not wait for the response to the BEGIN, so that
+ * the first statement can be sent immediately. If the BEGIN fails, nothing is committed.
  * @param alone see {@link gate}
  */
 export async function beginSerializable(
@@ -133,13 +136,13 @@ export async function beginSerializable(
       committed.catch(ignore);
       await sent.settle();
       const { command } = await committed;
-      // If a job has ignored the error of a failed statement, PostgreSQL rolls back at the COMMIT and returns the
-      // command ROLLBACK.
+      // If a job ignored the error of a failed statement, PostgreSQL rolls back at the COMMIT and returns the command
+      // ROLLBACK.
       if (command !== "COMMIT") throw new Error(`PostgreSQL returned ${command} for COMMIT`);
       release(false);
     },
     async rollback(cause) {
-      // If the rollback fails, the connection is lost, and PostgreSQL rolls back by itself.
+      // If the rollback fails, the connection is lost, and PostgreSQL rolls back the transaction itself.
       const broken = await connection.query("ROLLBACK").then(
         () => false,
         () => true,

@@ -3,23 +3,25 @@ import { DatabaseError } from "pg";
 import type { SqlClient } from "../sql/sql.ts";
 
 /**
- * Maximum number of prepared statements per connection. PostgreSQL parses statements above this limit at each
- * execution. A limit is necessary, because a statement with a list of ids has a different SQL text for each length of
- * the list.
+ * Maximum number of prepared statements per connection. PostgreSQL parses a statement above this limit at each
+ * execution. A limit is necessary because the SQL of a statement with a list of ids differs for each length of the
+ * list.
  */
 const MAXIMUM_PREPARED = 300;
 
 /**
- * The names of prepared statements, so that PostgreSQL parses and plans each statement once per connection. Statements
- * without values, which begin and end transactions, have no name: PostgreSQL parses them faster than it prepares them.
- * Searches by a pattern have no name, because PostgreSQL must plan each search with its pattern: whether the pattern
- * index saves time depends on how many rows of all namespaces match the pattern.
+ * The names of prepared statements. With a name, PostgreSQL parses and plans a statement once per connection. Two kinds
+ * of statements have no name. Statements without values, which begin and end transactions, have none because PostgreSQL
+ * parses them faster than it prepares them. Searches by a pattern have none because PostgreSQL must plan each search
+ * with its pattern. Whether the pattern index saves time depends on how many rows of all namespaces match the pattern.
  */
 export class StatementNames {
   readonly #names = new Map<string, string>();
   #generation = 0;
 
-  /** Returns the name under which a statement is prepared; empty for a statement that is not prepared. */
+  /**
+   * Returns the name under which a statement is prepared. Returns an empty string if the statement is not prepared.
+   */
   readonly of = ({ sql, args }: { readonly sql: string; readonly args: readonly unknown[] }): string => {
     if (args.length === 0 || sql.includes(" LIKE ")) return "";
     const known = this.#names.get(sql);
@@ -30,27 +32,28 @@ export class StatementNames {
     return name;
   };
 
-  /** Gives all statements new names, so that each connection prepares them again. */
+  /** Gives all statements new names, so that each connection prepares the statements again. */
   renew(): void {
     this.#generation += 1;
     this.#names.clear();
   }
 }
 
-/** PostgreSQL's code of the error about a stale plan. PostgreSQL translates the message, but not this code. */
+/** PostgreSQL's error code for a stale plan. PostgreSQL translates the error message, but not this code. */
 const FEATURE_NOT_SUPPORTED = "0A000";
 
 /**
- * Returns true if a statement failed because a migration changed its columns after this connection had prepared it. A
- * newer version of the service may migrate the database while this version runs. Errors of Prisma's adapter lack the
- * routine of PostgreSQL that failed. Their code has no other cause, because the service uses only supported features.
+ * Returns true if a statement failed because a migration changed its columns after this connection prepared the
+ * statement. A newer version of the service may migrate the database while this version runs. An error from PostgreSQL
+ * contains the PostgreSQL routine that failed. An error from Prisma's adapter contains only the code. Its code has no
+ * other cause, because the service uses only supported features.
  */
 function isStalePlan(error: unknown): boolean {
   if (error instanceof DriverAdapterError) return error.cause.originalCode === FEATURE_NOT_SUPPORTED;
   return error instanceof DatabaseError && error.routine === "RevalidateCachedQuery";
 }
 
-/** Runs a statement outside a transaction, and repeats it under a new name if its plan is stale. */
+/** Runs a statement outside a transaction. If the plan is stale, runs the statement again under a new name. */
 async function repeatStale<T>(names: StatementNames, run: () => Promise<T>): Promise<T> {
   try {
     return await run();
@@ -61,14 +64,14 @@ async function repeatStale<T>(names: StatementNames, run: () => Promise<T>): Pro
   }
 }
 
-/** Runs a statement in a transaction. A stale plan is treated as a conflict, so that the transaction is repeated. */
+/** Runs a statement in a transaction. Treats a stale plan as a conflict, so that the transaction is retried. */
 export async function inOpenTransaction<T>(names: StatementNames, run: () => Promise<T>): Promise<T> {
   try {
     return await run();
   } catch (error) {
     if (!isStalePlan(error)) throw error;
     names.renew();
-    // The log of a transaction that fails in each attempt shows PostgreSQL's code.
+    // If every attempt of the transaction fails, the log shows PostgreSQL's code.
     throw new DriverAdapterError({
       kind: "TransactionWriteConflict",
       originalCode: FEATURE_NOT_SUPPORTED,
@@ -78,13 +81,13 @@ export async function inOpenTransaction<T>(names: StatementNames, run: () => Pro
 
 type Runner = typeof repeatStale;
 
-/** Returns an SQL client whose statements outside transactions are repeated if their plans are stale. */
+/** Returns an SQL client that retries a statement outside a transaction if its plan is stale. */
 export const repeatingStalePlans = (client: SqlClient, names: StatementNames): SqlClient => ({
   $queryRaw: (query) => repeatStale(names, () => client.$queryRaw(query)),
   $executeRaw: (statement) => repeatStale(names, () => client.$executeRaw(statement)),
 });
 
-/** Changes an adapter of Prisma, so that statements and transactions are repeated if their plans are stale. */
+/** Changes a Prisma adapter, so that statements and transactions with a stale plan are retried. */
 export function repeatStalePlans(adapter: SqlDriverAdapter, names: StatementNames): void {
   const change = (queryable: SqlQueryable, runner: Runner) => {
     const query = queryable.queryRaw.bind(queryable);

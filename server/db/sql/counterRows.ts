@@ -1,18 +1,20 @@
 import { providerOf, type SqlClient, sql } from "./sql.ts";
 
-/** A table whose triggers maintain counters of namespaces. On PostgreSQL, each database connection has its own rows. */
+/**
+ * A table of counters per namespace, which triggers maintain. On PostgreSQL, each database connection has its own rows.
+ */
 interface CounterTable {
   readonly name: string;
-  /** The columns of the primary key without the last one, which is `slot`. The first one is `tenantId`. */
+  /** The columns of the primary key, except the last column `slot`. The first column is `tenantId`. */
   readonly key: readonly string[];
   readonly counter: string;
 }
 
 /**
- * Merges the counter rows of ended connections into one row per key, in the slot 0. SQLite uses only this slot. Several
- * instances may run this function at the same time, and during the deletion of a namespace. An instance skips rows that
- * another instance has locked, so that a deadlock cannot occur. If a new connection has the process id of an ended
- * connection, the new connection uses the existing row or a new row.
+ * Merges the counter rows of closed connections into one row per key, in slot 0. SQLite uses only this slot. Several
+ * instances may run this function at the same time, and it may run while a namespace is being deleted. An instance
+ * skips rows that another instance has locked, so that a deadlock cannot occur. A new connection can have the process
+ * id of a closed connection. It then uses the row of the closed connection, or a new row if that row was merged.
  */
 export async function foldCounterRows(db: SqlClient, { name, key, counter }: CounterTable): Promise<void> {
   if (providerOf(db) !== "postgres") return;

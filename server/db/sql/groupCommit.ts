@@ -1,13 +1,13 @@
 import { BusyError, isWriteConflict } from "../../errors.ts";
 import type { SqlClient } from "./sql.ts";
 
-/** A transaction that several jobs share. Statements run in the order in which they were sent. */
+/** A transaction that several jobs share. Statements run in the order in which they are sent. */
 export interface SharedTransaction {
   readonly sql: SqlClient;
   /** Sends a savepoint statement. */
   send(statement: string): void;
   /**
-   * Waits for all statements that were sent, including statements whose wait was deferred to the COMMIT.
+   * Waits for all statements that were sent, including statements that were left to the COMMIT.
    * @throws DriverAdapterError the error of the first statement that failed
    */
   settle(): Promise<void>;
@@ -18,7 +18,8 @@ export interface SharedTransaction {
    */
   commit(): Promise<void>;
   /**
-   * Undoes all changes of the transaction. Always throws: an earlier error of the transaction, or otherwise `cause`.
+   * Undoes all changes of the transaction. Always throws an error: the first error of the transaction, or `cause` if no
+   * statement failed.
    */
   rollback(cause: unknown): Promise<never>;
 }
@@ -35,7 +36,7 @@ export class Unsettled {
 
   /**
    * Waits for all statements.
-   * @throws the error of the first failed statement, in sending order
+   * @throws the error of the first failed statement, in the order of sending
    */
   async settle(): Promise<void> {
     const sent = this.#sent;
@@ -53,7 +54,7 @@ interface Job {
   readonly reject: (error: unknown) => void;
 }
 
-/** Resolves or rejects a job's promise after its transaction has been committed. */
+/** Resolves or rejects a job's promise. Called after the job's transaction was committed. */
 type Settlement = () => void;
 
 /**
@@ -67,8 +68,8 @@ const WAITING = 2000;
  * Runs jobs in shared transactions. Beginning and committing a transaction costs more than most jobs, because the
  * COMMIT waits for the disk. Each job belongs to a lane, which is a named queue. Jobs of one lane share the next
  * transaction if they arrive in one turn of the event loop, or during the lane's previous transaction. Each job reads
- * the changes of earlier jobs, so that jobs of one transaction never conflict. If a job fails, only the changes of that
- * job are undone. No caller receives a result before the COMMIT.
+ * the changes of earlier jobs, so jobs of one transaction never conflict. If a job fails, only the changes of that job
+ * are undone. No caller receives a result before the COMMIT.
  */
 export class GroupCommit {
   readonly #begin: (alone: boolean) => Promise<SharedTransaction>;
@@ -79,8 +80,8 @@ export class GroupCommit {
   /**
    * Creates a group commit for a database.
    * @param begin begins a transaction. With `alone`, the new transaction waits until all open transactions have ended,
-   * and later transactions wait until the new transaction has ended.
-   * @param oneLane true if the database runs one transaction at a time
+   *   and later transactions wait until the new transaction has ended.
+   * @param oneLane true to use one lane for all jobs, because the database runs only one transaction at a time
    */
   constructor(begin: (alone: boolean) => Promise<SharedTransaction>, { oneLane = false } = {}) {
     this.#begin = begin;
@@ -88,10 +89,10 @@ export class GroupCommit {
   }
 
   /**
-   * Runs a job in a shared transaction of its lane. Jobs must wait only for their own statements: a job that waits for
+   * Runs a job in a shared transaction of its lane. The job must wait only for its own statements. A job that waits for
    * anything else delays all jobs of the lane.
    * @param key name of the lane
-   * @throws BusyError too many jobs wait already
+   * @throws BusyError too many jobs are already waiting
    * @throws DriverAdapterError the database rejects a statement or the COMMIT
    */
   run<T>(key: string, work: (tx: SqlClient) => Promise<T>, alone: boolean): Promise<T> {
@@ -131,8 +132,8 @@ export class GroupCommit {
 }
 
 /**
- * Runs all jobs and commits.
- * @throws DriverAdapterError, Error the transaction failed, and the database contains no change of any job
+ * Runs all jobs and commits the transaction.
+ * @throws DriverAdapterError, Error the transaction failed; the database contains no changes of any job
  */
 async function runAll(transaction: SharedTransaction, jobs: readonly Job[]): Promise<Settlement[]> {
   try {
@@ -169,7 +170,7 @@ async function runEach(transaction: SharedTransaction, jobs: readonly Job[]): Pr
       if (isWriteConflict(error)) throw error;
       settlements.push(() => reject(error));
       transaction.send("ROLLBACK TO SAVEPOINT job");
-      // If the rollback fails, the database has undone the whole transaction, as SQLite does when the disk is full.
+      // If this rollback fails, the database has undone the whole transaction. SQLite does so when the disk is full.
       await transaction.settle();
     }
   }

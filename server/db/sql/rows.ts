@@ -1,7 +1,7 @@
 import type { Prisma } from "../generated/sqlite/client.ts";
 import { readRows, type Sql, type SqlClient, sql } from "./sql.ts";
 
-/** Name of a model; its table has the same name. */
+/** Name of a model. The table of the model has the same name. */
 type Model = Prisma.ModelName;
 
 /** A row of a model's table. */
@@ -16,7 +16,7 @@ const equalities = (columns: object): Sql[] =>
 /** Returns the SQL condition that selects the rows with a key. */
 export const hasKey = <M extends Model>(key: Key<M>): Sql => sql.join(equalities(key), " AND ");
 
-/** Returns the only row with a unique key; null if no such row exists. */
+/** Returns the row with a unique key. Returns null if the row does not exist. */
 export async function findRow<M extends Model>(
   db: SqlClient,
   model: M,
@@ -47,7 +47,7 @@ export async function countRows(
 /** A row to insert. A value may be SQL, such as a query that returns one value. */
 type NewRow<M extends Model> = { readonly [Column in keyof RowOf<M>]?: RowOf<M>[Column] | Sql };
 
-/** Returns the statement that {@link insertRows} executes. At least one row is required. */
+/** Returns the statement that {@link insertRows} executes. Requires at least one row. */
 export function insertion<M extends Model>(model: M, rows: readonly NewRow<M>[]): Sql {
   const columns = Object.keys(rows[0] ?? {}).map(sql.column);
   const values = rows.map((row) => sql`(${sql.list(Object.values(row))})`);
@@ -56,7 +56,7 @@ export function insertion<M extends Model>(model: M, rows: readonly NewRow<M>[])
 }
 
 /**
- * Inserts rows, which must all have the same columns. Omitted columns get their default values.
+ * Inserts rows. All rows must have the same columns. Omitted columns get their default values.
  * @returns false if some rows violate a unique constraint; all other rows are inserted
  */
 export async function insertRows<M extends Model>(
@@ -90,7 +90,7 @@ export async function putRow<M extends Model>(
 
 /**
  * Updates the row with a key.
- * @returns false if no such row exists
+ * @returns false if the row does not exist
  */
 export async function updateRow<M extends Model>(
   db: SqlClient,
@@ -104,7 +104,7 @@ export async function updateRow<M extends Model>(
 
 /**
  * Deletes the rows with a key, and all rows that depend on them.
- * @returns false if no such row exists
+ * @returns false if no row has the key
  */
 export async function deleteRows<M extends Model>(db: SqlClient, model: M, key: Key<M>): Promise<boolean> {
   return (await db.$executeRaw(sql`DELETE FROM ${sql.column(model)} WHERE ${hasKey(key)}`)) > 0;

@@ -7,25 +7,19 @@ import {
 } from "@prisma/driver-adapter-utils";
 import { Prisma } from "../generated/sqlite/client.ts";
 
-/**
- * Interface that executes SQL. Database clients, their transactions, and transactions that use only SQL implement this
- * interface.
- */
+/** Executes SQL. Database clients, their transactions, and transactions that use only SQL implement this interface. */
 export interface SqlClient {
   /** Returns the rows of a query. {@link readRows} is a faster way to read rows outside a transaction. */
   $queryRaw<Rows>(query: Sql): Promise<Rows>;
   /** Executes a statement, and returns the number of changed rows. */
   $executeRaw(statement: Sql): Promise<number>;
-  /**
-   * Continues without waiting for a change; the COMMIT waits for the change instead. Undefined for clients for which
-   * this saves no time.
-   */
+  /** Defers the wait for a change to the COMMIT. Undefined for clients that would save no time. */
   leaveToCommit?(change: Promise<unknown>): void;
 }
 
 /**
- * Continues without waiting for a change; the COMMIT waits for the change instead. Use this function if the caller does
- * not need the result of the change. If the change fails, the whole transaction is rolled back.
+ * Defers the wait for a change to the COMMIT, so that the caller can continue. Use this function if the caller does not
+ * need the result of the change. If the change fails, the whole transaction is rolled back.
  */
 export async function leaveToCommit(db: SqlClient, change: Promise<unknown>): Promise<void> {
   if (db.leaveToCommit) db.leaveToCommit(change);
@@ -36,35 +30,39 @@ export async function leaveToCommit(db: SqlClient, change: Promise<unknown>): Pr
 interface DirectReading {
   readonly provider: SqlQueryable["provider"];
   readonly sql: SqlClient;
-  /** SQL client that returns times as text in the API's format. */
+  /** SQL client that returns times as strings in the API's format. */
   readonly wire: SqlClient;
 }
 
 /**
- * The direct database access of each Prisma client. The client of a transaction is a different object, and has no
- * entry.
+ * The direct database access of each Prisma client. This map contains no transactions, because the client of a
+ * transaction is a different object.
  */
 const direct = new WeakMap<object, DirectReading>();
 
-/** Registers a Prisma client's direct database access, which {@link readRows} and {@link readWireRows} then use. */
+/** Registers the direct database access of a Prisma client. {@link readRows} and {@link readWireRows} use it. */
 export function readDirectly(client: object, reading: DirectReading): void {
   direct.set(client, reading);
 }
 
-/** Returns the kind of a client's database; undefined inside a transaction. */
+/** Returns the kind of a client's database. Returns undefined inside a transaction. */
 export const providerOf = (db: object): SqlQueryable["provider"] | undefined => direct.get(db)?.provider;
 
 /**
- * Returns the rows of a query, as the client's `$queryRaw` returns them. The client's `$queryRaw` takes 40 µs to find a
- * row by its id. On SQLite, this is seven times the time of the database itself. So outside a transaction, this
- * function bypasses `$queryRaw`. Inside a transaction, the function uses the transaction's `$queryRaw`.
+ * Returns the rows of a query in the same format as the client's `$queryRaw`. The client's `$queryRaw` takes 40 µs to
+ * find a row by its id. On SQLite, this is seven times as long as the database itself takes. Therefore, this function
+ * bypasses `$queryRaw` outside a transaction. Inside a transaction, this function uses the `$queryRaw` of the
+ * transaction.
  * @throws DriverAdapterError, PrismaClientKnownRequestError the database rejects the query
  */
 export function readRows<Row>(db: SqlClient, query: Sql): Promise<Row[]> {
   return (direct.get(db)?.sql ?? db).$queryRaw<Row[]>(query);
 }
 
-/** Maximum number of values in one statement. Other requests to the database wait for at most one statement. */
+/**
+ * Maximum number of values in one statement. The limit keeps statements short, because other database requests wait
+ * until the current statement ends.
+ */
 const BATCH = 250;
 
 /** Splits any number of values into lists, one for each statement. */
@@ -75,15 +73,15 @@ export function* batchesOf<T>(all: Iterable<T>): Generator<T[]> {
 
 type WireValue<Value> = Value extends Date ? string : Value;
 
-/** A row with its times in the format of the API. */
+/** A row that contains times in the API's format. */
 export type WireRow<Row> = { readonly [Name in keyof Row]: WireValue<Row[Name]> };
 
-/** A row that a response presents: from {@link readRows} or from {@link readWireRows}. */
+/** A row for a response. It comes from {@link readRows} or from {@link readWireRows}. */
 export type ShownRow<Row> = Row | WireRow<Row>;
 
 /**
- * Returns the rows of a query for responses, with times as text in the format of the API. {@link readRows} would return
- * times as objects, and converting them to text takes as long as reading the rest of the row.
+ * Returns the rows of a query for responses, with times as strings in the API's format. {@link readRows} would return
+ * times as objects. The conversion of these objects to strings would take as long as reading the rest of the row.
  * @throws DriverAdapterError, PrismaClientKnownRequestError the database rejects the query
  */
 export async function readWireRows<Row>(db: SqlClient, query: Sql): Promise<Row[]> {
@@ -99,15 +97,15 @@ export async function readWireRows<Row>(db: SqlClient, query: Sql): Promise<Row[
   return rows as Row[];
 }
 
-/** A connection through an adapter of Prisma, or a transaction on it. */
+/** A connection of a Prisma adapter, or a transaction on such a connection. */
 type Queryable = Pick<SqlQueryable, "provider" | "queryRaw" | "executeRaw">;
 
 // The type of every argument is `unknown`, because the adapters convert an argument by its JavaScript type.
 const ARGUMENT: ArgType = { scalarType: "unknown", arity: "scalar" };
 
 /**
- * Conversions of column values, by column type, where an adapter returns a different JavaScript type than Prisma's
- * client.
+ * Conversions of column values, by column type. Contains the types for which an adapter returns a different JavaScript
+ * type than Prisma's client.
  */
 type Conversions = Partial<Record<ColumnType, (value: never) => unknown>>;
 
@@ -117,7 +115,9 @@ const CONVERSIONS: Conversions = {
   [ColumnTypeEnum.DateTime]: (value: string) => new Date(value),
 };
 
-/** Conversions of column values, with times in the format of the API. SQLite stores `2026-01-02T03:04:05.678+00:00`. */
+/**
+ * Conversions of column values that return times in the API's format. SQLite stores `2026-01-02T03:04:05.678+00:00`.
+ */
 const WIRE_CONVERSIONS: Conversions = {
   ...CONVERSIONS,
   [ColumnTypeEnum.DateTime]: (value: string) => value.replace("+00:00", "Z"),
@@ -128,8 +128,8 @@ async function rowsOf<Row>(connection: Queryable, query: Sql, converting: Conver
   const conversions = columnTypes.map((type) => converting[type]);
   let form: Readonly<Record<string, unknown>> = {};
   return rows.map((values) => {
-    // A copy of the previous row allocates all columns of the new row at once. Adding the columns one by one to an
-    // empty object would allocate several times the memory of the row.
+    // A copy of the previous row allocates all columns of the new row together. Adding the columns one by one to an
+    // empty object would allocate several times as much memory.
     const row: Record<string, unknown> = { ...form };
     for (let index = 0; index < columnNames.length; index += 1) {
       const value = values[index];
@@ -154,23 +154,25 @@ export const directClient = (connection: Queryable, converting = CONVERSIONS): S
   $executeRaw: (statement) => connection.executeRaw(queryFor(connection, statement)),
 });
 
-/** Returns the direct access to a database through Prisma's adapter, which {@link readDirectly} requires. */
+/** Returns direct access to a database through Prisma's adapter, for {@link readDirectly}. */
 export const readingBy = (adapter: Queryable): DirectReading => ({
   provider: adapter.provider,
   sql: directClient(adapter),
   wire: directClient(adapter, WIRE_CONVERSIONS),
 });
 
-/** A fragment of SQL and its values. The values are never part of the text. */
+/** A fragment of SQL and its values. The SQL text never contains the values. */
 export type Sql = Prisma.Sql;
 
 interface SqlTag {
   (strings: TemplateStringsArray, ...values: readonly unknown[]): Sql;
   /** Joins fragments of SQL. At least one fragment is required. */
   join(parts: readonly Sql[], separator: string): Sql;
-  /** Returns values separated by commas, for IN. At least one value is required. */
+  /** Returns values separated by commas, for an IN condition. At least one value is required. */
   list(values: readonly unknown[]): Sql;
-  /** Returns the quoted name of a table or column. The name must come from the code, never from a caller. */
+  /**
+   * Returns the quoted name of a table or column. The name must be a constant in the code, never input from a caller.
+   */
   column(name: string): Sql;
   readonly true: Sql;
   readonly false: Sql;
@@ -188,5 +190,5 @@ export const sql: SqlTag = Object.assign(tag, {
   false: Prisma.sql`1 = 0`,
 });
 
-/** SQL for the present time according to PostgreSQL, in the format of the time columns. */
+/** SQL for the current time of the PostgreSQL server, in the format of the time columns. */
 export const databaseTime: Sql = sql`timezone('utc', clock_timestamp())`;

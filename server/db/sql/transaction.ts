@@ -9,16 +9,16 @@ import { passGate } from "./transactionGate.ts";
 export type Transaction = Prisma.TransactionClient;
 
 /**
- * Number of attempts for which a transaction runs concurrently with other transactions. Later attempts run exclusively,
- * so that no other transaction conflicts with them. PostgreSQL detects a conflict even if two transactions only touch
- * the same index page, so under load all concurrent attempts may fail.
+ * Number of attempts in which a transaction runs concurrently with other transactions. Later attempts run exclusively,
+ * so that no other transaction conflicts with them. Under load, all concurrent attempts may fail, because PostgreSQL
+ * detects a conflict even if two transactions only use the same index page.
  */
 const TOGETHER = 2;
 
 /** Clients of the open transactions. */
 const open = new WeakSet<object>();
 
-/** An object with a client of the database, such as the services. */
+/** An object with a database client, such as the services. */
 type With<Db> = { readonly db: Db };
 
 /**
@@ -35,13 +35,13 @@ export function within(services: With<SqlClient>, tx: SqlClient): object {
   return { ...services, db: tx };
 }
 
-/** Returns true for services inside a transaction. */
+/** Returns true if the services belong to an open transaction. */
 export const isInTransaction = (services: With<SqlClient>): boolean => open.has(services.db);
 
 /**
- * Runs work in one serializable transaction, so that the data that the work has checked cannot change before the work
- * writes. The work may run more than once, so it must not change anything outside the transaction. If the services are
- * already inside a transaction, the work becomes part of that transaction.
+ * Runs work in one serializable transaction. Data that the work reads cannot change before the work writes. The work
+ * may run more than once, so it must not change anything outside the transaction. If the services already belong to an
+ * open transaction, the work becomes part of that transaction.
  */
 export async function inTransaction<T>(
   services: With<PrismaClient>,
@@ -52,22 +52,23 @@ export async function inTransaction<T>(
 }
 
 /**
- * The group commit of each client's database. A group commit bypasses the client, because the client takes ten times as
- * long as the statements.
+ * The group commit for the database of each client. A group commit bypasses the client, because the client takes ten
+ * times as long as the statements.
  */
 const direct = new WeakMap<object, GroupCommit>();
 
 /**
- * Registers the group commit of a client's database, which {@link inSqlTransaction} then uses instead of the client.
+ * Registers the group commit for the database of a client. {@link inSqlTransaction} then uses the group commit instead
+ * of the client.
  */
 export function writeDirectly(client: object, groups: GroupCommit): void {
   direct.set(client, groups);
 }
 
 /**
- * Runs work that uses only SQL in a transaction, like {@link inTransaction}. Other work may share the transaction, so
- * the work must wait only for its own statements.
- * @param lane name of a queue. Work of the same lane shares transactions, and never conflicts with each other
+ * Runs work that uses only SQL in a transaction, like {@link inTransaction}. The transaction may be shared with other
+ * work, so the work must wait only for its own statements.
+ * @param lane name of a queue. Jobs in the same lane share transactions, and never conflict with each other.
  */
 export async function inSqlTransaction<T>(
   services: With<PrismaClient>,
@@ -94,15 +95,16 @@ function begin<T>(
 /** Maximum number of attempts to run a transaction that conflicts with other transactions. */
 const ATTEMPTS = 12;
 /**
- * Maximum wait before the second attempt, in milliseconds. The maximum doubles with each attempt, up to `LONGEST_WAIT`.
+ * Maximum delay before the second attempt, in milliseconds. The maximum doubles with each attempt, up to
+ * `LONGEST_WAIT`.
  */
 const FIRST_WAIT = 4;
 const LONGEST_WAIT = 400;
 
 /**
- * Runs a transaction, and repeats it after a conflict with another transaction. Use it for a single statement that
- * changes several rows too: PostgreSQL locks the rows in the order in which it finds them, so two such statements can
- * deadlock.
+ * Runs a transaction, and retries it after a conflict with another transaction. Also use this function for a single
+ * statement that changes several rows. PostgreSQL locks the rows in the order in which it finds them, so two such
+ * statements can deadlock.
  * @param run runs the transaction; receives the number of the attempt, from 1
  */
 export async function retryConflicts<T>(run: (attempt: number) => Promise<T>): Promise<T> {
@@ -111,7 +113,7 @@ export async function retryConflicts<T>(run: (attempt: number) => Promise<T>): P
       return await run(attempt);
     } catch (error) {
       if (attempt === ATTEMPTS || !isWriteConflict(error)) throw error;
-      // The wait is random, so that two transactions that conflicted do not retry at the same time.
+      // The delay is random, so that two transactions that conflicted do not retry at the same time.
       await wait(Math.random() * Math.min(FIRST_WAIT * 2 ** (attempt - 1), LONGEST_WAIT));
     }
   }

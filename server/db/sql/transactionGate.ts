@@ -2,8 +2,9 @@ import { Prisma } from "../generated/sqlite/client.ts";
 import { providerOf, type SqlClient } from "./sql.ts";
 
 /**
- * Returns the first statements of a serializable transaction on PostgreSQL. A transaction that runs alone waits until
- * all open transactions have ended. Later transactions of all instances wait until that transaction has ended.
+ * Returns the first statements of a serializable transaction on PostgreSQL. With `alone`, the transaction waits until
+ * all open transactions have ended. Transactions of all instances that begin later wait until this transaction has
+ * ended.
  *
  * PostgreSQL takes no snapshot for LOCK TABLE, so a transaction that waited for the lock reads all changes that were
  * committed during the wait. An advisory lock needs a SELECT, which takes a snapshot. A transaction that waited for an
@@ -17,10 +18,10 @@ export const gate = (alone: boolean): string =>
     : `LOCK TABLE "_migration" IN ROW SHARE MODE`;
 
 /**
- * Runs the statement of {@link gate} on PostgreSQL. Every transaction of Prisma's client must await this call before
- * its first statement. SQLite needs no such statement, because it runs one transaction at a time.
+ * Runs the statements of {@link gate} on PostgreSQL. Every transaction of Prisma's client must await this call before
+ * its first statement. SQLite does not need these statements, because it runs one transaction at a time.
  * @param client the client that began the transaction
- * @throws PrismaClientKnownRequestError lock timeout: another transaction does not end
+ * @throws PrismaClientKnownRequestError the lock timed out, because another transaction did not end
  */
 export async function passGate(client: object, tx: SqlClient, alone: boolean): Promise<void> {
   if (providerOf(client) === "postgres") await tx.$executeRaw(Prisma.raw(gate(alone)));

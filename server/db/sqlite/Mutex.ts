@@ -5,10 +5,9 @@ export class Mutex {
   readonly #overtaking: (() => void)[] = [];
 
   /**
-   * Waits for the lock. The caller releases the lock with the returned function; later calls of that function do
-   * nothing.
-   * @param overtakes true to receive the lock before waiting callers that did not set it; for callers that hold
-   * the lock only briefly
+   * Waits for the lock, and returns a function that releases it. Only the first call of this function has an effect.
+   * @param overtakes true to receive the lock before waiting callers that did not set `overtakes`. Set it if the caller
+   *   holds the lock only briefly.
    */
   async acquire(overtakes = false): Promise<() => void> {
     const queue = overtakes ? this.#overtaking : this.#waiting;

@@ -19,20 +19,20 @@ const adapterName = "gatehouse-better-sqlite3";
 
 /**
  * Maximum number of cached prepared statements. Prisma generates the same SQL for the same call, so the cache contains
- * almost every statement.
+ * almost all statements that run.
  */
 const preparedStatements = 200;
 
 /**
- * Maximum number of values of a cached statement. Statements with more values contain lists, and each length of a list
- * results in a different SQL text. The cache would save little time for such statements: a statement with 250 values
- * takes 60 kB of memory, and preparing it takes a fifth of a millisecond.
+ * Maximum number of values in a cached statement. A statement with more values contains a list, and its SQL differs for
+ * each length of the list. The cache would save little time for such statements. A statement with 250 values uses 60 kB
+ * of memory, and can be prepared in 0.2 ms.
  */
 const mostValues = 120;
 
 /**
- * Names and declared types of a statement's columns. They never change, because tables do not change while the service
- * runs.
+ * Names and declared types of a statement's columns. They never change while the service runs, because the tables do
+ * not change.
  */
 interface Columns {
   readonly names: string[];
@@ -43,7 +43,7 @@ interface Columns {
 class SqliteConnection {
   readonly sqlite: Sqlite.Database;
   readonly #statements = new Map<string, Sqlite.Statement>();
-  // Cache of each statement's columns, because reading the columns takes twice as long as finding a row.
+  // Cache of the columns of each statement. Reading the columns takes twice as long as finding a row.
   readonly #columns = new WeakMap<Sqlite.Statement, Columns>();
 
   constructor(sqlite: Sqlite.Database) {
@@ -99,8 +99,8 @@ class SqliteConnection {
   }
 
   /**
-   * Returns the prepared statement for an SQL text. If the cache is full, a new statement replaces the least recently
-   * used statement.
+   * Returns the prepared statement for SQL. If the cache is full, the new statement replaces the least recently used
+   * statement.
    */
   #prepared(sql: string): Sqlite.Statement {
     const known = this.#statements.get(sql);
@@ -117,11 +117,14 @@ class SqliteConnection {
   }
 }
 
-/** An open transaction. The transaction holds the mutex, so that no other statement runs between its statements. */
+/**
+ * An open transaction. It holds the mutex, so no statement from outside the transaction runs between its statements.
+ */
 class SqliteTransaction implements Transaction {
   readonly provider = "sqlite";
   readonly adapterName = adapterName;
-  // With this option, Prisma calls the methods below for COMMIT and ROLLBACK, and sends no such statements itself.
+  // With this option, Prisma calls the methods below for COMMIT and ROLLBACK, and does not send these statements
+  // itself.
   readonly options = { usePhantomQuery: true };
   readonly #connection: SqliteConnection;
   readonly #release: () => void;
@@ -145,8 +148,8 @@ class SqliteTransaction implements Transaction {
     try {
       connection.exec("COMMIT");
     } finally {
-      // A COMMIT that failed, for example because the disk is full, leaves the transaction open. It is rolled back, so
-      // that the next transaction does not continue it.
+      // If a COMMIT fails, for example because the disk is full, the transaction stays open. It is rolled back, so that
+      // the next transaction does not continue it.
       this.#end();
     }
   }
@@ -168,8 +171,8 @@ class SqliteTransaction implements Transaction {
   }
 
   /**
-   * Returns the connection while the transaction is open. After its end, a statement would become part of another
-   * transaction.
+   * Returns the connection while the transaction is open. A statement after the end of this transaction would become
+   * part of a different transaction.
    * @throws DriverAdapterError the transaction has ended
    */
   #open(): SqliteConnection {
@@ -184,7 +187,7 @@ class SqliteTransaction implements Transaction {
     if (this.#ended) return;
     this.#ended = true;
     try {
-      // On some errors, SQLite itself rolls back the transaction. In that case, no transaction is open here.
+      // After some errors, SQLite rolls back the transaction itself. In that case, no transaction is open here.
       if (this.#connection.sqlite.inTransaction) this.#connection.exec("ROLLBACK");
     } finally {
       this.#release();
@@ -193,9 +196,9 @@ class SqliteTransaction implements Transaction {
 }
 
 /**
- * Executes statements and transactions on one connection. Statements outside a transaction wait until an open
- * transaction ends, because such a statement would otherwise become part of the transaction. Waiting statements run
- * before waiting transactions.
+ * Executes statements and transactions on one connection. A statement outside a transaction waits until the open
+ * transaction ends, because it would otherwise become part of that transaction. Waiting statements run before waiting
+ * transactions.
  */
 class SqliteAdapter implements SqlDriverAdapter, SqlQueryable {
   readonly provider = "sqlite";
@@ -248,7 +251,7 @@ class SqliteAdapter implements SqlDriverAdapter, SqlQueryable {
 }
 
 /**
- * Creates a Prisma driver adapter over an open SQLite connection. The service uses its own adapter, because no other
+ * Creates a Prisma driver adapter for an open SQLite connection. The service has its own adapter, because no other
  * adapter meets all requirements. The table compares the adapters with Prisma 7.10. The tests in `test/server/sqlite`
  * verify the reasons for the choice.
  *
@@ -291,7 +294,7 @@ function toPrismaError(error: unknown): unknown {
 }
 
 /**
- * Column types that Prisma's migrations declare on SQLite. The type of any other column is derived from its values.
+ * Column types that Prisma's migrations declare on SQLite. The type of every other column is derived from its values.
  */
 const declared: Readonly<Record<string, ColumnType>> = {
   TEXT: ColumnTypeEnum.Text,
@@ -319,8 +322,8 @@ function typeOfValue(value: unknown): ColumnType {
 }
 
 /**
- * Returns the type of each column: the declared type or, for a count or an expression, the type of its first value
- * that is not null.
+ * Returns the type of each column. This is the declared type if there is one. For a count or an expression, it is the
+ * type of the first value that is not null.
  * @param declarations declared types of the columns; null for an expression
  */
 function columnTypes(
@@ -335,7 +338,9 @@ function columnTypes(
   });
 }
 
-/** Converts a value to one that SQLite accepts. Times become ISO 8601 text in UTC, which sorts chronologically. */
+/**
+ * Converts a value to a value that SQLite accepts. Times become ISO 8601 strings in UTC, which sort chronologically.
+ */
 function toSqlite(value: unknown, type: ArgType | undefined): unknown {
   if (typeof value === "boolean") return value ? 1 : 0;
   if (value instanceof Date) return sqliteTime(value);
@@ -357,5 +362,5 @@ function toSqlite(value: unknown, type: ArgType | undefined): unknown {
   }
 }
 
-/** Returns a time in the form that SQLite stores. */
+/** Returns a time in the format that SQLite stores. */
 export const sqliteTime = (time: Date): string => time.toISOString().replace("Z", "+00:00");

@@ -13,7 +13,7 @@ interface SealedKey {
   readonly sealed: string;
 }
 
-/** Row counts of a backup, for the operator who restores it. */
+/** Row counts of a backup. They are shown to the operator who restores the backup. */
 export interface BackupContent {
   readonly users: number;
   readonly namespaces: number;
@@ -21,17 +21,17 @@ export interface BackupContent {
 }
 
 /**
- * Checks that a file is an intact database of this version of the service or an older version, and that the instance
- * secret decrypts the secrets in the database.
+ * Checks that a file is an intact database of this version of the service or an older version. Also checks that the
+ * instance secret decrypts the secrets in the database.
  * @param file a copy that no other process uses
  * @param name name of the backup in messages
  * @param openKey decrypts a signing key; throws if the instance secret does not decrypt the key
- * @throws DatabaseError a check fails; the error's message contains the problem
+ * @throws DatabaseError a check fails; the message describes the problem
  */
 export function checkBackup(file: string, name: string, openKey: (key: SealedKey) => void): BackupContent {
   const sqlite = new Sqlite(file, { fileMustExist: true });
   try {
-    // Without this pragma, SQLite would leave `-wal` and `-shm` files next to a file in WAL mode.
+    // If the file is in WAL mode, SQLite would leave `-wal` and `-shm` files next to it without this pragma.
     sqlite.pragma("locking_mode = EXCLUSIVE");
     checkWhole(sqlite, name);
     checkOrigin(sqlite, name);
