@@ -6,16 +6,16 @@ import { DatabaseError } from "../DatabaseError.ts";
 import { type AppliedMigration, type Migration, pendingMigrations } from "../migrations/migrations.ts";
 
 /**
- * Applies the outstanding migrations to the database, each in one transaction. First copies a database that contains
- * data to `<file>.before-<first migration>`.
+ * Applies the pending migrations to the database, each in its own transaction. If the database contains data, first
+ * copies it to `<file>.before-<first migration>`.
  *
- * Foreign keys are off during the migrations. A migration rebuilds a table by creating a new table and dropping the old
- * table. With foreign keys on, the drop would silently delete the rows of other tables that refer to the old table. The
- * SQL of the migrations contains `PRAGMA foreign_keys=OFF`, but SQLite ignores this pragma inside a transaction. So
- * this function sets the pragma before the transactions.
+ * Foreign keys are off during the migrations. A migration rebuilds a table: it creates a new table and drops the old
+ * table. With foreign keys on, dropping the old table would silently delete the rows of other tables that refer to it.
+ * The SQL of the migrations contains `PRAGMA foreign_keys=OFF`, but SQLite ignores this pragma inside a transaction.
+ * Therefore, this function sets the pragma before the transactions.
  * @returns names of the applied migrations
- * @throws DatabaseError a newer version of the service wrote the database, an applied migration has changed, or a
- * migration fails; the database is then in its state before that migration
+ * @throws DatabaseError a newer version of the service wrote the database, or an applied migration has changed. Also
+ *   thrown if a migration fails. The failed migration is rolled back.
  */
 export function migrateSqlite(sqlite: Sqlite.Database, migrations: readonly Migration[]): string[] {
   sqlite.exec(
@@ -60,14 +60,14 @@ function apply(sqlite: Sqlite.Database, { name, sql, checksum }: Migration): voi
 }
 
 /**
- * Copies the database into a file that only its owner can read. The file replaces an older copy only when the new copy
- * is complete and on disk. If the copy fails, no file is created.
+ * Copies the database to a file that only the owner of the file can read. The file replaces an older copy only when the
+ * new copy is complete and on disk. If the copy fails, no file is created.
  */
 function copySqlite(sqlite: Sqlite.Database, target: string): void {
   const unfinished = `${target}.unfinished`;
   rmSync(unfinished, { force: true });
-  // SQLite itself creates the copy. If this process opened and closed the file to read it, SQLite's locks on the file
-  // would be released (POSIX).
+  // SQLite itself creates the copy. If this process opened and closed the database file, POSIX would release SQLite's
+  // locks on the file.
   sqlite.prepare("VACUUM INTO ?").run(unfinished);
   chmodSync(unfinished, 0o600);
   moveDurably(unfinished, target);

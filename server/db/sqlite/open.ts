@@ -3,27 +3,29 @@ import Sqlite from "better-sqlite3";
 import { reasonOf } from "../../OperatorError.ts";
 import { DatabaseError } from "../DatabaseError.ts";
 
-/** Maximum time to wait for another process to release the file, in milliseconds. */
+/** Maximum time to wait until another process releases the file, in milliseconds. */
 const busyTimeout = 1000;
 
 /**
- * Pragmas that the service relies on. After setting a pragma, the service reads its value, because SQLite ignores
+ * Pragmas that the service requires. After setting a pragma, the service reads its value, because SQLite ignores
  * unsupported values.
  */
 const pragmas: readonly [name: string, set: string, expected: string | number][] = [
-  // Locks are taken once and kept until the file is closed. Only one process can hold the locks, and the operating
-  // system releases them however that process ends. No other code in this process may open and close the file, because
-  // closing it would release the locks (POSIX).
+  // The process takes the locks once, and keeps them until it closes the file. Only one process can hold the locks. The
+  // operating system releases the locks when the process ends, even after a crash. No other code in this process may
+  // open and close the file, because POSIX would then release the locks.
   ["locking_mode", "EXCLUSIVE", "exclusive"],
   ["journal_mode", "WAL", "wal"],
-  // With FULL, a transaction is on the disk when it is acknowledged. WAL with NORMAL may lose the last transactions.
+  // With FULL, a transaction is on disk before it is acknowledged. With NORMAL, WAL mode may lose the last
+  // transactions.
   ["synchronous", "FULL", 2],
   ["foreign_keys", "ON", 1],
   ["busy_timeout", String(busyTimeout), busyTimeout],
 ];
 
 /**
- * Opens a SQLite file for this process only, readable by its owner only. Creates a missing file.
+ * Opens a SQLite file for exclusive use by this process. Only the owner can read the file. Creates the file if it does
+ * not exist.
  * @throws DatabaseError another process has opened the file, or the file cannot be opened or is not a database
  */
 export function openSqlite(file: string): Sqlite.Database {

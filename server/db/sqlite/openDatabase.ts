@@ -12,7 +12,7 @@ import { migrateSqlite } from "./migrate.ts";
 import { openSqlite } from "./open.ts";
 import { snapshotsOf } from "./snapshots.ts";
 
-/** Opens the SQLite database; see `openDatabase`. */
+/** Opens the SQLite database: see `openDatabase`. */
 export async function openSqliteDatabase(file: string): Promise<Database> {
   const sqlite = openSqlite(file);
   try {
@@ -22,7 +22,7 @@ export async function openSqliteDatabase(file: string): Promise<Database> {
     const adapter = await factory.connect();
     const client = new PrismaClient({
       adapter: { ...factory, connect: async () => adapter },
-      // Prisma's longer error formats quote the arguments of a failed call, including secrets, in the error's message.
+      // In Prisma's longer error formats, the message contains the arguments of the failed call, including secrets.
       errorFormat: "minimal",
     });
     readDirectly(client, readingBy(adapter));
@@ -34,14 +34,15 @@ export async function openSqliteDatabase(file: string): Promise<Database> {
       namesUnindexed: undefined,
       snapshots: snapshotsOf(client, file),
       async tryWrite() {
-        // This statement writes a page of the file but changes no row. A changed row would be reported as missing from
-        // a snapshot that is taken at the same time. The service does not use `user_version` for anything else.
+        // This statement writes a page of the file but changes no row. If it changed a row, the service would report
+        // this row as missing from a snapshot that is taken at the same time. The service does not use `user_version`
+        // for anything else.
         await client.$executeRaw`PRAGMA user_version = 0`;
         await checkFreeSpace(`${file}.room`);
       },
       async close() {
         await client.$disconnect();
-        // Prisma does not close a connection that it has not used.
+        // Prisma does not close a connection that it has never used.
         sqlite.close();
       },
     };
@@ -71,15 +72,15 @@ export async function beginOnSqlite(adapter: SqlDriverAdapter): Promise<SharedTr
 }
 
 /**
- * Free disk space, in bytes, that the write check requires. Most requests write fewer bytes, although SQLite writes
- * each change twice: to the write-ahead log and to the database file.
+ * Free disk space that the write check requires, in bytes. Most requests write less, although SQLite writes each change
+ * twice: to the write-ahead log and to the database file.
  */
 const FREE_SPACE = 256 * 1024;
 
 /**
- * Checks that the disk has enough free space, by writing a temporary file. On a nearly full disk, a small write often
- * succeeds although larger writes fail, so a small write alone proves nothing. File systems report missing space at the
- * write itself, so the file is removed without flushing its content to disk.
+ * Checks that the disk has enough free space by writing a temporary file. On a nearly full disk, a small write can
+ * succeed although larger writes fail, so the file is large enough for most requests. File systems report missing space
+ * immediately at the write. Therefore, the content of the file is not flushed to disk before the file is removed.
  */
 async function checkFreeSpace(file: string): Promise<void> {
   try {

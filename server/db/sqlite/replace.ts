@@ -6,17 +6,17 @@ import { DatabaseError } from "../DatabaseError.ts";
 import { openSqlite } from "./open.ts";
 
 /**
- * Suffixes of the files that SQLite keeps next to a database. If these files stayed next to a different database, they
- * would corrupt that database.
+ * Suffixes of the files that SQLite keeps next to a database. They would corrupt a different database that has the same
+ * path.
  */
 const COMPANIONS = ["-wal", "-shm", "-journal"];
 
 /**
- * Replaces an unused SQLite database with another file, and keeps the old database under another name. After any
- * failure, the path contains either the old or the new database, intact.
+ * Replaces an unused SQLite database with another file, and keeps the old database under a different name. After a
+ * failure at any point, the path contains either the old database or the new database, intact.
  * @param file the database's path; the file may be missing
  * @param kept new path of the old database
- * @throws DatabaseError a process uses the database, or the files cannot be renamed
+ * @throws DatabaseError a process is using the database, or the files cannot be renamed
  */
 export function replaceSqlite(file: string, replacement: string, kept: string): void {
   const existed = existsSync(file);
@@ -32,7 +32,7 @@ export function replaceSqlite(file: string, replacement: string, kept: string): 
     const reason = reasonOf(error);
     throw new DatabaseError(`Cannot replace the database ${file}: ${reason}`, { cause: error });
   } finally {
-    // The old database stays open and locked until this point, so that no service can start on it and write to it.
+    // The old database stays open and locked until this point, so that no service can start with it and write to it.
     owned?.close();
   }
 }

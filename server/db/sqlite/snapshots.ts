@@ -6,21 +6,22 @@ import type { PrismaClient } from "../generated/sqlite/client.ts";
 import { adapterErrorOf, outageOf } from "../outage.ts";
 import { Mutex } from "./Mutex.ts";
 
-/** A copy of the database at one moment, as an open SQLite file that no longer has a name. */
+/** A copy of the database at one point in time. The copy is an open SQLite file whose name was deleted. */
 interface Snapshot {
-  /** The open file. The caller must close it; closing frees the disk space. */
+  /** The open file. The caller must close the file to free its disk space. */
   readonly file: FileHandle;
   /** Size of the file, in bytes. */
   readonly size: number;
-  /** Value of {@link Snapshots.changes} before the snapshot. The snapshot may lack changes that are counted later. */
+  /** Value of {@link Snapshots.changes} before the snapshot was taken. The snapshot may lack later changes. */
   readonly changes: number;
 }
 
-/** Snapshots of a database in use. */
+/** Takes snapshots of a database in use. */
 export interface Snapshots {
   /**
    * Takes a snapshot.
-   * @throws DatabaseError the disk has no space for the snapshot; the message contains the folder and the size
+   * @throws DatabaseError the disk has too little free space for the snapshot; the message contains the folder and the
+   *   required size
    */
   take(): Promise<Snapshot>;
   /** Returns the number of rows written since the database was opened. */
@@ -28,9 +29,9 @@ export interface Snapshots {
 }
 
 /**
- * Returns the snapshots of an open SQLite database. Taking a snapshot takes about as long as writing the database to
- * disk, and delays other statements.
- * @param file the database's path; each snapshot needs as much free disk space in the file's folder
+ * Returns the functions that take snapshots of an open SQLite database. Taking a snapshot takes about as long as
+ * writing the database to disk, and delays other statements.
+ * @param file the path of the database. A snapshot needs as much free disk space in this folder as the database.
  */
 export function snapshotsOf(client: PrismaClient, file: string): Snapshots {
   const copy = `${file}.snapshot`;
@@ -40,20 +41,20 @@ export function snapshotsOf(client: PrismaClient, file: string): Snapshots {
     return Number(rows[0]?.changes);
   };
   const take = async (): Promise<Snapshot> => {
-    // The counter is read before the snapshot. A row written between the two is treated as missing although the copy
-    // contains it, which is harmless.
+    // The counter is read before the snapshot. If a row is written between these two steps, it is treated as missing
+    // although the snapshot contains it. This error is harmless.
     const before = await changes();
     try {
-      // The copy is a statement of the client, so that it waits for open transactions. If this process opened and
-      // closed the database file to read it, SQLite's locks on the file would be released (POSIX).
+      // The client executes the copy as a statement, so the copy waits for open transactions. If this process opened
+      // and closed the database file instead, POSIX would release SQLite's locks on the file.
       await client.$executeRaw`VACUUM INTO ${copy}`.catch(async (error: unknown) => {
         throw outageOf(error) === "unwritable" ? await noSpaceError(client, copy, error) : error;
       });
       const handle = await open(copy, "r");
       return { file: handle, size: (await handle.stat()).size, changes: before };
     } finally {
-      // The file stays readable while it is open, although its name is deleted. The operating system frees its disk
-      // space when the file is closed, at the latest when this process ends.
+      // The name of the file is deleted, but the open file stays readable. The operating system frees the disk space
+      // when the file is closed, or when this process ends.
       rmSync(copy, { force: true });
     }
   };
@@ -62,7 +63,7 @@ export function snapshotsOf(client: PrismaClient, file: string): Snapshots {
     async take() {
       const release = await mutex.acquire();
       try {
-        // If an earlier process was killed during a copy, the incomplete file may still exist.
+        // The incomplete file of an earlier process may still exist, if that process was killed during a copy.
         rmSync(copy, { force: true });
         return await take();
       } finally {

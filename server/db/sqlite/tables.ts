@@ -11,18 +11,21 @@ interface SqliteColumn {
 export interface SqliteTable {
   readonly name: string;
   readonly columns: readonly SqliteColumn[];
-  /** The highest id ever assigned, and its column; undefined if SQLite does not assign the table's ids. */
+  /**
+   * The highest id that SQLite ever assigned in the table, and the column of the ids. Undefined if SQLite does not
+   * assign the ids.
+   */
   readonly sequence: { readonly column: string; readonly last: number } | undefined;
 }
 
 interface TableInfo extends SqliteColumn {
-  /** Position in the primary key, from 1; 0 if the column is not part of it. */
+  /** Position in the primary key, from 1. 0 if the column is not part of the primary key. */
   readonly pk: number;
 }
 
 /**
- * Returns all tables of the service. Referenced tables come before the tables that refer to them. The list is read from
- * the database, so that it includes the tables of new models.
+ * Returns all tables of the service. A table comes before the tables that refer to it. The list is read from the
+ * database, so it includes the tables of new models.
  */
 export function sqliteTables(sqlite: Sqlite.Database): SqliteTable[] {
   const names = sqlite
@@ -50,8 +53,8 @@ function parentsOf(sqlite: Sqlite.Database, name: string): string[] {
 }
 
 /**
- * Returns the last id that SQLite assigned; undefined if SQLite does not assign the table's ids, or if the table never
- * had a row.
+ * Returns the last id that SQLite assigned in a table. Returns undefined if SQLite does not assign the ids, or if the
+ * table never had a row.
  */
 function lastId(sqlite: Sqlite.Database, name: string): number | undefined {
   return sqlite.prepare("SELECT seq FROM sqlite_sequence WHERE name = ?").pluck().get(name) as
@@ -72,8 +75,8 @@ function inOrder(names: readonly string[], parents: (name: string) => readonly s
 }
 
 /**
- * Returns the rows of a table in batches, with values in the JSON form that PostgreSQL reads: Boolean values, times in
- * ISO 8601, and 64-bit numbers as text.
+ * Returns the rows of a table in batches, with values in the JSON format that PostgreSQL reads: Boolean values, times
+ * in ISO 8601, and 64-bit numbers as strings.
  */
 export function* rowsOf(
   sqlite: Sqlite.Database,

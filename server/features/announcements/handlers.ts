@@ -7,7 +7,7 @@ import { presenter } from "../fields.ts";
 
 const { announcement, announcementItem } = announcements;
 const presentAnnouncement = presenter<Announcement, typeof announcement>(announcement, {});
-// The list does not read the texts, which can be long.
+// The list does not read the content of the announcements, which can be long.
 const ITEM = { uuid: true, title: true, date: true } as const;
 const presentItem = presenter<Pick<Announcement, keyof typeof ITEM>, typeof announcementItem>(
   announcementItem,

@@ -20,7 +20,7 @@ const declaredApiKey = presenter<ApiKey, typeof declared>(declared, {});
 
 export const apiKeyObject: ManagedObject<ApiKey> = {
   missing: "no such API key",
-  // The name identifies a key. After a rename, the new name identifies the key.
+  // The name identifies a key. After a rename, only the new name identifies the key.
   id: (_, { params, body, result, done }) => String((done && body.name) || params.key || result?.name),
   find: (tx, tenantId, name) => findRow(tx, "ApiKey", { tenantId, name }),
   declared: declaredApiKey,
@@ -38,8 +38,8 @@ export const presentApiKey = presenter<ApiKey, typeof apiKey>(apiKey, {
 const YEAR = 365;
 
 /**
- * Returns the expiry of a key with this lifetime in days, as Unix time in seconds. A lifetime of 365 days is a calendar
- * year. A lifetime of -1 never ends (rules 15.2).
+ * Returns the expiry time of a key with this lifetime in days, as Unix time in seconds. A lifetime of 365 days ends on
+ * the same date of the next year. With a lifetime of -1, the key never expires (rules 15.2).
  */
 export function expiryOf(days: number, now: Date): number {
   if (days < 0) return -1;
@@ -50,23 +50,23 @@ export function expiryOf(days: number, now: Date): number {
 }
 
 /**
- * Checks that a key has no higher role than its creator (rules section 15.3). An owner can create keys with the role
- * owner (D25).
+ * Checks that a new key does not have a higher role than its creator (rules section 15.3). An owner can create keys
+ * with the role owner (D25).
  */
 function checkRole(own: Role, requested: Role): void {
   if (!roleAtLeast(own, requested))
     throw new ForbiddenError(`role: ${requested} is higher than the caller's role`);
 }
 
-/** Creation time of the last key that this process created in each namespace, in milliseconds since 1970. */
+/** Creation time of the latest key that this process created, by namespace, in milliseconds since 1970. */
 const lastCreated = new LRUCache<string, number>({ max: 10_000 });
-/** Maximum difference, in milliseconds, by which a creation time may be later than the clock. */
+/** Maximum time by which a creation time may be ahead of the clock, in milliseconds. */
 const AHEAD = 1000;
 
 /**
- * Returns the creation time of a new key. The time differs from the creation times of all other keys that this process
- * created in the namespace, even if several keys are created in the same millisecond. Clients distinguish keys by
- * creation time and creator, because names can change.
+ * Returns the creation time of a new key. It differs from the creation times of all other keys that this process
+ * created in the namespace, even if they were created in the same millisecond. Clients distinguish keys by creation
+ * time and creator, because names can change.
  */
 function timeOfCreation(tenantId: string, now: number): Date {
   const last = lastCreated.get(tenantId) ?? 0;
@@ -76,8 +76,8 @@ function timeOfCreation(tenantId: string, now: number): Date {
 }
 
 /**
- * Creates an API key. A retry with the same Idempotency-Key and the same secret receives the existing key. A retry with
- * another secret is rejected, because a client may already use the first secret.
+ * Creates an API key. A retry with the same Idempotency-Key and the same secret returns the existing key. A retry with
+ * a different secret is rejected, because a client may already use the first secret.
  */
 export const createApiKey: ObjectWrite<PublicOperations["createApiKey"], ApiKey> = async (context) => {
   const { services, identity, body, creationKey, declaration } = context;
@@ -154,7 +154,7 @@ export const updateApiKey: ObjectWrite<PublicOperations["updateApiKey"], ApiKey>
 };
 
 /**
- * Deletes an API key. A deleted key stops working immediately, because the service looks up the key for each request
- * (rules section 15.7).
+ * Deletes an API key. The key stops working immediately, because the service looks up the key for each request (rules
+ * section 15.7).
  */
 export const deleteApiKey = deletion("ApiKey", ["digest"]);

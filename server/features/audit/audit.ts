@@ -32,8 +32,8 @@ export const getAuditTrail: Handler<Operations["getAuditTrail"]> = async (contex
   const { services, identity, query, header } = context;
   const { tenant } = identity;
   const where = {
-    // The condition is a range with a single value. With an equality, PostgreSQL may scan the primary key backwards and
-    // read the latest entries of all namespaces.
+    // The condition is a range that contains a single value. With `=` instead, PostgreSQL may scan the primary key
+    // backwards and read the latest entries of all namespaces.
     tenantId: { gte: tenant, lte: tenant },
     ...((query.since || query.until) && {
       at: {
@@ -66,7 +66,7 @@ export const getAuditTrail: Handler<Operations["getAuditTrail"]> = async (contex
   );
 };
 
-/** Returns the stored sizes of entries in bytes, by id. The database finds them without reading the texts. */
+/** Returns the stored sizes of entries in bytes, by id. The database finds the sizes without reading the content. */
 async function sizesOf(services: Services, ids: readonly number[]): Promise<Map<number, number>> {
   if (ids.length === 0) return new Map();
   const rows = await readRows<{ id: number; size: number | bigint }>(
@@ -77,7 +77,7 @@ async function sizesOf(services: Services, ids: readonly number[]): Promise<Map<
   return new Map(rows.map(({ id, size }) => [id, Number(size)]));
 }
 
-/** Reads entries in the order of their ids, the latest first. */
+/** Reads entries, sorted by id in descending order. */
 async function readEntries(services: Services, ids: readonly number[]): Promise<WireEntry[]> {
   const rows = await services.db.auditEntry.findMany({
     where: { id: { in: [...ids] } },

@@ -18,8 +18,8 @@ interface DeviceRequest extends NamespaceRequest {
 }
 
 /**
- * Returns whether the device would replace an accepted device with the same MAC (rules section 7). A replacement does
- * not change the number of accepted devices.
+ * Returns true if the device would replace an accepted device with the same MAC address (rules section 7). A
+ * replacement does not change the number of accepted devices.
  */
 async function replacesDevice({ db }: Services, tenantId: string, mac: string): Promise<boolean> {
   const replaced = { tenantId, mac, status: "accepted" };
@@ -27,8 +27,8 @@ async function replacesDevice({ db }: Services, tenantId: string, mac: string): 
 }
 
 /**
- * Checks whether the gateway allows another accepted device.
- * @throws PaymentError the gateway does not allow it
+ * Checks that the gateway allows one more accepted device.
+ * @throws PaymentError the gateway rejects the device
  */
 async function checkAcceptance({ services, identity, params }: DeviceRequest): Promise<void> {
   const { tenant: tenantId } = identity;
@@ -36,16 +36,17 @@ async function checkAcceptance({ services, identity, params }: DeviceRequest): P
   const row = await billingOf(services, tenantId);
   if (!hasActiveSubscription(row)) return;
   const device = await services.db.device.findUnique({ where: { uid: params.uid, tenantId } });
-  // No check with the gateway is necessary if the number of accepted devices does not increase: the device does not
-  // exist (the operation itself reports this), is already accepted, or replaces an accepted device.
+  // The gateway is not called if the number of accepted devices does not increase. This is the case if the device is
+  // already accepted, if it replaces an accepted device, or if it does not exist. The operation itself reports a device
+  // that does not exist.
   if (!device || device.status === "accepted" || (await replacesDevice(services, tenantId, device.mac)))
     return;
   if (!(await isAllowed(services, row.customerId, "device_accept"))) throw paymentRefusal("device_accept");
 }
 
 /**
- * Checks whether the gateway allows the deletion of the namespace.
- * @throws PaymentError the gateway does not allow it
+ * Checks that the gateway allows the deletion of the namespace.
+ * @throws PaymentError the gateway rejects the deletion
  */
 async function checkDeletion({ services, identity }: NamespaceRequest): Promise<void> {
   const row = await billingOf(services, identity.tenant);
@@ -54,7 +55,7 @@ async function checkDeletion({ services, identity }: NamespaceRequest): Promise<
   }
 }
 
-/** The billing check for each operation that the payment gateway may reject, by operation id. */
+/** The billing checks by operation id. Contains the operations that the payment gateway may reject. */
 const CHECKS: Readonly<Record<string, ((request: DeviceRequest) => Promise<void>) | undefined>> = {
   acceptDevice: checkAcceptance,
   updateDeviceStatus: checkAcceptance,
@@ -63,14 +64,14 @@ const CHECKS: Readonly<Record<string, ((request: DeviceRequest) => Promise<void>
 };
 
 /**
- * Checks with the payment gateway whether a write of a cloud instance is allowed, before its transaction starts. The
- * result is not stored. The check causes no charge: customers pay for the number of devices that the billing chore
- * reports.
+ * Checks with the payment gateway that a write on a cloud instance is allowed, before the transaction of the write
+ * begins. The result is not stored. The check itself costs nothing: customers pay for the number of devices that the
+ * periodic billing job reports.
  * @throws PaymentError the gateway does not allow the write
  * @throws PaymentGatewayError the gateway failed
  */
 export async function checkBilling(operation: string, request: BillableRequest): Promise<void> {
   if (request.services.settings.edition !== "cloud") return;
-  // The contract guarantees that the operations in `CHECKS` have the parameters and the identity of a `DeviceRequest`.
+  // The contract guarantees that each operation in `CHECKS` has the parameters and the identity of a `DeviceRequest`.
   await CHECKS[operation]?.(request as DeviceRequest);
 }

@@ -10,8 +10,8 @@ import { recordBilling } from "./trace.ts";
 const alreadyCustomer = () => new ConflictError("the namespace already has a customer");
 
 /**
- * Creates the customer at the gateway, then stores the customer's id. If the process stops between the two steps, a
- * retry receives the same customer, because the idempotency key derives from the tenant id.
+ * Creates the customer at the gateway, then stores the customer's id. If the process stops between these two steps, a
+ * retry receives the same customer, because the idempotency key is derived from the tenant id.
  */
 export const createCustomer: Handler<PublicOperations["createCustomer"]> = async (context) => {
   const { services, identity } = context;
@@ -69,8 +69,8 @@ export const getCustomer: Handler<PublicOperations["getCustomer"]> = async ({ se
 type PaymentMethodOperation = "attachPaymentMethod" | "detachPaymentMethod" | "setDefaultPaymentMethod";
 
 /**
- * Returns the handler of an operation on payment methods. The process may stop after the gateway call and before it
- * stores the audit entry. The owner can then safely repeat the request.
+ * Returns the handler of an operation on payment methods. If the process stops between the gateway call and the storage
+ * of the audit entry, the owner can safely repeat the request.
  */
 function forPaymentMethod(id: PaymentMethodOperation & keyof PaymentGateway) {
   return async (context: Context<PublicOperations["attachPaymentMethod"]>): Promise<undefined> => {

@@ -7,15 +7,15 @@ import type { Services } from "../../services.ts";
 import { readDevices } from "../devices/readDevices.ts";
 import { recordBilling } from "./trace.ts";
 
-/** Maximum number of devices in the list from which the owner chooses (rules section 18). */
+/** Maximum number of devices that the owner can choose from (rules section 18). */
 const OFFERED = 3;
 
 /**
- * Returns the uids of the accepted devices with the most sessions. Devices with the same number of sessions are sorted
- * by the time of their latest report.
+ * Returns the uids of the accepted devices that have the most sessions. Among devices with the same number of sessions,
+ * the device with the latest report comes first.
  */
 async function mostUsed({ db }: Services, tenantId: string): Promise<string[]> {
-  // The query is written in SQL: Prisma's `orderBy` with the size of a relation would count the sessions of all
+  // The query uses SQL, because Prisma's `orderBy` with the size of a relation would count the sessions of all
   // namespaces.
   const rows = await readRows<{ uid: string }>(
     db,

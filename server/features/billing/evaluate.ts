@@ -21,7 +21,7 @@ async function limitOf({ db }: Services, tenantId: string) {
   return namespace;
 }
 
-/** Returns whether the gateway allows an action of a customer. */
+/** Returns true if the gateway allows an action of a customer. */
 export function isAllowed(
   services: Services,
   customerId: string,
@@ -31,7 +31,7 @@ export function isAllowed(
 }
 
 /**
- * True for a free namespace with too many accepted devices. The owner must first choose the devices to keep (rules
+ * Returns true if a free namespace has too many accepted devices. The owner must then choose the devices to keep (rules
  * section 18).
  */
 async function isOverLimit({ db }: Services, tenantId: string, maxDevices: number): Promise<boolean> {
@@ -55,8 +55,8 @@ async function evaluate(
 }
 
 /**
- * Checks whether an action is allowed. Without an active subscription, the limit of a free namespace applies to
- * devices, and open invoices block the deletion of a customer's namespace.
+ * Checks that an action is allowed. Without an active subscription, the device limit of a free namespace applies. Open
+ * invoices block the deletion of a customer's namespace.
  * @throws PaymentError the action is not allowed
  */
 async function report(
@@ -74,7 +74,7 @@ async function report(
   return undefined;
 }
 
-/** Returns the error for an action that the gateway does not allow. */
+/** Returns the error for an action that the gateway rejected. */
 export const paymentRefusal = (action: billing.ReportedAction): PaymentError =>
   new PaymentError(`billing does not allow ${action}: invoices are open, or the subscription is not running`);
 

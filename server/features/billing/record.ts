@@ -15,7 +15,7 @@ export function billingOf({ db }: Pick<SqlServices, "db">, tenantId: string): Pr
 }
 
 /**
- * Returns the billing state of a namespace with a customer.
+ * Returns the billing state of a namespace that has a customer.
  * @throws NotFoundError the namespace has no customer
  */
 export async function customerOf(services: Pick<Services, "db">, tenantId: string): Promise<Billing> {
@@ -24,7 +24,10 @@ export async function customerOf(services: Pick<Services, "db">, tenantId: strin
   return row;
 }
 
-/** Returns whether the namespace has an active subscription, which removes the limits of a free namespace. */
+/**
+ * Returns true if the namespace has an active subscription. An active subscription removes the limits of a free
+ * namespace.
+ */
 export const hasActiveSubscription = <Row extends Pick<Billing, "status">>(row: Row | null): row is Row =>
   row !== null && billing.isActiveSubscription(row.status as Status);
 
@@ -34,8 +37,8 @@ export const presentBilling = presenter<Billing, typeof billing.namespaceBilling
 });
 
 /**
- * Stores the gateway's state of a subscription; only the gateway changes that state. An active subscription removes the
- * device limit of the namespace. The end of the subscription restores the previous limit.
+ * Stores the state of a subscription that the gateway returned. Only the gateway changes this state. An active
+ * subscription removes the device limit of the namespace. When the subscription ends, the previous limit applies again.
  */
 export async function storeSubscription(
   services: Services,
@@ -52,8 +55,8 @@ export async function storeSubscription(
     if (!row || isSame(row, state)) return;
     const namespace = await tx.namespace.findUnique({ where: { tenantId }, select: { maxDevices: true } });
     const [was, is] = [hasActiveSubscription(row), hasActiveSubscription({ ...row, ...state })];
-    // A deleted namespace has no device limit. Its billing state is still stored, because the service must end its
-    // subscription.
+    // A deleted namespace has no device limit. Its billing state is still stored, because the service must still end
+    // the subscription.
     if (namespace && was !== is) {
       const maxDevices = is ? -1 : row.freeDevices;
       await tx.namespace.update({ where: { tenantId }, data: { maxDevices } });

@@ -23,7 +23,7 @@ const presentSubscription = (subscription: Subscription): z.output<typeof billin
 });
 
 /**
- * Reads a customer's subscription from the gateway, and stores its state in the database.
+ * Reads a customer's subscription from the gateway, and stores the state of the subscription in the database.
  * @throws PaymentGatewayError the gateway failed
  */
 export async function refreshSubscription(
@@ -61,9 +61,10 @@ async function checkPaymentMethods(services: Services, customerId: string): Prom
 }
 
 /**
- * Creates the subscription at the gateway, then stores it. If the process stops or the call times out between the two
- * steps, the subscription is read from the gateway later: by a retry, by a read of the subscription, or by the billing
- * chore. The idempotency key stays the same until the customer has a newer subscription.
+ * Creates the subscription at the gateway, then stores it. If the process stops or the call times out between these two
+ * steps, the service reads the subscription from the gateway later. It does so on a retry, on a request for the
+ * subscription, and in the periodic billing job. The idempotency key does not change until the customer has a newer
+ * subscription.
  */
 export const createSubscription: Handler<PublicOperations["createSubscription"]> = async (context) => {
   const { services, identity } = context;

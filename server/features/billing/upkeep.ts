@@ -9,15 +9,19 @@ import { refreshSubscription } from "./subscription.ts";
 
 /** Number of namespaces that one database query reads. */
 const BATCH = 200;
-/** Subscription status that is stored after the service has ended the subscription of a deleted namespace. */
+/** Subscription status that the service stores after it has ended the subscription of a deleted namespace. */
 const ENDED = "canceled";
 /**
- * Maximum duration of a billing request, in milliseconds. After this time, no request from before the deletion of a
- * namespace can still start a subscription. A request calls the gateway a few times, and each call has a timeout.
+ * Maximum duration of a billing request, in milliseconds. When this time has passed since the deletion of a namespace,
+ * no earlier request can still start a subscription. A request calls the gateway a few times, and each call has a
+ * timeout.
  */
 const LONGEST_REQUEST = 10 * MINUTE;
 
-/** Reports a namespace's devices to the gateway, and stores the gateway's state of the subscription. */
+/**
+ * Reports the number of a namespace's devices to the gateway, and stores the state of the subscription that the gateway
+ * returns.
+ */
 async function refresh(services: Services, row: Billing): Promise<void> {
   const { tenantId, customerId } = row;
   const alive = await services.db.namespace.count({ where: { tenantId } });
@@ -32,9 +36,8 @@ async function refresh(services: Services, row: Billing): Promise<void> {
 }
 
 /**
- * Ends the subscription of a deleted namespace. A subscription that was requested just before the deletion may start
- * after the deletion. The service therefore ends the subscription a second time later, and keeps the billing row until
- * then.
+ * Ends the subscription of a deleted namespace. A request that began just before the deletion may start a subscription
+ * after the deletion. Therefore, the service ends the subscription again later, and keeps the billing row until then.
  */
 async function endSubscriptionOf(
   services: Services,
@@ -51,7 +54,7 @@ async function endSubscriptionOf(
 }
 
 /**
- * Synchronizes the service and the gateway for all namespaces. A failure of one namespace does not affect the others.
+ * Synchronizes all namespaces with the gateway. If one namespace fails, the others are still synchronized.
  * @throws AggregateError contains all failures
  */
 export async function refreshBilling(services: Services): Promise<void> {
@@ -74,7 +77,7 @@ export async function refreshBilling(services: Services): Promise<void> {
     throw new AggregateError(failures, "cannot synchronize billing with the payment gateway");
 }
 
-/** Deletes the rows of removed devices that no longer count toward the device limit (rules section 7). */
+/** Deletes the rows of removed devices that the device limit no longer counts (rules section 7). */
 export async function forgetRemovedDevices(services: Services): Promise<void> {
   await services.db.device.deleteMany({
     where: { status: "removed", statusUpdatedAt: { lte: removedSince(services) } },

@@ -25,7 +25,7 @@ const declared = connector
 /** Returns the declared fields of a connector. The field `tls` is a digest of the TLS material without the private key. */
 const declaredConnector = presenter<Connector, typeof declared>(declared, { tls: (row) => row.tlsDigest });
 
-/** Returns the columns of the settings that a request contains, except the TLS material. */
+/** Returns the columns for the settings in a request, except the TLS material. */
 const connectorChanges = changesFrom<Connector, typeof settings>(settings, { tls: true });
 
 export const connectorObject: ManagedObject<Connector> = {
@@ -48,7 +48,7 @@ export const presentConnector = presenter<Connector, typeof connector>(connector
 });
 
 /**
- * Returns the TLS columns of a connector after a request.
+ * Returns the TLS columns that a connector has after a request.
  * @param stored the columns before the request
  * @throws InvalidError a secure connector has no TLS material, or the new material is invalid
  */
@@ -79,8 +79,8 @@ function checkNumber(services: Services, tx: Transaction, tenantId: string): Pro
 }
 
 /**
- * Creates a connector and records the change in the audit trail. The response does not identify the connector, so it
- * also contains no revision of the connector.
+ * Creates a connector, and records the change in the audit trail. The response does not identify the connector, and
+ * therefore does not contain its revision either.
  */
 export const connectorCreate: Handler<PublicOperations["connectorCreate"]> = async (context) => {
   const { services, identity, body, request } = context;
@@ -129,7 +129,7 @@ export const connectorGet: Handler<PublicOperations["connectorGet"]> = async ({
   params,
 }) => presentConnector(await findObject(connectorObject, services.db, identity.tenant, params.uid));
 
-/** Updates a connector. Fields that the request omits do not change. */
+/** Updates a connector. Omitted fields do not change. */
 export const connectorUpdate: ObjectWrite<PublicOperations["connectorUpdate"], Connector> = async (
   context,
 ) => {

@@ -4,14 +4,14 @@ import { InvalidError } from "../../errors.ts";
 import { digestOf } from "../../secrets/digest.ts";
 import type { SqlServices } from "../../services.ts";
 
-/** The authority, certificate and private key for connections to a container engine, in PEM form. */
+/** The CA certificate, certificate and private key for connections to a container engine, in PEM format. */
 export interface TlsMaterial {
   readonly ca: string;
   readonly cert: string;
   readonly key: string;
 }
 
-/** The columns of a connector that store its TLS material. */
+/** The columns in which a connector stores its TLS material. */
 export interface StoredTls {
   readonly sealedTls: string | null;
   readonly tlsDigest: string | null;
@@ -26,20 +26,20 @@ const ALLOWED =
 
 /**
  * Checks TLS material.
- * @throws InvalidError the TLS material is unreadable, or certificate and key do not match
+ * @throws InvalidError the TLS material is unreadable, or the certificate does not match the key
  */
 function check({ ca, cert, key }: TlsMaterial): void {
   try {
     new X509Certificate(ca);
     createSecureContext({ ca, cert, key });
   } catch {
-    // The original error is not passed on, because OpenSSL's message may contain the key.
+    // The original error is omitted, because OpenSSL's message may contain the key.
     throw new InvalidError(ALLOWED);
   }
 }
 
 /**
- * Returns the columns for new TLS material. The private key is encrypted for this connector only.
+ * Returns the columns for new TLS material. The private key is encrypted, and can be decrypted only for this connector.
  * @throws InvalidError see {@link check}
  */
 export function sealTls(

@@ -16,7 +16,7 @@ import type { Caller } from "../../http/access/identity.ts";
 import type { Handler } from "../../http/handler.ts";
 import { objects } from "../objects.ts";
 
-/** The operations that change an existing object of each kind, and that programs use. */
+/** The operations with which programs change an existing object, by the kind of the object. */
 const changes = Map.groupBy(
   Object.values<Operation>(operations).filter(
     (operation) => takesDeclaredBy(operation) && takesIfMatch(operation) && operation.method !== "DELETE",
@@ -24,7 +24,7 @@ const changes = Map.groupBy(
   ({ object }) => object,
 );
 
-/** Returns true if the caller may use an operation that changes an object of the kind. */
+/** Returns true if the caller may use at least one operation that changes objects of the kind. */
 function mayChange(kind: ClaimedKind, { kind: caller }: Caller, role: Role): boolean {
   const credential = caller === "user" ? "jwt" : caller;
   return (changes.get(kind) ?? []).some(

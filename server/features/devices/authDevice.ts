@@ -16,8 +16,8 @@ import { provesKey } from "./deviceProof.ts";
 import { declaredDevice } from "./objects.ts";
 
 /**
- * Returns a device's uid: the digest of the MAC, public key and tenant id, exactly as its agent sent them (rules
- * section 7, step 2).
+ * Returns the uid of a device. It is the digest of the MAC address, public key and tenant id, exactly as the agent sent
+ * them (rules section 7, step 2).
  */
 export function deviceUid(device: {
   readonly mac: string;
@@ -29,8 +29,8 @@ export function deviceUid(device: {
 }
 
 /**
- * Returns the name of a new device: its host name, or its MAC if the agent sent no host name. Characters that are
- * invalid in a device name become hyphens (rules section 20).
+ * Returns the name of a new device. This is the host name, or the MAC address if the agent sent no host name.
+ * Characters that are invalid in a device name become hyphens (rules section 20).
  */
 function firstName(hostname: string | undefined, mac: string): string {
   return (hostname || mac).toLowerCase().replaceAll(/[^a-z0-9_-]/g, "-");
@@ -42,7 +42,8 @@ const full = ({ settings }: Services) =>
   );
 
 /**
- * Checks the number of pending devices. A limit is necessary, because any client can enroll devices.
+ * Checks that the namespace may have one more pending device. A limit is necessary, because any client can enroll
+ * devices.
  * @throws ForbiddenError the namespace has the maximum number of pending devices
  */
 async function checkPending(services: Services, tx: SqlClient, tenantId: string): Promise<void> {
@@ -67,22 +68,22 @@ const reportedOf = (services: Services, { info }: Report, request: RequestFacts)
   ...services.positionOf(request.address),
 });
 
-/** Data of an enrolled device that its token and the response contain. */
+/** Data of an enrolled device, for the device's token and for the response. */
 interface Enrollment {
   readonly name: string;
   /** Name of the namespace. */
   readonly namespace: string;
   /**
-   * The namespace's setting for proofs that an agent has its device's private key. With `required`, reports without a
-   * proof are rejected.
+   * The namespace's setting for proofs. A proof shows that an agent has the private key of its device. With `required`,
+   * reports without a proof are rejected.
    */
   readonly deviceProof: string;
   readonly createdAt: Date;
 }
 
 /**
- * Returns the enrollment of a device, or undefined if the device is not enrolled or its report contains changes. The
- * enrollment is read for every report, so that a rename, or the deletion of the device or namespace, takes effect
+ * Returns the enrollment of a device. Returns undefined if the device is not enrolled, or if its report contains
+ * changes. The database is read for every report. So a rename, or the deletion of the device or namespace, takes effect
  * immediately on all instances.
  */
 async function unchangedEnrollment(
@@ -115,8 +116,8 @@ interface ReportedNamespace {
 }
 
 /**
- * Reads the namespace of a report, and whether the device is enrolled. The service calls this function before it writes
- * anything, because the report may come from an unknown client.
+ * Reads the namespace of a report, and checks whether the device is enrolled. The service calls this function before it
+ * writes anything, because the report may come from an unknown client.
  */
 async function reportedNamespace(
   services: Services,
@@ -180,17 +181,17 @@ async function enroll(
 }
 
 /**
- * Lane of the enrollments. Enrollments of all namespaces share transactions: each enrollment changes the count of pending
- * devices, so most concurrent enrollments would conflict.
+ * Lane for enrollments of all namespaces, so that these enrollments share transactions. In separate transactions, most
+ * concurrent enrollments would conflict, because each enrollment changes the count of pending devices.
  */
 const LANE = "enrollments";
 
 /**
  * Enrolls a new device, or updates an enrolled device.
  * @throws NotFoundError the namespace does not exist; nothing is stored
- * @throws ForbiddenError see {@link checkPending} (which does not apply to enrolled devices) and {@link checkProof}
+ * @throws ForbiddenError see {@link checkPending}, which does not apply to enrolled devices, and {@link checkProof}
  * @throws RateLimitedError too many new devices were enrolled from the client address
- * @throws BusyError too many devices enroll at the same time
+ * @throws BusyError too many devices are enrolling at the same time
  */
 async function store(
   services: Services,
@@ -233,8 +234,8 @@ async function store(
 }
 
 /**
- * Checks that a report has a proof if the namespace requires one.
- * @throws ForbiddenError the namespace requires a proof, and the report has none
+ * Checks that a report has a proof if the namespace requires proofs.
+ * @throws ForbiddenError the namespace requires proofs, and the report has none
  */
 function checkProof({ deviceProof }: Pick<Enrollment, "deviceProof">, proven: boolean): void {
   if (proven || deviceProof !== "required") return;
@@ -244,8 +245,8 @@ function checkProof({ deviceProof }: Pick<Enrollment, "deviceProof">, proven: bo
 }
 
 /**
- * Updates the last activity of sessions that an agent reports as running. Sessions of other devices and closed
- * sessions do not change.
+ * Updates the last activity of the sessions that an agent reports as running. Does not update closed sessions, or
+ * sessions of other devices.
  */
 async function keepAlive(services: Services, deviceUid: string, sessions: readonly string[]): Promise<void> {
   await services.db.session.updateMany({
@@ -256,9 +257,9 @@ async function keepAlive(services: Services, deviceUid: string, sessions: readon
 
 /**
  * Handles the enrollment or the report of an agent (rules section 7). A report does not change the name, status and
- * tags of an enrolled device, because an administrator sets them. The service stores other changes before it responds.
- * If a report contains no changes, the service stores only the time of the report, after the response (see
- * `Heartbeats`).
+ * tags of an enrolled device, because an administrator sets them. If a report contains other changes, the service
+ * stores them before it responds. If a report contains no changes, the service stores only the time of the report,
+ * after the response (see `Heartbeats`).
  */
 export const authDevice: Handler<PublicOperations["authDevice"]> = async ({ services, body, request }) => {
   const { tenant_id: tenant, public_key: publicKey, identity } = body;
@@ -275,7 +276,7 @@ export const authDevice: Handler<PublicOperations["authDevice"]> = async ({ serv
   const { name, namespace, createdAt } = enrollment;
   const token = await deviceToken(services, { uid, tenant, proven, enrolledAt: createdAt });
   // The agent key is the public key with which the gateway logs in to agents. Agents that support proofs can pin this
-  // key. Other agents receive the response of version 0.19, which does not contain the key.
+  // key. For other agents, the response does not contain the key, as in version 0.19.
   const agentKey = proven ? await services.agentKey.publicKey() : undefined;
   return { uid, token, name, namespace, ...(agentKey !== undefined && { agent_key: agentKey }) };
 };

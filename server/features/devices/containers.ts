@@ -16,7 +16,7 @@ interface OfOne {
 
 /**
  * Checks that a container exists.
- * @throws NotFoundError the namespace has no such container
+ * @throws NotFoundError the namespace does not contain the container
  */
 async function checkContainer({ services, identity, params }: OfOne): Promise<void> {
   const key = { uid: params.uid, tenantId: identity.tenant, infoPlatform: CONTAINER };
@@ -24,9 +24,9 @@ async function checkContainer({ services, identity, params }: OfOne): Promise<vo
 }
 
 /**
- * Returns a device operation that accepts only containers. The device operations themselves also accept containers: a
- * container is a device, and some operations (accept, rename) have no separate path for containers (rules section 7).
- * @throws NotFoundError the namespace has no such container
+ * Restricts a device operation to containers. A container is a device, so the device operations themselves also accept
+ * containers. Some operations (accept, rename) have no separate path for containers (rules section 7).
+ * @throws NotFoundError the namespace does not contain the container
  */
 function ofContainer<C extends OfOne, R>(handler: (context: C) => Promise<R>): (context: C) => Promise<R> {
   return async (context) => {

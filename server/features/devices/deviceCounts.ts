@@ -2,7 +2,7 @@ import { foldCounterRows } from "../../db/sql/counterRows.ts";
 import { readRows, type Sql, type SqlClient, sql } from "../../db/sql/sql.ts";
 import type { Services } from "../../services.ts";
 
-/** Filter for the devices that are counted. Without `container`, both containers and other devices are counted. */
+/** Filter for the devices to count. If `container` is omitted, both containers and other devices are counted. */
 interface Counted {
   /** @default every status except `removed` */
   readonly status?: string | undefined;
@@ -10,8 +10,8 @@ interface Counted {
 }
 
 /**
- * Returns a query for the number of devices in a namespace. The query adds up the counts in a few rows. Database
- * triggers update these counts with each change of a device.
+ * Returns a query for the number of devices in a namespace. The query adds up the counts of a few rows. Database
+ * triggers update these counts after each change of a device.
  * @param tenantId a value or a column
  */
 export function deviceCount(tenantId: Sql | string, { status, container }: Counted): Sql {
@@ -36,6 +36,6 @@ export const countAccepted = (db: SqlClient, tenantId: string): Promise<number> 
 export const countPending = (db: SqlClient, tenantId: string): Promise<number> =>
   countWith(db, tenantId, "pending");
 
-/** Merges the rows of ended connections; see {@link foldCounterRows}. */
+/** Merges the rows of closed connections: see {@link foldCounterRows}. */
 export const foldDeviceCounts = ({ db }: Pick<Services, "db">): Promise<void> =>
   foldCounterRows(db, { name: "DeviceCount", key: ["tenantId", "status", "container"], counter: "count" });
