@@ -5,7 +5,7 @@ import { inTransaction, within } from "../db/sql/transaction.ts";
 import type { Services } from "../services.ts";
 import { objects } from "./objects.ts";
 
-/** The kinds of objects that expire, with the columns of their id and their expiry time. */
+/** The kinds of objects that expire, with the columns for the id and the expiry time. */
 const KINDS = [
   { kind: "publicKey", model: "PublicKey", id: "fingerprint", end: "expiresAt" },
   { kind: "firewallRule", model: "FirewallRule", id: "id", end: "expiresAt" },
@@ -13,8 +13,9 @@ const KINDS = [
 ] as const;
 
 /**
- * Deletes the keys, rules and memberships that expired longer ago than the configured retention, and that no program
- * declares. The audit trail shows the operator as the actor, because the operator's setting causes the deletion.
+ * Deletes keys, rules and memberships that no program declares, after they have been expired for longer than the
+ * configured retention. The actor in the audit trail is the operator, because a setting of the operator causes the
+ * deletion.
  */
 export async function removeExpiredObjects(services: Services): Promise<void> {
   const days = services.settings.expiredObjectRetention;
@@ -31,7 +32,7 @@ export async function removeExpiredObjects(services: Services): Promise<void> {
       await inTransaction(services, async (tx) => {
         const found = await objects[kind].find(tx, tenantId, String(id));
         const isRow = sql`"tenantId" = ${tenantId} AND ${sql.column(idColumn)} = ${id}`;
-        // The object may have changed since the query, so the condition is part of the statement.
+        // The statement repeats the condition, because the object may have changed since the query.
         const deleted = await tx.$executeRaw(sql`DELETE FROM ${table} WHERE ${isRow} AND ${expired}`);
         if (found === null || deleted === 0) return;
         await recordChange(within(services, tx), {

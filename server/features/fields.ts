@@ -5,12 +5,12 @@ import { InvalidError } from "../errors.ts";
 import { column as columnField, type Table } from "../lists/table.ts";
 import type { Services } from "../services.ts";
 
-// Converts between the fields of the API's objects, which the contract defines, and the columns that store them. The
-// column of a plain field has the same name in camel case (`maxSessionMinutes` for `max_session_minutes`), and the type of
-// the field determines the conversion. The code of a feature converts all other fields. A missing conversion
-// is a compile error.
+// Converts between the fields of the API's objects, which the contract defines, and the columns that store the fields.
+// For a plain field, the column has the same name in camel case (`maxSessionMinutes` for `max_session_minutes`), and
+// the type of the field determines the conversion. For all other fields, the feature contains the code of the
+// conversion. A missing conversion is a compile error.
 
-/** Name of the column of a plain field. */
+/** Name of the column that stores a plain field. */
 type Column<Field> = Field extends `${infer Head}_${infer Tail}`
   ? `${Head}${Capitalize<Column<Tail>>}`
   : Field;
@@ -55,15 +55,18 @@ type Plain<Row, Fields> = {
 
 type Compute<Row, Value, Given extends readonly unknown[]> = (row: ShownRow<Row>, ...given: Given) => Value;
 
-/** Functions that return the fields of an object that are not plain. A plain field may have a function too. */
+/**
+ * Functions that compute the fields of an object. Required for fields that are not plain, and optional for plain
+ * fields.
+ */
 type Computed<Row, Fields, Given extends readonly unknown[]> = {
   readonly [Field in Exclude<keyof Fields, Presented<Row, Fields>>]: Compute<Row, Fields[Field], Given>;
 } & { readonly [Field in Presented<Row, Fields>]?: Compute<Row, Fields[Field], Given> };
 
-/** The fields of a request body that are not plain. */
+/** The names of the fields in a request body that are not plain. */
 type Excepted<Row, Fields> = { readonly [Field in Exclude<keyof Fields, Plain<Row, Fields>>]: true };
 
-/** The columns of the plain fields of a request body. */
+/** The columns for the plain fields of a request body. */
 type Columns<Row, Fields> = {
   [Field in Plain<Row, Fields> as Column<Field> & keyof Row]: Row[Column<Field> & keyof Row];
 };
@@ -71,9 +74,9 @@ type Columns<Row, Fields> = {
 type Values = Readonly<Record<string, unknown>>;
 
 /**
- * Returns the function that converts a row to an object of the contract. The object has only the fields of the schema, so
- * it contains no other column.
- * @param computed returns the fields that are not plain, from the row and the other arguments of a call
+ * Returns a function that converts a row to an object of the contract. The object contains only the fields of the
+ * schema, and no other columns of the row.
+ * @param computed functions that compute the fields that are not plain, from the row and the other arguments of a call
  */
 export function presenter<Row, Schema extends z.ZodObject, Given extends readonly unknown[] = []>(
   schema: Schema,
@@ -101,16 +104,19 @@ export function presenter<Row, Schema extends z.ZodObject, Given extends readonl
   return Object.assign(present, { listed });
 }
 
-/** The function that {@link presenter} returns. */
+/** The type of the function that {@link presenter} returns. */
 export interface Presenter<Row, Given extends readonly unknown[], Fields> {
   (row: ShownRow<Row>, ...given: Given): Fields;
-  /** Returns the plain fields with a single value, by which clients can filter and sort a list of the rows of a table. */
+  /**
+   * Returns the plain fields that have a single value. Clients can filter and sort a list of the table's rows by these
+   * fields.
+   */
   listed(table: string): Table["fields"];
 }
 
 /**
- * Returns the schema of the declared fields: the fields of the object that an update can change, in the order of
- * `settings`. Revisions depend on this order.
+ * Returns the schema of the declared fields: the fields of an object that an update can change. They have the same
+ * order as in `settings`. Revisions depend on this order.
  */
 export function declaredSchema<Shape extends z.ZodRawShape, Settings extends z.ZodRawShape>(
   object: z.ZodObject<Shape>,
@@ -122,8 +128,8 @@ export function declaredSchema<Shape extends z.ZodRawShape, Settings extends z.Z
 }
 
 /**
- * Returns the function that converts the plain fields of a request body to columns. An absent field becomes null. Fields
- * that are not in the schema set no column.
+ * Returns a function that converts the plain fields of a request body to columns. An absent field becomes null. Fields
+ * outside the schema are ignored.
  * @param excepted the fields that are not plain
  */
 export function columnsFrom<Row, Schema extends z.ZodObject>(
@@ -137,7 +143,10 @@ export function columnsFrom<Row, Schema extends z.ZodObject>(
   };
 }
 
-/** Returns a function like {@link columnsFrom}. It returns no columns for absent fields, which an update does not change. */
+/**
+ * Returns a function like {@link columnsFrom}, but for updates. The function returns no columns for absent fields, so
+ * that an update does not change them.
+ */
 export function changesFrom<Row, Schema extends z.ZodObject>(
   schema: Schema,
   excepted: Excepted<Row, Required<z.output<Schema>>>,
@@ -155,7 +164,7 @@ const plainFields = (schema: z.ZodObject, excepted: object) =>
     .filter(([name]) => !Object.hasOwn(excepted, name))
     .map(([name, field]) => ({ name, column: columnOf(name), field, store: storage(field) }));
 
-/** Returns the type of a field for the filter and the order of a list; undefined for a list or an object. */
+/** Returns the type by which a list filters and sorts a field. Returns undefined for a list or an object. */
 function listedType(field: z.core.$ZodType): "boolean" | "number" | "text" | "date" | undefined {
   const type = typeOf(field);
   if (type === "json" || type === "record") return undefined;
@@ -170,7 +179,7 @@ function isTimeField(field: z.core.$ZodType): boolean {
 
 /**
  * Returns the type of the values of a field.
- * @throws Error a plain field cannot have the type
+ * @throws Error plain fields cannot have this type
  */
 function typeOf(field: z.core.$ZodType): "boolean" | "number" | "text" | "json" | "record" {
   const { def } = (field as z.core.$ZodTypes)._zod;
@@ -197,7 +206,7 @@ function typeOf(field: z.core.$ZodType): "boolean" | "number" | "text" | "json" 
   }
 }
 
-/** Returns the function that converts a column to the value of a plain field. */
+/** Returns a function that converts a column to the value of a plain field. */
 function presentation(field: z.core.$ZodType): (value: unknown) => unknown {
   const absent = isNullable(field) ? null : undefined;
   const convert = PRESENTATIONS[typeOf(field)];
@@ -207,7 +216,7 @@ function presentation(field: z.core.$ZodType): (value: unknown) => unknown {
 const parseJson = (value: unknown) => JSON.parse(String(value));
 
 const PRESENTATIONS = {
-  // SQLite stores a switch as a number.
+  // SQLite stores a Boolean value as a number.
   boolean: Boolean,
   number: Number,
   text: (value: unknown) => (value instanceof Date ? value.toISOString() : value),
@@ -220,11 +229,11 @@ const isNullable = (field: z.core.$ZodType): boolean => {
   return def.type === "nullable" || (def.type === "optional" && isNullable(def.innerType));
 };
 
-/** Returns the function that converts the value of a plain field to a column. */
+/** Returns a function that converts the value of a plain field to a column. */
 function storage(field: z.core.$ZodType): (value: unknown) => unknown {
   const type = typeOf(field);
   if (type === "json") return (value) => (value === null ? null : JSON.stringify(value));
-  // The keys are sorted, so that their order is no change.
+  // The keys are sorted, so that a different order is not a change.
   if (type === "record") return (value) => (value === null ? null : JSON.stringify(sorted(value as object)));
   return (value) => value;
 }
@@ -235,21 +244,22 @@ const sorted = (record: object) =>
 /**
  * Returns a time in wire format: RFC 3339 with exactly three fraction digits and `Z`. For null, returns the time that
  * represents "no date" (models section 0).
- * @param time a string must already have the wire format
+ * @param time must already be in wire format if it is a string
  */
 export function wireDate(time: Date | string | null): string {
   if (time === null) return ZERO_DATE;
   return typeof time === "string" ? time : time.toISOString();
 }
 
-/** The last time that both databases store and compare as text. The first time is 1970-01-01T00:00:00Z. */
+/** The latest time that both databases can store and compare as strings. The earliest time is 1970-01-01T00:00:00Z. */
 export const LAST_TIME = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
 
 /**
- * Returns the expiry time of an object after an update. A time in the past is allowed, and ends the access at once.
- * @param field name of the request's field
+ * Returns the expiry time that an object has after an update. A time in the past is allowed: the access then ends
+ * immediately.
+ * @param field name of the field in the request
  * @param requested undefined keeps the stored time; null removes the time
- * @throws InvalidError the year of the time is not from 1970 to 9999
+ * @throws InvalidError the year of the time is not between 1970 and 9999
  */
 export function updatedEnd(
   field: string,

@@ -39,8 +39,8 @@ import { confirmAddress } from "./users/account/addresses.ts";
 import { accountHandlers, mfaHandlers, userHandlers } from "./users/handlers.ts";
 
 /**
- * The handlers of all operations except live connections. A module exports a handler under the id of its operation; its
- * other exports have no effect. A missing handler is a compile error.
+ * The handlers of all operations except live connections. A module exports a handler under the id of its operation.
+ * Other exports of a module have no effect. A missing handler is a compile error.
  */
 export const handlers: Handlers<Omit<Operations, keyof typeof liveConnections>, ObjectRows> = {
   ...announcements,

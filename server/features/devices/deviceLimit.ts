@@ -7,20 +7,22 @@ import { wireDate } from "../fields.ts";
 import { deviceCount } from "./deviceCounts.ts";
 
 /**
- * Time, in milliseconds, for which a removed device counts toward the device limit on a cloud instance (rules section
- * 7).
+ * Time for which a removed device still counts toward the device limit of a cloud instance, in milliseconds (rules
+ * section 7).
  */
 const REMOVED_LIFE = 30 * DAY;
 
 interface Slot {
   readonly status: string;
-  /** Time of the last change of the status. A string is in wire format. */
+  /** Time of the last change of the status. If it is a string, it is in wire format. */
   readonly statusUpdatedAt: Date | string;
 }
 
 type LimitedNamespace = Pick<Namespace, "tenantId" | "maxDevices">;
 
-/** Returns the earliest removal time at which a removed device still counts toward the device limit. */
+/**
+ * Returns the time from which removals matter: a device that was removed later still counts toward the device limit.
+ */
 export const removedSince = (services: Pick<SqlServices, "now">): Date =>
   new Date(services.now().getTime() - REMOVED_LIFE);
 
@@ -37,7 +39,7 @@ export function fullness(services: SqlServices, tenantId: string): Sql {
     FROM "Namespace" WHERE "Namespace"."tenantId" = ${tenantId})`;
 }
 
-/** Returns whether the namespace has reached its limit of accepted devices; see {@link fullness}. */
+/** Returns true if the namespace has reached its limit of accepted devices: see {@link fullness}. */
 export async function isFull(
   services: SqlServices,
   { tenantId, maxDevices }: LimitedNamespace,
@@ -51,8 +53,8 @@ export async function isFull(
 }
 
 /**
- * Returns whether the device can be accepted now. At the limit, a recently removed device can be accepted, because it
- * already counts toward the limit.
+ * Returns true if the device can be accepted now. At the limit, only a recently removed device can be accepted, because
+ * it already counts toward the limit.
  */
 export function isAcceptable(services: SqlServices, device: Slot, full: boolean): boolean {
   if (device.status === "accepted") return false;
@@ -61,8 +63,8 @@ export function isAcceptable(services: SqlServices, device: Slot, full: boolean)
 }
 
 /**
- * Returns the error for a device that exceeds the namespace's limit of accepted devices, or null if the device can be
- * accepted.
+ * Returns the error for a device that exceeds the namespace's limit of accepted devices. Returns null if the device can
+ * be accepted.
  */
 export async function limitRefusal(
   services: SqlServices,

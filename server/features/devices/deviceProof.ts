@@ -15,8 +15,8 @@ const MODULUS_MAX = 4096;
 const EXPONENT = 65_537n;
 
 /**
- * Returns a challenge that contains its expiry time and a code that authenticates this time. Every instance can check
- * the challenge, and no instance stores challenges.
+ * Returns a challenge. It contains its expiry time, and a code with which the service recognizes its own challenges. So
+ * every instance can check the challenge, and no instance stores it.
  */
 export const challengeDevice: Handler<PublicOperations["challengeDevice"]> = async ({ services }) => {
   const text = `${services.now().getTime() + LIFE}.${randomUUID()}`;
@@ -36,7 +36,7 @@ function isValid(services: Services, challenge: string): boolean {
 type Report = z.output<typeof devices.authDevice.body>;
 
 /**
- * Returns whether a report proves that its sender has the device's private key. Returns false for a report without a
+ * Returns true if a report proves that its sender has the device's private key. Returns false if the report has no
  * proof.
  * @throws ForbiddenError the proof is invalid
  */
@@ -58,12 +58,12 @@ function hasSigned(publicKey: string, text: Buffer, signature: Buffer): boolean 
   try {
     const key = createPublicKey(publicKey);
     const { modulusLength = 0, publicExponent } = key.asymmetricKeyDetails ?? {};
-    // The keys of agents have this exponent and at most this size. A larger key is rejected, because the verification
-    // of its signature takes milliseconds.
+    // The keys of agents have this exponent, and their modulus has at most this size. A larger key is rejected, because
+    // checking a signature with it takes milliseconds.
     if (modulusLength > MODULUS_MAX || publicExponent !== EXPONENT) return false;
     return verify("sha256", text, key, signature);
   } catch {
-    // The public key of a report can be any text, so the parser may fail.
+    // The public key in a report can be any string, so parsing it may fail.
     return false;
   }
 }

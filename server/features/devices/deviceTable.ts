@@ -29,7 +29,7 @@ const stored: Table["fields"] = {
   "position.longitude": column("number", "Device", "longitude"),
 };
 
-/** Returns an index lookup that finds the devices of a namespace with a tag. */
+/** Returns an index lookup that finds the devices with a tag in a namespace. */
 const taggedWith = (tenantId: string, tag: string): IndexLookup => ({
   candidates: sql`SELECT "DeviceTag"."deviceUid" AS candidate FROM "DeviceTag"
     WHERE "DeviceTag"."tenantId" = ${tenantId} AND "DeviceTag"."tag" = ${tag}`,
@@ -37,8 +37,8 @@ const taggedWith = (tenantId: string, tag: string): IndexLookup => ({
 });
 
 /**
- * Returns the table of a namespace's devices for lists. The field `online` is computed for each request, because it
- * depends on the time.
+ * Returns the table with which lists read a namespace's devices. The field `online` is computed for each request,
+ * because it depends on the time.
  */
 export function deviceTable(services: Services, tenantId: string): Table {
   const online = sql`("Device"."lastSeen" > ${onlineSince(services)} AND "Device"."offline" = ${false})`;

@@ -19,7 +19,7 @@ const unknown = () => new NotFoundError(deviceObject.missing);
 
 export const getDevices: Handler<PublicOperations["getDevices"]> = (context) => listDevices(context, false);
 
-/** Returns a page of the devices, without containers, or of the containers of a namespace. */
+/** Returns a page of the containers of a namespace, or of its other devices. */
 export async function listDevices(context: Context<PublicOperations["getDevices"]>, container: boolean) {
   const { services, identity, query, header } = context;
   const tenantId = identity.tenant;
@@ -52,8 +52,8 @@ export const getDevice: Handler<PublicOperations["getDevice"]> = async ({ servic
 };
 
 /**
- * Deletes a device. On a cloud instance without active billing, an accepted device becomes a removed device, which
- * still counts toward the device limit (rules section 7).
+ * Deletes a device. On a cloud instance without active billing, an accepted device becomes a removed device instead. A
+ * removed device still counts toward the device limit (rules section 7).
  */
 export const deleteDevice: ObjectWrite<PublicOperations["deleteDevice"], Device> = async (context) => {
   const { services, found, became } = context;
@@ -88,7 +88,7 @@ type Change = Pick<
 
 /**
  * Changes a device.
- * @param rivals condition for the other devices that must not have the same name
+ * @param rivals condition for the other devices in the namespace whose names must differ from the new name
  */
 async function change({ services: { db }, body, found, became }: Change, rivals: Sql): Promise<undefined> {
   const stored = found();
@@ -111,8 +111,8 @@ export const updateDevice: ObjectWrite<PublicOperations["updateDevice"], Device>
   change(context, sql`"status" <> 'removed'`);
 
 /**
- * Renames a device. The name must differ only from the names of accepted devices, as the contract specifies for this
- * older operation.
+ * Renames a device. The name needs to differ only from the names of accepted devices. The contract specifies this for
+ * the older operation.
  */
 export const renameDevice: ObjectWrite<PublicOperations["renameDevice"], Device> = (context) =>
   change(context, sql`"status" = 'accepted'`);

@@ -3,14 +3,15 @@ import { batchesOf } from "../../db/sql/sql.ts";
 import { retryConflicts } from "../../db/sql/transaction.ts";
 
 /**
- * Maximum delay, in milliseconds, before the time of a report without changes is stored; see `docs/reference/server-settings.md`.
+ * Maximum delay before the time of a report without changes is stored, in milliseconds: see
+ * `docs/reference/server-settings.md`.
  */
 export const HEARTBEAT_DELAY = 2000;
 
 /**
- * Collects device reports without changes and writes them in batches. A write changes only `lastSeen`, and never to an
- * earlier time. A device that was marked offline after its report stays offline, and a deleted device stays deleted.
- * Reports of the same second get the same `lastSeen`.
+ * Collects device reports without changes, and writes them in batches. A write changes only `lastSeen`, and never sets
+ * it to an earlier time. A device that was marked offline after its report stays offline, and a deleted device stays
+ * deleted. Reports from the same second get the same `lastSeen`.
  */
 export class Heartbeats {
   readonly #db: Pick<PrismaClient, "device">;
@@ -19,7 +20,9 @@ export class Heartbeats {
   #timer: NodeJS.Timeout | undefined;
   #running: Promise<void> = Promise.resolve();
 
-  /** @param onError called with the error when reports cannot be written. The reports are kept for the next attempt. */
+  /**
+   * @param onError called with the error if the reports cannot be written. The reports are kept for the next attempt.
+   */
   constructor(db: Pick<PrismaClient, "device">, onError: (error: unknown) => void) {
     this.#db = db;
     this.#onError = onError;
@@ -66,12 +69,12 @@ export class Heartbeats {
   }
 }
 
-/** Returns the reports in batches. All reports of the same second get the latest time in that second. */
+/** Returns the reports in batches. All reports from the same second get the latest time in that second. */
 function bySecond(reports: ReadonlyMap<string, Date>): { uids: string[]; time: Date }[] {
   const seconds = Map.groupBy(reports, ([, time]) => Math.floor(time.getTime() / 1000));
   return [...seconds.values()].flatMap((group) => {
     const time = new Date(Math.max(...group.map(([, reported]) => reported.getTime())));
-    // All instances write the rows in the same order, so that two instances seldom wait for each other.
+    // All instances write the rows in the same order, so that two instances rarely wait for each other.
     const uids = group.map(([uid]) => uid).sort();
     return [...batchesOf(uids)].map((batch) => ({ uids: batch, time }));
   });

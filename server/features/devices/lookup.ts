@@ -8,19 +8,19 @@ import { tagNames, withTags } from "../tags/tagList.ts";
 import { onlineSince } from "./online.ts";
 import { presentDevice } from "./presentDevice.ts";
 
-/** The namespace and device in an SSH address such as `login@namespace.device@host`. */
+/** The namespace and the device in an SSH address such as `login@namespace.device@host`. */
 export interface DeviceAddress {
   /** Name of the namespace. */
   readonly domain: string;
   readonly name: string;
 }
 
-/** The related rows (tags and namespace) that a query for an SSH address reads with the device. */
+/** The related rows (tags and namespace) that a query reads together with the device of an SSH address. */
 export const withNamespace = { ...withTags, namespace: true } as const;
 
 /**
- * Returns the accepted device of an SSH address with its tags and namespace, or null if no accepted device has the
- * address. Call it in a transaction, so that all data is from the same moment.
+ * Returns the accepted device of an SSH address, with its tags and namespace. Returns null if no accepted device has
+ * the address. Call this function in a transaction, so that all data is from the same point in time.
  */
 export async function findAddressed(tx: Transaction, { domain, name }: DeviceAddress) {
   const namespace = await tx.namespace.findUnique({ where: { name: domain.toLowerCase() } });
@@ -33,7 +33,7 @@ export async function findAddressed(tx: Transaction, { domain, name }: DeviceAdd
 }
 
 /**
- * Returns the device of an SSH address; see {@link findAddressed}.
+ * Returns the device of an SSH address: see {@link findAddressed}.
  * @throws NotFoundError the device does not exist
  */
 export function addressedDevice(services: Services, address: DeviceAddress) {

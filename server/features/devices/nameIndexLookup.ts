@@ -4,14 +4,14 @@ import type { IndexLookup } from "../../lists/table.ts";
 import type { Services } from "../../services.ts";
 
 /**
- * Maximum number of trigrams (three-character sequences) of a search text that the query looks up. Each additional
+ * Maximum number of trigrams (three-character sequences) of a search string that the query looks up. Each additional
  * trigram costs the same, but excludes fewer names.
  */
 const MOST = 12;
 
 /**
  * Returns an index lookup for a search by part of a device name. The lookup may also find devices whose names do not
- * contain the text. Returns undefined if no index supports the text.
+ * contain the search string. Returns undefined if no index supports the search string.
  */
 export function nameIndexLookup(
   { db }: Pick<Services, "db">,
@@ -30,7 +30,7 @@ export function nameIndexLookup(
 
 /**
  * Returns an index lookup in the table that `nameIndex.ts` creates. The lookup searches the names of all namespaces. It
- * finds the names that contain all trigrams of the text, in any order.
+ * finds the names that contain all trigrams of the search string, in any order.
  */
 function lookupOnSqlite(part: string): IndexLookup | undefined {
   const characters = [...part];
@@ -44,9 +44,9 @@ function lookupOnSqlite(part: string): IndexLookup | undefined {
 }
 
 /**
- * Returns a lookup for which PostgreSQL can use the index that `nameIndex.ts` creates. Returns undefined for a text
- * without three adjacent letters or digits, because PostgreSQL would read the whole index, with the names of all
- * namespaces.
+ * Returns a lookup for which PostgreSQL can use the index that `nameIndex.ts` creates. Returns undefined if the search
+ * string does not contain three adjacent letters or digits. For such a string, PostgreSQL would read the whole index,
+ * with the names of all namespaces.
  */
 function lookupOnPostgresql(tenantId: string, part: string): IndexLookup | undefined {
   if (!/[a-z0-9]{3}/i.test(part)) return undefined;

@@ -8,13 +8,13 @@ import { tagNames } from "../tags/tagList.ts";
 
 const declared = devices.device.pick({ name: true, status: true, public_url: true });
 
-/** Returns the declared fields of a device, without the fields that its agent reports. */
+/** Returns the declared fields of a device. They do not include the fields that the agent reports. */
 export const declaredDevice = presenter<Pick<Device, "name" | "status" | "publicUrl">, typeof declared>(
   declared,
   {},
 );
 
-/** Returns the declared tags of a device, sorted, because the order of tags has no effect. */
+/** Returns the declared tags of a device. They are sorted, because their order has no effect. */
 export const declaredTags = (rows: readonly { readonly tag: string }[]): Declared => ({
   tags: tagNames(rows).sort(),
 });
@@ -30,12 +30,12 @@ export const deviceObject: ManagedObject<Device> = {
 /** The tags of a device, in order, and the program resource that declared them. */
 export interface DeviceTags {
   readonly declaredBy: string | null;
-  /** True if the device has rows of tags, which may belong to deleted tags. */
+  /** True if the device has tag rows. The rows may belong to deleted tags. */
   readonly hasRows: boolean;
   readonly tags: readonly Pick<DeviceTag, "tag" | "creationKey">[];
 }
 
-/** Returns the tags of a device, or null if the namespace has no such device. */
+/** Returns the tags of a device. Returns null if the device is not in the namespace. */
 async function findDeviceTags(db: SqlClient, tenantId: string, uid: string): Promise<DeviceTags | null> {
   const rows = await readRows<{
     readonly declaredBy: string | null;

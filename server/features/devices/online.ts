@@ -5,8 +5,8 @@ import type { Services } from "../../services.ts";
 const ONLINE_WINDOW = 2 * MINUTE;
 
 /**
- * Returns the time after which an online device must have sent its last report. A device that was marked offline after
- * its report is not online.
+ * Returns the time after which a device must have sent its last report to be online. A device that was marked offline
+ * after its last report is not online.
  */
 export function onlineSince(services: Services): Date {
   return new Date(services.now().getTime() - ONLINE_WINDOW);

@@ -13,14 +13,14 @@ type WireDevice = z.output<typeof device>;
 interface Surroundings {
   /** Name of the namespace. */
   readonly namespace: string;
-  /** The result of `onlineSince` in wire format. In this format, the order of texts is the order of times. */
+  /** The result of `onlineSince` in wire format. Strings in this format sort chronologically. */
   readonly onlineSince: string;
   readonly acceptable: boolean;
 }
 
 /**
- * Returns a device with the fields that a member with this role may see. Observers do not receive the public key,
- * because the public key and the MAC are sufficient to request the device's token.
+ * Returns a device with the fields that a member with this role may read. Observers do not receive the public key,
+ * because the public key and the MAC address are sufficient to request a token for the device.
  */
 export const shownTo = <D extends Pick<WireDevice, "public_key">>(role: Role, device: D): D =>
   roleAtLeast(role, "operator") ? device : { ...device, public_key: "" };
@@ -47,6 +47,6 @@ export const presentDevice = presenter<
   acceptable: (_, _tags, { acceptable }) => acceptable,
   revision: (row) => revisionOf(declaredDevice(row)),
   tags_revision: (_, tags) => revisionOf(declaredTags(tagRows(tags))),
-  // The deletion of a tag does not change the column, so the column may be set for a device without tags.
+  // Deleting a tag does not change this column, so the column may be set for a device without tags.
   tags_declared_by: (row, tags) => (tags.length === 0 ? undefined : declaredIn(row.tagsDeclaredBy)),
 });

@@ -16,13 +16,13 @@ type WireDevice = z.output<typeof devices.device>;
 export interface DeviceRow extends WireRow<Device> {
   readonly tagList: string | null;
   readonly namespaceName: string;
-  /** Boolean on PostgreSQL; the number 1 or 0 on SQLite. */
+  /** A Boolean value on PostgreSQL, and the number 1 or 0 on SQLite. */
   readonly full: boolean | number;
 }
 
 const TAGS = tagsColumn(sql`"DeviceTag"`, sql`"DeviceTag"."deviceUid" = "Device"."uid"`);
 
-/** Returns all columns for a device's wire format, so that one statement reads a page of devices. */
+/** Returns all columns that the wire format of a device needs, so that one statement reads a page of devices. */
 export const deviceColumns = (services: Services, tenantId: string): Sql => sql`"Device".*,
   ${TAGS} AS "tagList",
   (SELECT "Namespace"."name" FROM "Namespace" WHERE "Namespace"."tenantId" = ${tenantId}) AS "namespaceName",
@@ -40,7 +40,7 @@ export function presentDevices(services: Services, rows: readonly DeviceRow[]): 
   );
 }
 
-/** Returns devices of a namespace in wire format, in the order of the uids. Unknown uids are omitted. */
+/** Returns devices of a namespace in wire format, in the order of `uids`. Unknown uids are omitted. */
 export async function readDevices(
   services: Services,
   tenantId: string,

@@ -18,7 +18,7 @@ interface Change {
 }
 
 /**
- * Changes the status and other columns of a device, and records that the namespace may have free quota for other
+ * Changes the status and other columns of a device. Also records that the namespace may now have free quota for other
  * devices.
  */
 async function change(
@@ -34,8 +34,8 @@ async function change(
 }
 
 /**
- * Deletes the device that a new device replaces. The deletion has a separate audit entry, because the entry of the
- * acceptance describes the new device.
+ * Deletes the device that a new device replaces. The deletion has its own audit entry, because the entry for the
+ * acceptance describes only the new device.
  */
 async function deleteReplaced(replaced: Device, { operation, context }: Change): Promise<void> {
   const { services, identity, request, declaration } = context;
@@ -53,8 +53,8 @@ async function deleteReplaced(replaced: Device, { operation, context }: Change):
 }
 
 /**
- * Returns the accepted device that this device would replace: a device of the same machine (same MAC) with another key.
- * Agents without a MAC are always treated as different machines.
+ * Returns the accepted device that this device would replace: a device on the same machine (same MAC address) with a
+ * different key. Agents without a MAC address are always treated as different machines.
  */
 async function replacedBy(db: SqlClient, { tenantId, uid, mac }: Device): Promise<Device | undefined> {
   if (mac === "") return undefined;
@@ -66,7 +66,7 @@ async function replacedBy(db: SqlClient, { tenantId, uid, mac }: Device): Promis
   return replaced;
 }
 
-/** Returns whether an accepted device of another machine has the same name. */
+/** Returns true if an accepted device on a different machine has the same name. */
 async function hasSameName(db: SqlClient, { tenantId, uid, name, mac }: Device): Promise<boolean> {
   const ofMachine = mac === "" ? sql.false : sql`"mac" = ${mac}`;
   const others = await readRows(
@@ -78,8 +78,8 @@ async function hasSameName(db: SqlClient, { tenantId, uid, name, mac }: Device):
 }
 
 /**
- * Accepts a device. Has no effect on an accepted device (rules D22).
- * @throws ConflictError an accepted device of another machine has the same name
+ * Accepts a device. Does not change a device that is already accepted (rules D22).
+ * @throws ConflictError an accepted device on a different machine has the same name
  * @throws NotFoundError the device does not exist
  * @throws PaymentError, ForbiddenError the namespace has the maximum number of accepted devices
  */
@@ -95,8 +95,8 @@ async function accept(acceptance: Change): Promise<void> {
   ]);
   if (taken) throw new ConflictError("another accepted device has the same name");
   if (replaced) {
-    // A new key on the same machine creates a new device, which receives the name, quota and sessions of the old device
-    // (rules section 7).
+    // If a machine has a new key, its agent enrolls as a new device. When the new device is accepted, it receives the
+    // name, quota and sessions of the old device (rules section 7).
     await db.$executeRaw(
       sql`UPDATE "Session" SET "deviceUid" = ${device.uid} WHERE "deviceUid" = ${replaced.uid}`,
     );

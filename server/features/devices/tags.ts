@@ -15,7 +15,7 @@ type Change = Pick<
 >;
 
 /**
- * Replaces a device's tags with the result of `next`. Tags that remain keep their Idempotency-Keys.
+ * Replaces a device's tags with the result of `next`. Tags that the device keeps also keep their Idempotency-Keys.
  * @param creationKey digest of the Idempotency-Key of the new tags
  */
 async function changeTags(
@@ -45,17 +45,17 @@ async function changeTags(
   );
   if (stored.hasRows) await leaveToCommit(db, deleteRows(db, "DeviceTagUse", { deviceUid: uid }));
   await leaveToCommit(db, insertRows(db, "DeviceTagUse", uses));
-  // `tagsDeclaredBy` contains the program resource that declares the tags. It is void if the device has no tags: the
-  // deletion of a tag does not change the column. So the first tag of a device clears the column, unless the request
-  // declares the tag.
+  // `tagsDeclaredBy` contains the program resource that declares the tags. If the device has no tags, the column has no
+  // meaning, because deleting a tag does not change it. Therefore, adding the first tag clears the column, unless the
+  // request declares the tag.
   const isVoid = tags.length === 0 || (stored.tags.length === 0 && declaration === null);
   if (isVoid && stored.declaredBy !== null) await updateRow(db, "Device", { uid }, { tagsDeclaredBy: null });
   became({ ...stored, tags: tags.map(({ tag }) => ({ tag, creationKey: keys.get(tag) ?? creationKey })) });
 }
 
 /**
- * Returns the tag of a device that was created with an Idempotency-Key; undefined if no such tag exists. Deletes the row
- * of a deleted tag with this key, because the key of a deleted object can be used again.
+ * Returns the tag of a device that was created with an Idempotency-Key. Returns undefined if the tag does not exist. If
+ * the tag was deleted, deletes its row, because the key of a deleted object can be reused.
  */
 async function tagCreatedWith(db: SqlClient, tenantId: string, creationKey: string) {
   const [use] = await readRows<{ readonly deviceUid: string; readonly tag: string | null }>(
@@ -70,7 +70,7 @@ async function tagCreatedWith(db: SqlClient, tenantId: string, creationKey: stri
 }
 
 /**
- * Adds a tag to a device. An Idempotency-Key that was used for another tag is rejected, because the empty response
+ * Adds a tag to a device. Rejects an Idempotency-Key that was used for a different tag, because the empty response
  * cannot show which tag the key created.
  */
 export const createDeviceTag: ObjectWrite<PublicOperations["createDeviceTag"], DeviceTags> = async (

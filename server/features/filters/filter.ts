@@ -10,16 +10,16 @@ import { knownTags, tagId } from "../tags/tagTables.ts";
 
 type Filter = z.output<typeof filter>;
 
-/** A filter as stored in keys and rules. In a filter by tags, `hostname` is null. */
+/** A filter as it is stored in keys and rules. If the filter selects by tags, `hostname` is null. */
 export interface StoredFilter {
   readonly hostname: string | null;
   readonly tags: readonly { readonly tag: string }[];
 }
 
 /**
- * Checks that the namespace uses each tag of a filter (rules section 16.4).
- * @param field name of the request's field with the tags
- * @throws NotFoundError the namespace does not use a tag
+ * Checks that the namespace uses all tags of a filter (rules section 16.4).
+ * @param field name of the request field that contains the tags
+ * @throws NotFoundError the namespace does not use one of the tags
  */
 async function checkTagsUsed(
   tx: SqlClient,
@@ -34,7 +34,7 @@ async function checkTagsUsed(
 }
 
 /**
- * Checks that the namespace uses all tags of a filter.
+ * Checks that the namespace uses all tags of a filter. A filter by host name has no tags.
  * @throws NotFoundError the namespace does not use one of the tags
  */
 export async function checkFilter(tx: SqlClient, tenantId: string, { tags }: Filter): Promise<void> {
@@ -42,8 +42,8 @@ export async function checkFilter(tx: SqlClient, tenantId: string, { tags }: Fil
 }
 
 /**
- * Returns the columns that store a filter in a row of the keys or rules table. The filter's tags are in a separate
- * table.
+ * Returns the column that stores the host name of a filter in the row of a key or rule. A separate table stores the
+ * tags of the filter.
  */
 export const filterColumn = ({ hostname }: Filter) => ({ hostname: hostname ?? null });
 
@@ -53,15 +53,16 @@ export function presentFilter({ hostname, tags }: StoredFilter): Filter {
 }
 
 /**
- * Returns a filter as a declared field. The tags are sorted, so that a different order of the same tags is no change.
+ * Returns a filter as a declared field. The tags are sorted, so that a different order of the same tags is not a
+ * change.
  */
 export function declaredFilter({ hostname, tags }: StoredFilter): Filter {
   return hostname === null ? { tags: tagNames(tags).sort() } : { hostname };
 }
 
 /**
- * The database models with a filter: public keys and firewall rules. `uses` is the model that stores the filter's tags,
- * and `tags` is its view with the names of the tags.
+ * The database models with a filter: public keys and firewall rules. `uses` is the model that stores the tags of the
+ * filter. `tags` is a view of this model that contains the names of the tags.
  */
 const TAGS_OF = {
   PublicKey: { uses: "PublicKeyTagUse", tags: "PublicKeyTag" },
@@ -81,30 +82,30 @@ export type FilteredRow<M extends Filtered> = RowOf<M> & Pick<StoredFilter, "hos
 export interface FilteredRows<M extends Filtered> {
   /** SQL join condition between the key or rule and its tag rows. */
   readonly owner: Sql;
-  /** The columns of a key or rule, and the text that {@link withTags} converts. */
+  /** The columns of a key or rule, and a string with its tags that {@link withTags} converts. */
   readonly columns: Sql;
   /** Converts a row of {@link columns}. */
   withTags<Row extends object>(row: Row): Row & Pick<StoredFilter, "tags">;
-  /** Returns the row with the unique key, or null if no such row exists. */
+  /** Returns the row with the unique key, or null if the row does not exist. */
   find(db: SqlClient, key: Partial<RowOf<M>>): Promise<FilteredRow<M> | null>;
-  /** Returns the first row whose filter contains only this tag, or null if no such row exists. */
+  /** Returns the first row whose filter contains only this tag. Returns null if no row exists. */
   findByOnlyTag(db: SqlClient, tenantId: string, tag: string, order: Sql): Promise<RowOf<M> | null>;
   /**
-   * Adds tags to a filter that has no tags yet. The namespace must use the tags. The transaction waits for the statement
-   * before the commit.
+   * Adds tags to a filter that has no tags. The namespace must already use the tags. The transaction waits for this
+   * statement before it commits.
    */
   insertTags(
     db: SqlClient,
     row: Partial<RowOf<M>> & { readonly tenantId: string },
     tags: readonly string[],
   ): Promise<void>;
-  /** Replaces the tags of a row's filter. The transaction waits for the statements before the commit. */
+  /** Replaces the tags of a row's filter. The transaction waits for these statements before it commits. */
   replaceTags(db: SqlClient, row: FilteredRow<M>, tags: readonly string[]): Promise<void>;
 }
 
 /**
  * Returns the {@link FilteredRows} functions for a database model.
- * @param owner the foreign key of a tag row: each of its columns, with the referenced column of the key or rule
+ * @param owner the foreign key of a tag row. Maps each of its columns to the referenced column of the key or rule.
  */
 export function filteredRows<M extends Filtered>(
   model: M,
@@ -119,13 +120,13 @@ export function filteredRows<M extends Filtered>(
   const ownerOf = (row: Partial<RowOf<M>>) =>
     Object.fromEntries(references.map(([column, of]) => [column, row[of]])) as Partial<FilterTag<M>>;
   const condition = sql.join(owned, " AND ");
-  // Only a filter without a host name has tags, so the database looks for the tags of these filters only.
+  // A filter with a host name has no tags, so the database searches for tags only if there is no host name.
   const tagList = sql`CASE WHEN ${rows}."hostname" IS NULL THEN ${tagsColumn(tags, condition)} END`;
 
   const filtered: FilteredRows<M> = {
     owner: condition,
     columns: sql`${rows}.*, ${tagList} AS "tags"`,
-    // The row is changed instead of copied. Lists convert many rows, and each copy would take as long as reading a row.
+    // The row is changed instead of copied. Lists convert many rows, and copying a row takes as long as reading it.
     withTags: (row) =>
       Object.assign(row, { tags: tagRows(tagNamesIn((row as { tags: string | null }).tags)) }),
     async find(db, key) {
@@ -160,12 +161,12 @@ export function filteredRows<M extends Filtered>(
   return filtered;
 }
 
-/** The kind of object with the filter: public keys or firewall rules. */
+/** The kind of object that has the filter: public keys or firewall rules. */
 export interface FilterOwner<M extends Filtered> {
   readonly noun: "key" | "rule";
   /**
-   * The error for a request that sets tags in a filter by host name: 404 for a key, 400 for a rule (rules section
-   * 16.5).
+   * The error for a request that replaces the tags of a filter by host name. The status is 404 for a key, and 400 for a
+   * rule (rules section 16.5).
    */
   readonly RefusedReplacement: new (
     message: string,
@@ -199,7 +200,7 @@ async function changeTags<M extends Filtered>(
 
 /**
  * Adds a tag to a filter.
- * @throws InvalidError the filter is by host name
+ * @throws InvalidError the filter selects by host name
  * @throws NotFoundError the namespace does not use the tag
  * @throws ConflictError, ForbiddenError see {@link tagAdded}
  */
@@ -216,8 +217,8 @@ export function addFilterTag<M extends Filtered>(
 
 /**
  * Removes a tag from a filter.
- * @throws InvalidError the filter is by host name, or the tag is the last tag of the filter. A filter without tags
- * would match every device (rules section 16.7).
+ * @throws InvalidError the filter selects by host name, or has no other tag. A filter without tags would match every
+ *   device (rules section 16.7).
  * @throws NotFoundError the tag is not in the filter
  */
 export function removeFilterTag<M extends Filtered>(

@@ -12,7 +12,7 @@ import { presentFilter } from "../filters/filter.ts";
 import { tagNames, tagNamesIn, tagRows, tagsColumn } from "../tags/tagList.ts";
 import { firewallRuleRows } from "./rules.ts";
 
-/** Number of rules per statement. Other requests run between two statements. */
+/** Number of rules that one statement reads. Other requests run between two statements. */
 const READ_AT_ONCE = 1000;
 
 type RuleRow = Pick<
@@ -20,7 +20,7 @@ type RuleRow = Pick<
   "id" | "action" | "priority" | "sourceIp" | "username" | "hostname" | "expiresAt"
 > & { readonly tagList: string | null };
 
-/** A firewall rule that authorizes logins. */
+/** An active firewall rule, for the evaluation of logins. */
 export interface ActiveRule extends FirewallRuleFacts {
   readonly id: number;
 }
@@ -39,8 +39,8 @@ const factsOf = (row: RuleRow): ActiveRule => ({
 });
 
 /**
- * Reads the active rules of a namespace, strongest first, including expired rules. The pages are in the order of ids: a
- * rule whose priority changes between two pages is then read exactly once.
+ * Reads the active rules of a namespace, including expired rules, and returns the strongest rule first. The rules are
+ * read in pages, in the order of ids. So a rule is read exactly once, even if its priority changes between two pages.
  */
 export async function activeRules(tx: Transaction, tenantId: string): Promise<ActiveRule[]> {
   const rules: ActiveRule[] = [];
@@ -61,12 +61,12 @@ export async function activeRules(tx: Transaction, tenantId: string): Promise<Ac
 /**
  * Checks a login against the firewall rules.
  * @throws ForbiddenError a rule denies the login
- * @throws BusyError too many decisions of the namespace wait
+ * @throws BusyError too many evaluations are already waiting in the namespace
  */
 export const evaluateFirewall: Handler<InternalOperations["evaluateFirewall"]> = async (context) => {
   const { services, query } = context;
-  // One transaction reads the device and the rules. Otherwise, during the rename of a tag, the device could have the
-  // old tag name and the rules the new one.
+  // The device and the rules are read in one transaction. In two transactions, a tag could be renamed in between: the
+  // device would then have the old name of the tag, and the rules the new name.
   const { device, rules } = await inTransaction(services, async (tx) => {
     const device = await addressedDevice(within(services, tx), query);
     return { device, rules: await activeRules(tx, device.tenantId) };
@@ -76,7 +76,7 @@ export const evaluateFirewall: Handler<InternalOperations["evaluateFirewall"]> =
     deviceName: device.name,
     deviceTags: tagNames(device.tags),
     login: query.username,
-    // The address is normalized: otherwise an attacker could evade a deny rule with another spelling of the address.
+    // The address is normalized, so that an attacker cannot evade a deny rule with a different notation of the address.
     sourceIp: normalAddress(query.ip_address) ?? query.ip_address,
     at: services.accessTime(),
   };

@@ -4,7 +4,7 @@ import type { FirewallRule } from "../../db/generated/sqlite/client.ts";
 import { readRows, type SqlClient, sql } from "../../db/sql/sql.ts";
 import { ForbiddenError } from "../../errors.ts";
 
-/** The columns of a rule with patterns. */
+/** The columns of a rule that contain patterns. */
 type Patterns = Pick<FirewallRule, "username" | "sourceIp" | "hostname">;
 
 const PATTERN_COLUMNS: readonly (keyof Patterns)[] = ["username", "sourceIp", "hostname"];
@@ -14,7 +14,7 @@ const READ_AT_ONCE = 5000;
 
 const textsOf = (rule: Patterns): string[] => PATTERN_COLUMNS.flatMap((column) => rule[column] ?? []);
 
-/** Yields the different patterns of the rules of a namespace, except one rule. */
+/** Yields each distinct pattern in the rules of a namespace, except the rule with the id `exceptId`. */
 async function* patternsOf(db: SqlClient, tenantId: string, exceptId: number): AsyncGenerator<string> {
   for (let last: string | undefined = ""; last !== undefined; ) {
     const columns = PATTERN_COLUMNS.map(
@@ -31,8 +31,8 @@ async function* patternsOf(db: SqlClient, tenantId: string, exceptId: number): A
 }
 
 /**
- * Checks the total cost of the patterns in a namespace's firewall rules. A rule that replaces another one is allowed
- * above the maximum if the cost does not grow.
+ * Checks the total cost of the patterns in a namespace's firewall rules. If a rule replaces another rule and does not
+ * increase the cost, it is allowed even above the maximum.
  * @param rule the new rule
  * @param replaced the rule that the new rule replaces
  * @throws ForbiddenError the cost exceeds the maximum
@@ -45,7 +45,7 @@ export async function checkPatternCosts(
 ): Promise<void> {
   const added = new Set(textsOf(rule));
   const removed = new Set(replaced && textsOf(replaced));
-  // Patterns of literals cost nothing, and an update that keeps the expensive patterns adds no cost.
+  // Patterns that consist of literals cost nothing. An update that keeps the expensive patterns adds no cost.
   if (totalPatternCost([...added].filter((text) => !removed.has(text))) === 0) return;
   let others = 0;
   for await (const text of patternsOf(db, tenantId, replaced?.id ?? 0)) {

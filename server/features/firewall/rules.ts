@@ -26,7 +26,7 @@ import { requireQuota } from "../requireQuota.ts";
 import { tagRows } from "../tags/tagList.ts";
 import { checkPatternCosts } from "./patternCosts.ts";
 
-/** Maximum value of the rule's 32-bit id column. Ids in request paths can be larger. */
+/** Maximum value of the 32-bit id column of rules. Ids in request paths can be larger. */
 const HIGHEST_ID = 2_147_483_647;
 
 const MISSING = "no such rule";
@@ -37,27 +37,27 @@ const declared = declaredSchema(firewallRule, settings);
 
 /**
  * Returns the unique key of a rule from the namespace and the id in a request path.
- * @throws NotFoundError no rule can have the id, because it exceeds the maximum of the id column
+ * @throws NotFoundError the id exceeds the maximum of the id column, so no rule can have it
  */
 export function ruleKey(tenantId: string, id: string) {
   if (Number(id) > HIGHEST_ID) throw new NotFoundError(MISSING);
   return { tenantId, id: Number(id) };
 }
 
-/** A rule with the tags of its filter. */
+/** A rule, with the tags of its filter. */
 type StoredRule = FilteredRow<"FirewallRule">;
 
 /** Reads stored firewall rules and changes the tags of their filters. */
 export const firewallRuleRows = filteredRows("FirewallRule", { tenantId: "tenantId", ruleId: "id" });
 
-/** The database table of firewall rules. Clients can neither filter nor sort the list of rules. */
+/** The table with which lists read firewall rules. Clients cannot filter or sort the list of rules. */
 const firewallRuleTable: Table = {
   from: sql`"FirewallRule"`,
   id: sql`"FirewallRule"."id"`,
   fields: {},
 };
 
-/** Returns the columns of the settings of a rule, except its filter and its expiry time. */
+/** Returns the columns for the settings of a rule, except the filter and the expiry time. */
 const firewallRuleColumns = columnsFrom<FirewallRule, typeof settings>(settings, {
   filter: true,
   expires_at: true,
@@ -68,7 +68,7 @@ const declaredFirewallRule = presenter<StoredRule, typeof declared>(declared, { 
 export const firewallRuleObject: ManagedObject<StoredRule> = {
   missing: MISSING,
   id: (_, { params, result }) => params.id ?? String(result?.id),
-  // The function is async, so that it returns a rejected promise for an id that no rule can have.
+  // The function is async, so that an id that no rule can have results in a rejected promise.
   find: async (tx, tenantId, id) => firewallRuleRows.find(tx, ruleKey(tenantId, id)),
   declared: declaredFirewallRule,
   declare: (tx, tenantId, id, declaredBy) =>
@@ -83,8 +83,8 @@ const presentFirewallRule = presenter<StoredRule, typeof firewallRule>(firewallR
 });
 
 /**
- * Lists the rules from the weakest to the strongest (rules section 6). Among rules with the same priority, the newer
- * rule is stronger.
+ * Lists the rules, the weakest rule first (rules section 6). If two rules have the same priority, the newer rule is
+ * stronger.
  */
 export const getFirewallRules: Handler<PublicOperations["getFirewallRules"]> = async (context) => {
   const { services, identity, query, header } = context;

@@ -10,8 +10,8 @@ import { readDevices } from "../devices/readDevices.ts";
 import { countActive } from "../sessions/active.ts";
 
 /**
- * Returns the uid of the device that meets a condition. If several devices meet the condition, returns the device with
- * the latest report.
+ * Returns the uid of the device that matches a condition. If several devices match, returns the device with the latest
+ * report.
  */
 async function uidOf({ db }: Services, where: Prisma.DeviceWhereInput): Promise<string | undefined> {
   const found = await db.device.findFirst({
@@ -23,8 +23,9 @@ async function uidOf({ db }: Services, where: Prisma.DeviceWhereInput): Promise<
 }
 
 /**
- * Finds a device. The uid has precedence over the name. If several devices have the name, the handler returns the
- * accepted device, or else the device with the latest report. The handler ignores removed devices.
+ * Finds a device by its uid. If the uid is omitted, finds the device by its name, and ignores removed devices. If
+ * several devices have the name, returns the accepted device. If none of them is accepted, returns the device with the
+ * latest report.
  */
 export const resolveDevice: Handler<PublicOperations["resolveDevice"]> = async (context) => {
   const { services, identity, query } = context;
@@ -51,10 +52,10 @@ interface Counts {
 }
 
 /**
- * Counts devices and sessions. Containers count as devices; removed devices do not count (rules section 7, models
- * section 13). The number of online devices depends on the time, so the service counts these devices for each request.
- * The query needs only an index, which contains all its columns. Without this index, the database would read the row of
- * each device, which takes ten times as long for a large fleet.
+ * Counts devices and sessions. The counts of devices include containers, but not removed devices (rules section 7,
+ * models section 13). Online devices are counted again for each request, because their number depends on the time. The
+ * count of online devices reads only an index, which contains all columns of the query. Without this index, the
+ * database would read the row of each device, which takes ten times as long for a large fleet.
  */
 export const getStats: Handler<PublicOperations["getStats"]> = async ({ services, identity }) => {
   const { tenant } = identity;

@@ -4,10 +4,10 @@ import { packageFile } from "../../files/packageFile.ts";
 import type { Handler } from "../../http/handler.ts";
 
 /**
- * Returns variable assignments for a POSIX shell. Each value is in single quotes, so the shell does not interpret the
- * value. Values must not contain NUL, which shells do not support.
- * @param values by variable name. The names are not quoted, so they must be constants in the code and not come from a
- * request
+ * Returns variable assignments for a POSIX shell. Each value is in single quotes, so that the shell does not interpret
+ * it. A value must not contain NUL, because shells do not support NUL.
+ * @param values by variable name. The names are not quoted, so they must be constants in the code, and never come from
+ *   a request.
  */
 export function shellAssignments(values: Readonly<Record<string, string>>): string {
   return Object.entries(values)
@@ -16,8 +16,8 @@ export function shellAssignments(values: Readonly<Record<string, string>>): stri
 }
 
 /**
- * The install script of the package, split at the line `# @DEFAULTS@`. The handler inserts the values of a request at
- * this line.
+ * The parts of the package's install script before and after the line `# @DEFAULTS@`. The handler inserts the values of
+ * a request between them.
  */
 const [BEFORE = "", AFTER = ""] = readFileSync(packageFile("features/install/install.sh"), "utf8").split(
   "# @DEFAULTS@\n",
