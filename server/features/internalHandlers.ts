@@ -18,8 +18,8 @@ import { streamSessionEvents } from "./sessions/eventStream.ts";
 import { createUserToken } from "./users/session.ts";
 
 /**
- * Returns the user, device, workload or API key that a credential identifies, for a trusted service (rules section 3). The
- * response does not contain the secret of an API key.
+ * Returns the user, device, workload or API key that a credential identifies. Trusted services call this operation
+ * (rules section 3). The response does not contain the secret of an API key.
  */
 const authRequest: Handler<InternalOperations["authRequest"]> = async ({ identity, header }) => {
   if (identity.tenant !== "") header("X-Tenant-ID", identity.tenant);

@@ -24,10 +24,10 @@ const kinds = {
   connector: connectorObject,
 };
 
-/** Access to the objects of each kind. */
+/** The functions that read and declare objects, by the kind of the object. */
 export const objects: Readonly<Record<ObjectKind, ManagedObject>> = kinds;
 
-/** The type of the rows of each kind of object. */
+/** The types of the database rows, by the kind of the object. */
 export type ObjectRows = {
   [Kind in ObjectKind]: (typeof kinds)[Kind] extends ManagedObject<infer Row> ? Row : never;
 };

@@ -5,8 +5,8 @@ import { readRows, sql } from "../../db/sql/sql.ts";
 import type { SqlServices } from "../../services.ts";
 
 /**
- * Connection announcement of new namespaces on a community instance, and of the first namespace on every instance
- * (rules section 5.3).
+ * Initial connection announcement. A community instance sets it for every new namespace, and every instance sets it for
+ * the first namespace (rules section 5.3).
  */
 export const WELCOME =
   "Welcome! You are connected through Gatehouse. An administrator of the namespace can change this text.";
@@ -26,8 +26,9 @@ interface NewNamespace {
 const FREE_CLOUD_DEVICES = 3;
 
 /**
- * Adds a namespace with its owner as the first member. The name must be in lower case. Call it in a transaction.
- * @returns null if the name or the tenant id is taken
+ * Adds a namespace, with its owner as the first member. The name must be in lower case. Call this function in a
+ * transaction.
+ * @returns null if the name or the tenant id is already used
  */
 export async function insertNamespace({ db, now, settings }: SqlServices, namespace: NewNamespace) {
   const { tenantId = randomUUID(), ...columns } = namespace;

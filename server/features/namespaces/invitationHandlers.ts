@@ -14,7 +14,7 @@ import { acceptMembership, createInvitation, isOpen, openInvitation, putMember }
 import { checkAuthority } from "./members.ts";
 
 /**
- * Returns an invitation link to the caller. The link begins with the address at which the caller reached the service.
+ * Returns an invitation link to the caller. The link begins with the address that the caller used to reach the service.
  * If the e-mail address belongs to an existing user and the edition has no `acceptInvite`, the user becomes a member
  * immediately (rules section 5.9), and the link opens the login page. In all other cases, the link contains the secret
  * of the invitation (`sig`), which the invited person needs to become a member.
@@ -46,8 +46,8 @@ export const generateInvitationLink: ObjectWrite<PublicOperations["generateInvit
 };
 
 /**
- * Returns the expiry time of the membership that a link offers. A link without an expiry time does not prolong the
- * membership that an open invitation offers.
+ * Returns the expiry time of the membership that a link offers. If the request has no expiry time, the link keeps the
+ * expiry time that an open invitation already offers.
  */
 function offeredEnd(
   services: SqlServices,

@@ -16,8 +16,8 @@ import { declaredMember } from "./objects.ts";
 /** Lifetime of an invitation, in milliseconds (rules section 5.10). */
 const INVITATION_LIFE = 7 * DAY;
 /**
- * Maximum number of open invitations in a namespace. For each invitation, the service can send a mail to a person who
- * did not request it.
+ * Maximum number of open invitations in a namespace. The limit is necessary because the service may send a mail for
+ * each invitation, to a person who did not request the mail.
  */
 const OPEN_INVITATIONS = 100;
 
@@ -30,8 +30,8 @@ interface NewInvitation {
   readonly email: string;
   readonly role: Role;
   /**
-   * True if the secret of the invitation (`sig`) is sent only to the e-mail address. A request with the sig then proves
-   * that the sender can read the mails of the address.
+   * True if the secret of the invitation (`sig`) is sent only to the e-mail address. A request with the secret then
+   * proves that the sender can read mails to this address.
    */
   readonly mailed: boolean;
   readonly accessExpiresAt: Date | null;
@@ -39,31 +39,31 @@ interface NewInvitation {
   readonly declaredBy: string | null;
 }
 
-/** An invitation with its secret sig. Only a digest of the sig is stored. */
+/** An invitation with its secret, the sig. The database stores only a digest of the sig. */
 export interface CreatedInvitation {
   readonly member: Member;
   readonly sig: string;
 }
 
-/** The clocks of invitations and memberships. */
+/** The clocks that invitations and memberships use. */
 type Clocks = Pick<Services, "now" | "accessTime">;
 
-/** Returns whether a membership is pending and the user can still accept it. */
+/** Returns true if a membership is pending and the user can still accept it. */
 export function isOpen(member: Member, { now, accessTime }: Clocks): boolean {
   const { status, expiresAt, invitation } = member;
   if (status !== "pending" || invitation === null || expiresAt === null) return false;
   return expiresAt > now() && !hasMembershipEnded(member, accessTime());
 }
 
-/** Returns whether an invitation has expired. */
+/** Returns true if an invitation has expired. */
 export const isExpired = (
   { status, expiresAt }: Pick<Member, "expiresAt" | "status">,
   { now }: Pick<Clocks, "now">,
 ): boolean => status === "pending" && expiresAt !== null && expiresAt <= now();
 
 /**
- * Creates a pending membership. Creates a new `invited` user if no user has the address. Replaces an earlier pending
- * membership and its sig, and an ended membership. Call it in a transaction.
+ * Creates a pending membership. If no user has the address, creates a new user with the status `invited`. Replaces an
+ * ended membership, or an earlier pending membership and its sig. Call this function in a transaction.
  * @throws ConflictError the user is already a member
  * @throws ForbiddenError the namespace has too many open invitations
  */
@@ -100,7 +100,7 @@ export async function createInvitation(
   return { member: { ...key, ...membership }, sig };
 }
 
-/** Returns the number of open invitations in the namespace. The invitation of the given user does not count. */
+/** Returns the number of open invitations in the namespace, except the invitation of the given user. */
 const countOpen = ({ db, now }: SqlServices, { tenantId, userId }: MemberKey): Promise<number> =>
   countRows(
     db,
@@ -121,8 +121,8 @@ export async function openInvitation(
 }
 
 /**
- * Adds a user as a member without the user's consent, and replaces an open invitation or an ended membership. Call it in the transaction that
- * has read the current membership.
+ * Adds a user as a member without the user's consent. Replaces an open invitation or an ended membership. Call this
+ * function in the same transaction that read the current membership.
  */
 export async function putMember(
   { db, now }: SqlServices,
@@ -141,7 +141,7 @@ export async function putMember(
   return { ...key, ...data };
 }
 
-/** The user who accepts an invitation, and the user's request. */
+/** A user's acceptance of an invitation: the user and the request. */
 interface Acceptance {
   readonly caller: UserCaller;
   readonly request: { readonly id: string; readonly address: string };
@@ -149,7 +149,7 @@ interface Acceptance {
   readonly operation: string;
 }
 
-/** Accepts a pending membership and invalidates its sig. Call it in a transaction. */
+/** Accepts a pending membership, and invalidates its sig. Call this function in a transaction. */
 export async function acceptMembership(
   services: Services,
   member: Member,
@@ -161,7 +161,7 @@ export async function acceptMembership(
     where: { tenantId_userId: { tenantId, userId } },
     data: { status: "accepted", expiresAt: null, invitation: null },
   });
-  // The acceptance changes no declared field of the membership. The audit entry is therefore recorded here.
+  // Accepting an invitation changes no declared field of the membership, so the audit entry is recorded here.
   await recordChange(services, {
     tenantId,
     caller,

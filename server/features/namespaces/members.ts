@@ -17,9 +17,9 @@ import { createInvitation, isExpired, putMember } from "./invitations.ts";
 import { readNamespace } from "./namespaces.ts";
 
 /**
- * Checks that a member may grant or revoke a role. Members can grant and revoke roles up to their own role. Only the
- * user who creates a namespace becomes its owner (rules section 4).
- * @throws ForbiddenError the role is higher than the caller's role, or is the owner's role
+ * Checks that a member may grant or revoke a role. Members can grant and revoke roles up to their own role, but nobody
+ * can grant or revoke the role owner. The owner of a namespace is always the user who created it (rules section 4).
+ * @throws ForbiddenError the role is higher than the caller's role, or is the role owner
  */
 export function checkAuthority(own: Role, over: Role): void {
   if (over === "owner") throw new ForbiddenError("the owner's role can be neither granted nor changed");
@@ -31,7 +31,7 @@ type NewMembership = Pick<Membership, "accessExpiresAt" | "creationKey" | "decla
 };
 
 /**
- * Adds the user with the e-mail address as a member immediately.
+ * Adds the user who has the e-mail address as a member, effective immediately.
  * @throws NotFoundError no user has registered with the address
  * @throws ConflictError the user is already a member
  */
@@ -48,7 +48,7 @@ async function addMember(
 }
 
 /**
- * Invites the user with the e-mail address, and sends the invitation link by mail.
+ * Invites the user who has the e-mail address, and sends the invitation link by mail.
  * @throws ConflictError the user is already a member, or has an open invitation
  */
 async function mailInvitation(
@@ -64,8 +64,8 @@ async function mailInvitation(
 }
 
 /**
- * The user with an e-mail address. `status` is the status of the membership; null if the user has no membership, or if
- * the membership has ended.
+ * The user who has an e-mail address. `status` is the status of the membership. It is null if the user has no
+ * membership, or if the membership has ended.
  */
 interface Addressee {
   readonly userId: string;
@@ -74,7 +74,7 @@ interface Addressee {
   readonly expiresAt: Date | null;
 }
 
-/** Returns the user with the e-mail address, or undefined if no user has this address. */
+/** Returns the user who has the e-mail address. Returns undefined if there is no such user. */
 async function findAddressee(
   { db, accessTime }: SqlServices,
   tenantId: string,
@@ -91,7 +91,7 @@ async function findAddressee(
 }
 
 /**
- * Checks that a user is neither a member nor invited.
+ * Checks that a user is not a member and has no open invitation.
  * @throws ConflictError the user is already a member, or has an open invitation
  */
 function checkAbsent(services: SqlServices, known: Addressee | undefined): void {
@@ -104,7 +104,7 @@ function checkAbsent(services: SqlServices, known: Addressee | undefined): void 
 
 /**
  * Adds a user as a member. On a cloud instance, the membership is pending until the user accepts the mailed invitation.
- * A new invitation replaces an expired invitation (rules sections 5.9 and 5.10) or an ended membership.
+ * A new invitation replaces an ended membership or an expired invitation (rules sections 5.9 and 5.10).
  */
 export const inviteMember: ObjectWrite<PublicOperations["inviteMember"], Membership> = async (context) => {
   const { services, identity, body, creationKey, declaration } = context;
@@ -118,8 +118,8 @@ export const inviteMember: ObjectWrite<PublicOperations["inviteMember"], Members
     find: async (tx, key) => {
       const known = await findRow(tx, "Member", { tenantId, creationKey: key });
       if (known === null) return null;
-      // An Idempotency-Key that created another membership is rejected: the response is the namespace, and does not
-      // show which membership the Idempotency-Key created.
+      // An Idempotency-Key that created a different membership is rejected. The response contains only the namespace,
+      // so it could not show which membership the Idempotency-Key created.
       const user = await findRow(tx, "User", { id: known.userId });
       if (user?.email !== email)
         throw new ConflictError(
@@ -172,7 +172,7 @@ export const removeMember: ObjectWrite<PublicOperations["removeMember"], Members
 
 /**
  * Removes the caller from a namespace. If the caller's token is for this namespace, the response contains a session for
- * another namespace, or for no namespace (rules section 5.7).
+ * a different namespace, or for no namespace (rules section 5.7).
  */
 export const leaveNamespace: ObjectWrite<PublicOperations["leaveNamespace"], Membership> = async (
   context,
@@ -185,7 +185,7 @@ export const leaveNamespace: ObjectWrite<PublicOperations["leaveNamespace"], Mem
   became(null);
   if (caller.tenant !== tenantId) return undefined;
   const user = await callingUser(services, caller);
-  // The token is signed in the transaction, so other writes wait about 1 ms for the signature. The signature does not
-  // wait for password hashes, because these always leave a thread free.
+  // The token is signed in the transaction, so other writes wait about 1 ms for the signature. Signing does not wait
+  // for password hashing, because password hashing always leaves a thread free.
   return sessionOf(services, user, await homeOf(services, user), caller.token);
 };

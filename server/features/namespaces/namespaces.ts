@@ -40,7 +40,10 @@ export async function readNamespace(services: SqlServices, tenantId: string) {
   return namespace;
 }
 
-/** Number of members that one turn of the event loop reads, if they are in several namespaces. */
+/**
+ * Maximum number of members that one turn of the event loop reads. A single namespace with more members is read in one
+ * turn.
+ */
 const MEMBERS_AT_ONCE = 500;
 
 /** Returns the number of members of each namespace, by tenant id. */
@@ -57,8 +60,8 @@ async function memberCounts(
 }
 
 /**
- * Lists the namespaces of the caller: all namespaces in which a user is a member, or the namespace of an API key (rules
- * section 5.4).
+ * Lists the namespaces of the caller. For a user, these are all namespaces in which the user is a member. For an API
+ * key, this is the namespace of the key (rules section 5.4).
  */
 export const getNamespaces: Handler<PublicOperations["getNamespaces"]> = async (context) => {
   const { services, identity, query, header } = context;
@@ -96,7 +99,7 @@ export const createNamespace: ObjectWrite<PublicOperations["createNamespace"], N
   const user = await callingUser(services, identity);
   const row = await createOnce(context, {
     taken: "another namespace has this name or tenant id; choose a different one",
-    // The search is limited to namespaces that the user owns, so that a former owner cannot read the namespace.
+    // Only namespaces that the user owns are searched, so that a former owner cannot read the namespace.
     find: async (tx, key) => {
       const known = await findRow(tx, "Namespace", { ownerId: user.id, creationKey: key });
       if (known && known.name !== body.name.toLowerCase())
@@ -106,7 +109,8 @@ export const createNamespace: ObjectWrite<PublicOperations["createNamespace"], N
       return known;
     },
     create: async (tx) => {
-      // A limit of -1 allows any number of namespaces; 0 allows no namespace (rules section 5.1).
+      // With a limit of -1, the user may own any number of namespaces. With a limit of 0, the user may own none (rules
+      // section 5.1).
       const limit = user.maxNamespaces;
       if (limit >= 0 && (await countRows(tx, "Namespace", hasKey({ ownerId: user.id }))) >= limit) {
         throw new ForbiddenError(`the user can own at most ${limit} namespaces`);
@@ -132,7 +136,7 @@ export const createNamespace: ObjectWrite<PublicOperations["createNamespace"], N
 export const getNamespace: Handler<PublicOperations["getNamespace"]> = ({ services, identity }) =>
   readNamespace(services, identity.tenant);
 
-/** Updates a namespace. Fields that the request omits do not change (rules section 5.15). */
+/** Updates a namespace. Omitted fields do not change (rules section 5.15). */
 export const editNamespace: ObjectWrite<PublicOperations["editNamespace"], Namespace> = async (context) => {
   const { services, identity, body, found } = context;
   const stored = found();
@@ -146,7 +150,10 @@ export const editNamespace: ObjectWrite<PublicOperations["editNamespace"], Names
   return readNamespace(services, tenantId);
 };
 
-/** Deletes a namespace. The database also deletes all its objects: devices, keys, rules, API keys and members. */
+/**
+ * Deletes a namespace. The database also deletes all objects of the namespace: devices, keys, rules, API keys and
+ * members.
+ */
 export const deleteNamespace: ObjectWrite<PublicOperations["deleteNamespace"], Namespace> = async (
   context,
 ) => {

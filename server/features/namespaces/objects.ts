@@ -16,7 +16,7 @@ export const forwardingOf = (
   row: Pick<Namespace, "sshForwarding">,
 ): NonNullable<Settings["ssh_forwarding"]> => JSON.parse(row.sshForwarding);
 
-/** The defaults of the settings that servers of version 0.19 do not have. */
+/** The default values of the settings that do not exist on servers of version 0.19. */
 const DEFAULTS: Readonly<Record<string, unknown>> = {
   device_proof: "optional",
   session_max_minutes: 0,
@@ -29,12 +29,12 @@ const DEFAULTS: Readonly<Record<string, unknown>> = {
 
 const { settings } = namespace.shape;
 
-/** Converts all settings of a namespace, including settings with their defaults. */
+/** Converts all settings of a namespace, including settings with their default values. */
 export const presentSettings = presenter<Namespace, typeof settings>(settings, {});
 
 /**
- * Returns the settings of a namespace in wire format. A setting that servers of version 0.19 do not have is present
- * only if it differs from its default. A namespace with default settings therefore has the same wire format and
+ * Returns the settings of a namespace in wire format. A setting that does not exist on servers of version 0.19 is
+ * omitted if it has its default value. Therefore, a namespace with default settings has the same wire format and
  * revision as in version 0.19.
  */
 export function wireSettings(row: ShownRow<Namespace>): Settings {
@@ -46,10 +46,10 @@ export function wireSettings(row: ShownRow<Namespace>): Settings {
 
 const requested = namespaces.editNamespace.body.shape.settings.unwrap();
 
-/** Returns the columns of the settings that a request contains. */
+/** Returns the columns for the settings in a request. */
 export const settingsChanges = changesFrom<Namespace, typeof requested>(requested, {});
 
-/** Returns the declared fields of a namespace, without members, which are separate objects. */
+/** Returns the declared fields of a namespace. They do not include the members, which are separate objects. */
 export const declaredNamespace = (row: ShownRow<Namespace>): Declared => ({
   name: row.name,
   settings: wireSettings(row),

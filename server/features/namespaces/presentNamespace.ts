@@ -13,7 +13,10 @@ const { member, namespace } = namespaces;
 
 type WireNamespace = z.output<typeof namespace>;
 
-/** A membership. The owner of a new namespace has no e-mail address here, because the service has not read the user. */
+/**
+ * A membership. For the owner of a new namespace, the e-mail address is omitted, because the service has not read the
+ * user.
+ */
 type MemberRow = ShownRow<Member> & { readonly email?: string };
 
 /** A row of {@link namespaceColumns}. */
@@ -31,7 +34,7 @@ const presentMember = presenter<
   id: (row) => row.userId,
   expires_at: (row) => wireDate(row.expiresAt),
   type: (_, type) => type,
-  // The name of the owner is empty in the response to a create request (models section 4).
+  // In the response to a create request, the e-mail address of the owner is empty (models section 4).
   email: (row) => row.email ?? "",
   revision: (row) => revisionOf(declaredMember(row)),
 });
@@ -52,13 +55,13 @@ export const presentNamespace = presenter<
   revision: (row) => revisionOf(declaredNamespace(row)),
 });
 
-/** Members and billing states of namespaces. */
+/** The members and billing states of several namespaces. */
 interface NamespaceDetails {
   readonly members: readonly MemberRow[];
   readonly billings: readonly WireRow<Billing>[];
 }
 
-/** Reads the members and billing states of namespaces. The list of namespaces must not be empty. */
+/** Reads the members and billing states of namespaces. `tenantIds` must not be empty. */
 export async function readDetails(
   services: SqlServices,
   tenantIds: readonly string[],

@@ -8,17 +8,17 @@ import { contentOf } from "./outbox.ts";
 /** Maximum number of mails per run. */
 const BATCH = 50;
 /**
- * Wait before the second attempt, in milliseconds. The wait doubles with each attempt. An attempt takes less time than
- * the wait, so that no other instance starts an attempt at the same time.
+ * Delay before the second attempt, in milliseconds. The delay doubles with each attempt. An attempt takes less time
+ * than the delay, so two instances never try to send the same mail at the same time.
  */
 const FIRST_WAIT = 5 * MINUTE;
 const LONGEST_WAIT = HOUR;
-/** Time after which a mail is discarded, in milliseconds. The tokens in mails have the same lifetime. */
+/** Age at which a mail is discarded, in milliseconds. The tokens in mails have the same lifetime. */
 const GIVEN_UP = DAY;
 
 /**
- * Sends the mails that are due. If several instances run, exactly one instance sends each mail. A mail is sent twice
- * only if a process stops between sending the mail and deleting its row.
+ * Sends the mails that are due. If several instances run, only one of them sends each mail. A mail is sent twice only
+ * if a process stops after sending the mail and before deleting its row.
  */
 export async function deliverMails(services: Services, log: FastifyBaseLogger): Promise<void> {
   const due = await services.db.outgoingMail.findMany({
@@ -42,7 +42,7 @@ export async function deliverMails(services: Services, log: FastifyBaseLogger): 
   }
 }
 
-/** Reserves a mail for this instance. Returns false if another instance has already reserved the mail. */
+/** Reserves a mail for this instance. Returns false if a different instance has already reserved the mail. */
 async function claim(services: Services, { id, attempts }: OutgoingMail): Promise<boolean> {
   const wait = Math.min(FIRST_WAIT * 2 ** attempts, LONGEST_WAIT);
   const { count } = await services.db.outgoingMail.updateMany({
@@ -53,7 +53,7 @@ async function claim(services: Services, { id, attempts }: OutgoingMail): Promis
 }
 
 /**
- * Returns whether a mail is too old to be sent. The service checks the age even before the first attempt, because a
+ * Returns true if a mail is too old to be sent. The service also checks the age before the first attempt, because a
  * restored backup can contain old mails.
  */
 const tooOld = ({ now }: Services, { createdAt }: OutgoingMail): boolean =>

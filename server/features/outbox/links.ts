@@ -1,8 +1,8 @@
 import type { Services } from "../../services.ts";
 
 /**
- * Returns a link for a mail. The origin of the link comes only from the settings: an attacker who could choose the
- * origin would receive the token in the link.
+ * Returns a link for a mail. The origin of the link comes from the settings, and never from a request. An attacker who
+ * could choose the origin would receive the token in the link.
  * @throws Error the public URL is not set
  */
 export function mailedLink(
@@ -16,7 +16,7 @@ export function mailedLink(
 }
 
 /**
- * Returns a link for a mail that every edition sends. Returns only the path of the page if the public URL is not set.
+ * Returns a link for a mail that all editions send. If the public URL is not set, returns only the path of the page.
  */
 export function pageLink(
   services: Pick<Services, "settings">,

@@ -8,7 +8,7 @@ import type { Services, SqlServices } from "../../services.ts";
 export type AccountPurpose = "activation" | "recovery" | "mfaReset";
 
 /**
- * A request for a mail about an account name. The service checks whether the account exists when it sends the mail.
+ * A request for a mail to the owner of an account. When the service sends the mail, it checks that the account exists.
  */
 export interface AccountRequest {
   readonly purpose: AccountPurpose;
@@ -32,9 +32,9 @@ export function queueMail(services: SqlServices, mail: Mail): Promise<void> {
 }
 
 /**
- * Queues the mail about an account. The service sends the mail only if the account exists. This function does not look
- * up the user, so that the response time does not reveal whether the account exists. A repeated request has no effect
- * while the first request is queued.
+ * Queues a mail to the owner of an account. The service sends the mail only if the account exists. This function does
+ * not look up the user, so that the response time does not reveal whether the account exists. Repeating a request has
+ * no effect while the first request is queued.
  */
 export function queueAccountMail(services: Services, request: AccountRequest): Promise<void> {
   return put(services, digestOf(`${request.purpose} ${request.account}`), { request });
@@ -42,7 +42,7 @@ export function queueAccountMail(services: Services, request: AccountRequest): P
 
 /**
  * Decrypts the content of a queued mail.
- * @throws OperatorError the row was encrypted with another instance secret
+ * @throws OperatorError the row was encrypted with a different instance secret
  */
 export function contentOf(
   services: Services,

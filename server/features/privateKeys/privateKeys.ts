@@ -12,7 +12,7 @@ import { newRsaKeyPair, type RsaKeyPair, sshBlobOf } from "./rsaKeyPair.ts";
 
 /** Lifetime of a key pair for one login, in milliseconds (rules section 7). */
 const LIFE = MINUTE;
-/** Size, in bits, of a key pair for one login. Clients expect this size. */
+/** Size of a key pair for one login, in bits. Clients expect this size. */
 const BITS = 4096;
 const GATEWAY_BITS = 3072;
 
@@ -37,7 +37,7 @@ export const createPrivateKey: Handler<InternalOperations["createPrivateKey"]> =
   return { data: Buffer.from(pem).toString("base64"), fingerprint, created_at: wireDate(createdAt) };
 };
 
-/** Stores a key pair. Agents can request signatures with it until `expiresAt`. */
+/** Stores a key pair. Agents can request signatures with the key pair until `expiresAt`. */
 async function insert(
   { db, sealer, now }: Pick<Services, "sealer" | "now"> & { readonly db: Pick<Transaction, "privateKey"> },
   { pem, fingerprint }: RsaKeyPair,
@@ -47,17 +47,17 @@ async function insert(
   await db.privateKey.create({ data: { fingerprint, sealed, createdAt: now(), expiresAt } });
 }
 
-/** The expiry of a permanent key pair. */
+/** The expiry time of a permanent key pair. */
 const NEVER = new Date("9999-12-31T00:00:00Z");
 
 /**
- * The gateway's key pair for logins to agents. All logins and instances use the same key pair, so that agents can pin
- * it. Devices can request signatures with this key, but no SSH server accepts these signatures: the contract rejects
- * the data that an SSH server requires to be signed.
+ * The key pair that the gateway uses to log in to agents. All logins and instances use the same key pair, so that
+ * agents can pin it. Devices can request signatures with this key pair, but no SSH server accepts these signatures. The
+ * reason is that the contract rejects the data that an SSH server requires a client to sign.
  */
 export class StoredAgentKey implements AgentKey {
   readonly #services: KeyServices;
-  /** The private key of the gateway. The only key of this cache is NEVER. */
+  /** Cache of the gateway's private key. It has one entry, whose key is `NEVER`. */
   readonly #pem = new PromiseCache<Date, string>();
 
   constructor(services: KeyServices) {
@@ -70,9 +70,9 @@ export class StoredAgentKey implements AgentKey {
   }
 
   /**
-   * Returns the public key in SSH format, as base64. Returns undefined if the key does not exist yet. On an instance
-   * without an SSH port, the first login creates the key. If the creation fails, agents enroll without the key, and
-   * receive the key with a later report.
+   * Returns the public key in SSH format, as base64. Returns undefined if the key pair does not exist yet. On an
+   * instance without an SSH port, the first login creates the key pair. If this creation fails, agents enroll without
+   * the key, and receive it with a later report.
    */
   async publicKey(): Promise<string | undefined> {
     if (!this.#pem.has(NEVER) && this.#services.settings.sshPort === undefined) return undefined;

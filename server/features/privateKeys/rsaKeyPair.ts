@@ -3,13 +3,13 @@ import { promisify } from "node:util";
 import { parseSshPublicKey } from "@gatehouse-access/sdk/contract";
 import { Semaphore } from "../../secrets/Semaphore.ts";
 
-/** Maximum number of requests that wait for a new key pair. The creation of a key pair takes about a second. */
+/** Maximum number of requests that wait for a new key pair. Creating a key pair takes about a second. */
 const MAXIMUM_WAITING = 20;
 
 // Key pairs are created one at a time, because each creation occupies a thread that logins need.
 const semaphore = new Semaphore(1, MAXIMUM_WAITING, "too many key pairs are being created: try again later");
 
-/** A key pair in the form that SSH logins use. */
+/** A key pair in the format that SSH logins use. */
 export interface RsaKeyPair {
   /** Private key, PEM (PKCS#1). */
   readonly pem: string;
@@ -20,8 +20,8 @@ export interface RsaKeyPair {
 /**
  * Creates an RSA key pair outside the main thread.
  * @param bits length of the modulus
- * @param signal if aborted before the creation starts, cancels the creation
- * @throws BusyError too many creations are waiting
+ * @param signal cancels the creation if it is aborted before the creation starts
+ * @throws BusyError too many creations are already waiting
  */
 export async function newRsaKeyPair(bits: number, signal: AbortSignal): Promise<RsaKeyPair> {
   const { privateKey, publicKey } = await semaphore.run(
@@ -46,7 +46,9 @@ function field(bytes: Buffer): Buffer {
   return Buffer.concat([length, bytes]);
 }
 
-/** Adds a zero byte before a number whose first bit is set. Without the zero byte, the number would be negative. */
+/**
+ * Adds a zero byte before a number whose highest bit is set, because SSH would otherwise read the number as negative.
+ */
 function positive(base64url: string): Buffer {
   const bytes = Buffer.from(base64url, "base64url");
   return bytes.readUInt8(0) >= 0x80 ? Buffer.concat([Buffer.of(0), bytes]) : bytes;

@@ -5,8 +5,8 @@ import type { Handler } from "../../http/handler.ts";
 import { credentialOf, findOwnedKey, lapseOf, presentPublicKey } from "./publicKeys.ts";
 
 /**
- * Returns a key for a trusted service. A key that admits no login is treated as missing, because trusted services of
- * version 0.19 do not support expiry times and owners.
+ * Returns a key for a trusted service. Trusted services of version 0.19 do not support expiry times and owners.
+ * Therefore, a key that currently allows no login is treated as not found.
  */
 export const lookupPublicKey: Handler<InternalOperations["lookupPublicKey"]> = async (context) => {
   const { services, params } = context;
@@ -17,17 +17,17 @@ export const lookupPublicKey: Handler<InternalOperations["lookupPublicKey"]> = a
 };
 
 /**
- * Returns whether a public key allows a login (rules section 13). The request describes the device.
- * @throws BusyError too many decisions of the namespace wait
+ * Returns true if a public key allows a login to the device in the request (rules section 13).
+ * @throws BusyError too many evaluations are already waiting in the namespace
  */
 export const evaluatePublicKey: Handler<InternalOperations["evaluatePublicKey"]> = async (context) => {
   const { services, params, body } = context;
   const { tenant_id: tenantId, name: deviceName, tags } = body;
   const row = await findOwnedKey(services.db, { tenantId, fingerprint: params.fingerprint });
   const at = services.accessTime();
-  // A request with an unknown namespace must neither add a cache of patterns nor wait for a decision.
+  // A request for an unknown namespace must not create a cache of patterns, and must not wait for an evaluation.
   if (row === null || lapseOf(row, at) !== undefined) return false;
-  // The firewall is evaluated by another operation, so the decision contains no rules and needs no address.
+  // A separate operation evaluates the firewall, so this evaluation contains no rules and needs no source address.
   const attempt = { deviceName, deviceTags: tags ?? [], login: params.username, sourceIp: "", at };
   const decision = loginDecision(credentialOf(row), [], attempt, services.patterns.of(tenantId));
   return (await services.decisions.run(tenantId, decision)).deniedBy === undefined;

@@ -38,20 +38,23 @@ const { publicKey } = publicKeys;
 const settings = publicKeys.updatePublicKey.body;
 const declared = declaredSchema(publicKey, settings);
 
-/** Returns the columns of the settings of a public key, except its filter, its expiry time and its owner. */
+/** Returns the columns for the settings of a public key, except the filter, the expiry time and the owner. */
 const publicKeyColumns = columnsFrom<PublicKey, typeof settings>(settings, {
   filter: true,
   expires_at: true,
   owner: true,
 });
 
-/** A public key with the tags of its filter. */
+/** A public key, with the tags of its filter. */
 type FoundKey = FilteredRow<"PublicKey">;
 
-/** A public key with the membership of its owner; null without an owner, and if the owner is not a member. */
+/**
+ * A public key, with the membership of its owner. The membership is null if the key has no owner, or if the owner is
+ * not a member.
+ */
 export type OwnedKey = FoundKey & { readonly owner: MembershipState | null };
 
-/** Returns a namespace's key with the membership of its owner; null if the namespace has no such key. */
+/** Returns a key of a namespace, with the membership of its owner. Returns null if the key is not in the namespace. */
 export async function findOwnedKey(
   db: SqlClient,
   key: Pick<PublicKey, "tenantId" | "fingerprint">,
@@ -63,8 +66,8 @@ export async function findOwnedKey(
 }
 
 /**
- * Returns a key and the membership of its owner, as the policy evaluates them.
- * @param row null if the namespace does not have the key
+ * Converts a key and the membership of its owner to the format that the policy evaluates.
+ * @param row null if the key is not in the namespace
  */
 export const credentialOf = (row: OwnedKey | null): KeyCredential => ({
   key: row === null ? undefined : policyKey(row),
@@ -79,7 +82,7 @@ const policyKey = (row: OwnedKey) => ({
   owner: row.ownerId ?? undefined,
 });
 
-/** Returns the reason why a key admits no login at a time; undefined if it may admit logins. */
+/** Returns the reason why a key allows no login at a time. Returns undefined if the key can allow logins. */
 export function lapseOf(row: OwnedKey, at: Date): KeyLapse | undefined {
   const { key, owner } = credentialOf(row);
   return key && keyLapse(key, owner, at);
@@ -107,7 +110,7 @@ export const publicKeyObject: ManagedObject<FoundKey> = {
 
 /**
  * Converts a public key to its wire format (models section 5).
- * @param formerOwner address of an owner who is not a member of the namespace, for administrators
+ * @param formerOwner address of an owner who is not a member of the namespace; set only for administrators
  */
 export const presentPublicKey = presenter<FoundKey, typeof publicKey, [formerOwner?: string | null]>(
   publicKey,
@@ -119,7 +122,7 @@ export const presentPublicKey = presenter<FoundKey, typeof publicKey, [formerOwn
   },
 );
 
-/** The database table of public keys, and the fields by which clients can filter and sort the list of public keys. */
+/** The table with which lists read public keys, and the fields by which clients can filter and sort the list. */
 const publicKeyTable: Table = {
   from: sql`"PublicKey"`,
   id: sql`"PublicKey"."fingerprint"`,
@@ -150,7 +153,7 @@ export const removePublicKeyTag: ObjectWrite<PublicOperations["removePublicKeyTa
 
 /**
  * Parses a public key.
- * @throws InvalidError `data` is not a public key, or a key of a type with which clients cannot log in
+ * @throws InvalidError `data` is not a public key, or clients cannot log in with this type of key
  */
 function readKey(data: string): { readonly fingerprint: string; readonly data: string } {
   try {
@@ -159,7 +162,7 @@ function readKey(data: string): { readonly fingerprint: string; readonly data: s
       throw new Error(
         `clients cannot log in with a key of the type ${key.type}; use one of ${LOGIN_KEY_TYPES.join(", ")}`,
       );
-    // The comment of the key is omitted, so that the same key always has the same text (models section 5).
+    // The comment of the key is omitted, so that the same key always results in the same string (models section 5).
     return {
       fingerprint: key.fingerprint,
       data: Buffer.from(`${sshPublicKeyLine(key)}\n`).toString("base64"),
@@ -172,8 +175,8 @@ function readKey(data: string): { readonly fingerprint: string; readonly data: s
 }
 
 /**
- * Checks that a user may own keys of the namespace. A user who has not accepted the invitation yet may own keys, so that
- * a program can declare the membership and the keys together.
+ * Checks that a user may own keys of the namespace. A user with a pending invitation may own keys too, so that a
+ * program can declare the membership and the keys together.
  * @throws InvalidError the user is not a member
  */
 async function checkOwner(db: SqlClient, tenantId: string, userId: string): Promise<void> {
@@ -186,8 +189,8 @@ interface ListedKey extends PublicKey {
 }
 
 /**
- * The address of an owner who is not a member of the namespace. An administrator needs it to see which keys admit logins
- * again if the user becomes a member.
+ * The address of an owner who is not a member of the namespace. It shows an administrator which keys allow logins again
+ * if the user becomes a member.
  */
 const FORMER_OWNER = sql`(SELECT "User"."email" FROM "User" WHERE "User"."id" = "PublicKey"."ownerId"
   AND NOT EXISTS (SELECT 1 FROM "Member"
@@ -260,7 +263,8 @@ export const updatePublicKey: ObjectWrite<PublicOperations["updatePublicKey"], F
   const key = { tenantId, fingerprint };
   await checkFilter(db, tenantId, body.filter);
   const { owner: ownerId = stored.ownerId } = body;
-  // An owner whose membership has ended stays the owner of the key, so only another owner is checked.
+  // A user whose membership has ended is still the owner of the key. Therefore, the owner is checked only if the
+  // request changes the owner.
   if (ownerId !== null && ownerId !== stored.ownerId) await checkOwner(db, tenantId, ownerId);
   const changes = {
     ...publicKeyColumns(body),

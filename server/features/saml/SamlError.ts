@@ -1,4 +1,7 @@
-/** The reason for rejecting a response of the identity provider. It is logged, but the sender does not receive it. */
+/**
+ * The reason why a response of the identity provider is rejected. The reason is logged, but is not returned to the
+ * sender.
+ */
 export class SamlError extends Error {
   override readonly name = "SamlError";
 }

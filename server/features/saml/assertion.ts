@@ -31,7 +31,7 @@ export interface Assertion {
 
 /**
  * Parses and checks an assertion (SAML profiles, section 4.1.4.3).
- * @param xml the text whose signature was verified, unchanged
+ * @param xml the signed text, exactly as it was verified
  * @throws SamlError the assertion does not contain the expected values, or is not valid at this time
  */
 export function readAssertion(xml: string, expected: Expected): Assertion {
@@ -75,14 +75,16 @@ function checkConditions(conditions: Element, { audience, now }: Expected): void
     throw new SamlError("AudienceRestriction: the audiences do not include this service");
 }
 
-/** Returns whether the time is at or after `NotBefore` and before `NotOnOrAfter`. Both attributes are optional. */
+/** Returns true if the time is at or after `NotBefore`, and before `NotOnOrAfter`. Both attributes are optional. */
 function isInPeriod(element: Element, now: Date): boolean {
   const from = timeOf(element, "NotBefore") ?? Number.NEGATIVE_INFINITY;
   const until = timeOf(element, "NotOnOrAfter") ?? Number.POSITIVE_INFINITY;
   return from <= now.getTime() + SKEW && now.getTime() - SKEW < until;
 }
 
-/** Returns the time in Unix milliseconds, or undefined without the attribute. */
+/**
+ * Returns the time in an attribute, in Unix milliseconds. Returns undefined if the element does not have the attribute.
+ */
 function timeOf(element: Element, name: string): number | undefined {
   if (!element.hasAttribute(name)) return undefined;
   const text = element.getAttribute(name) ?? "";
@@ -93,7 +95,7 @@ function timeOf(element: Element, name: string): number | undefined {
 
 function nameOf(subject: Element): string {
   const name = onlyChild(subject, "NameID");
-  // A transient NameID differs at each login, so it cannot identify a user at the next login.
+  // A transient NameID is different at each login, so the service could not recognize the user.
   if (name.getAttribute("Format") === TRANSIENT)
     throw new SamlError("NameID: the format must not be transient");
   const text = elementText(name);

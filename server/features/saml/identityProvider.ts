@@ -8,21 +8,21 @@ import { checkResponse } from "./response.ts";
 import { SamlError } from "./SamlError.ts";
 
 /**
- * Path of the service's metadata. The address of the metadata is also the service's entity id (SAML metadata, section
+ * Path of the service's metadata. The URL of the metadata is also the entity id of the service (SAML metadata, section
  * 4.1).
  */
 export const METADATA_PATH = "/api/user/saml/metadata";
-/** Path that receives the identity provider's responses from browsers. */
+/** Path to which browsers send the responses of the identity provider. */
 export const CONSUMER_PATH = "/api/user/saml/acs";
 
 const entityId = ({ serviceUrl }: SamlSettings): string => serviceUrl + METADATA_PATH;
 const consumer = ({ serviceUrl }: SamlSettings): string => serviceUrl + CONSUMER_PATH;
 
 /**
- * Loads the SAML library, which creates requests and metadata, and verifies signatures. The service itself checks the
- * times, request id, recipient and issuer in the signed text: the library reads the request id from an unsigned part
- * and does not check the recipient. The library is loaded on demand, because loading it would take a tenth of the start
- * time and few instances use SAML.
+ * Loads the SAML library. The library creates requests and metadata, and verifies signatures. The service itself checks
+ * the times, request id, recipient and issuer in the signed text. The reason is that the library reads the request id
+ * from an unsigned part, and does not check the recipient. The library is loaded on demand, because it would add a
+ * tenth to the start time and few instances use SAML.
  */
 async function libraryFor(
   settings: SamlSettings,
@@ -38,16 +38,16 @@ async function libraryFor(
     wantAssertionsSigned: true,
     wantAuthnResponseSigned: false,
     validateInResponseTo: ValidateInResponseTo.never,
-    // The value -1 disables the time checks of the library.
+    // -1 disables the time checks of the library.
     acceptedClockSkewMs: -1,
-    // The request prescribes neither the format of the NameID nor how the identity provider authenticates its users.
+    // The identity provider can choose the format of the NameID, and how it authenticates its users.
     identifierFormat: null,
     disableRequestedAuthnContext: true,
     ...more,
   });
 }
 
-/** Returns the login URL of the identity provider, with a new request as a parameter. */
+/** Returns the login URL of the identity provider. A parameter of the URL contains a new login request. */
 export async function loginUrl(services: Services, settings: SamlSettings): Promise<string> {
   const generateUniqueId = () => newRequestId(services);
   return (await libraryFor(settings, { generateUniqueId })).getAuthorizeUrlAsync("", undefined, {});
@@ -58,17 +58,17 @@ export async function serviceMetadata(settings: SamlSettings): Promise<string> {
   return (await libraryFor(settings)).generateServiceProviderMetadata(null);
 }
 
-/** A valid assertion of the identity provider for this service. */
+/** A valid assertion that the identity provider issued for this service. */
 export interface Answer extends Assertion {
   /**
-   * Id of the login request to which the response belongs. `readResponse` checks neither that this service created the
-   * request nor the age of the request.
+   * Id of the login request to which the response belongs. `readResponse` does not check that this service created the
+   * request, and does not check its age.
    */
   readonly request: string;
 }
 
 /**
- * Verifies a response of the identity provider and returns its assertion.
+ * Verifies a response of the identity provider, and returns the assertion in the response.
  * @param encoded base64, as sent in the form
  * @throws SamlError contains the reason for the rejection, for the log
  */

@@ -21,14 +21,13 @@ interface Login {
 }
 
 /**
- * Completes a login at the identity provider (rules section 11). The response is not bound to the browser that
- * started the login. A binding would not help, because the token is part of a link that a user can send to another
- * person.
+ * Completes a login at the identity provider (rules section 11). The response is not bound to the browser that started
+ * the login. A binding would not help, because the token is part of a link that a user can send to another person.
  *
- * A user with MFA must also provide the second factor of this service, so that an attacker who controls the identity
+ * A user with MFA must also enter the second factor of this service, so that an attacker who controls the identity
  * provider cannot log in.
  * @returns the redirect address for the browser
- * @throws UnauthenticatedError the response is not accepted
+ * @throws UnauthenticatedError the response was rejected
  * @throws ForbiddenError, LockedOutError see `samlUser` and `startMfa`
  */
 export async function finishSamlLogin(
@@ -68,8 +67,8 @@ async function accepted(services: Services, settings: SamlSettings, login: Login
 }
 
 /**
- * Records the login request and the assertion as used, in the database that all instances share. Rejects a request or
- * assertion that has already been used.
+ * Marks the login request and the assertion as used, in the database that all instances share. Rejects a request or
+ * assertion that was already used.
  */
 async function useOnce(services: Services, { idpEntityId }: SamlSettings, answer: Answer): Promise<void> {
   const now = services.now();

@@ -2,7 +2,7 @@ import { SamlError } from "./SamlError.ts";
 import { ASSERTION, children, elementsOf, isNamed, PROTOCOL, parseXml, SIGNATURE } from "./xml.ts";
 
 const SUCCESS = "urn:oasis:names:tc:SAML:2.0:status:Success";
-/** Accepted signature algorithms. SHA-1 is excluded because collisions are known. */
+/** Accepted signature algorithms. SHA-1 is excluded, because collisions are known. */
 const ALGORITHMS: Readonly<Record<string, readonly string[]>> = {
   SignatureMethod: ["sha256", "sha384", "sha512"].map(
     (name) => `http://www.w3.org/2001/04/xmldsig-more#rsa-${name}`,
@@ -11,12 +11,12 @@ const ALGORITHMS: Readonly<Record<string, readonly string[]>> = {
 };
 
 /**
- * Checks the form of a response before the service trusts any part of it. After this check, the response has exactly
- * one assertion. This prevents signature wrapping, which needs a second assertion.
+ * Checks the structure of a response before the service trusts any part of it. A response that passes has exactly one
+ * assertion. This check prevents signature wrapping, because signature wrapping needs a second assertion.
  * @param destination address at which the service receives responses
- * @returns id of the login request to which the response belongs. This id is not signed, so compare it with the id in
- * the signed part.
- * @throws SamlError describes the fault
+ * @returns id of the login request to which the response belongs. The id is not signed, so compare it with the id in
+ *   the signed part.
+ * @throws SamlError describes why the response is invalid
  */
 export function checkResponse(xml: string, destination: string): string {
   const response = parseXml(xml);
@@ -40,8 +40,8 @@ export function checkResponse(xml: string, destination: string): string {
 }
 
 function checkOneAssertion(response: Element, elements: readonly Element[]): void {
-  // Count elements of every XML namespace as assertions, so that an attacker cannot hide a second assertion in another
-  // XML namespace. No valid response has one there.
+  // Counts the assertions in all XML namespaces, so that an attacker cannot hide a second assertion in a different XML
+  // namespace. Valid responses have no assertion in a different XML namespace.
   const assertions = elements.filter(({ localName }) => localName?.endsWith("Assertion"));
   const [assertion] = assertions;
   if (!assertion || assertions.length > 1)
