@@ -9,14 +9,14 @@ import "../../http/access/declaredAccess.ts";
 import "../../http/listener/requestFacts.ts";
 
 /**
- * Maximum size of a form with a response, in bytes. A response has several kilobytes, or more if the user is in many
+ * Maximum size of a form with a response, in bytes. A response has several kilobytes, and more if the user is in many
  * groups.
  */
 const BODY_LIMIT = 128 * 1024;
 
 /**
- * Serves the two routes that SAML prescribes and that are therefore not operations of the API. Identity providers read
- * the metadata from one route. Browsers send the form with the response to the other route.
+ * Serves the two routes that SAML prescribes. For this reason, they are not operations of the API. Identity providers
+ * read the metadata from one route. Browsers send the form with the response to the other route.
  */
 export async function serveSaml(
   app: FastifyInstance,
@@ -29,7 +29,7 @@ export async function serveSaml(
     async (_request, reply) =>
       reply.type("application/samlmetadata+xml; charset=utf-8").send(await serviceMetadata(settings)),
   );
-  // This route has a separate scope, because no other route accepts forms.
+  // Registered in a separate scope, because no other route accepts forms.
   await app.register(async (scope) => {
     scope.addContentTypeParser(
       "application/x-www-form-urlencoded",

@@ -11,7 +11,7 @@ import type { SamlSettings } from "../../settings/readConfig.ts";
 import { insertUser } from "../users/account/createUser.ts";
 import { actingUser } from "../users/callingUser.ts";
 
-/** A user, as described by the identity provider. */
+/** A user as described by the identity provider. */
 interface Person {
   readonly nameId: string;
   readonly email: string;
@@ -20,9 +20,10 @@ interface Person {
 
 /**
  * Returns the user that the identity provider describes. The first login creates a confirmed user without a password or
- * namespace. Rejects the e-mail address of an existing user, unless the setting `samlLinkUsers` allows it. Otherwise an
- * attacker who can enter any address at the identity provider would gain access to the existing account.
- * @throws ForbiddenError another user has the e-mail address, or the user is not confirmed
+ * namespace. If an existing user has the same e-mail address, the login is rejected unless the setting `samlLinkUsers`
+ * allows it. Otherwise, an attacker who can set any address at the identity provider would gain access to the existing
+ * account.
+ * @throws ForbiddenError an existing user has the e-mail address, or the user is not confirmed
  */
 export function samlUser(
   services: Services,
@@ -82,7 +83,7 @@ async function recordFirstLogin(
 }
 
 /**
- * Returns the person that an assertion describes, or undefined if the assertion contains no valid e-mail address.
+ * Returns the person that an assertion describes. Returns undefined if the assertion contains no valid e-mail address.
  * @param attributes by name
  */
 export function personOf(

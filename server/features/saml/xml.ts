@@ -9,10 +9,10 @@ export const SIGNATURE = "http://www.w3.org/2000/09/xmldsig#";
 const MAXIMUM_ELEMENTS = 2000;
 
 /**
- * Parses an XML document and returns its root element. Rejects document types, which can define entities; comments,
- * because some readers end a text at a comment; and CDATA, which no response needs. In well-formed XML, only these
- * three contain `<!`.
- * @throws SamlError the text is not well-formed XML, or contains `<!`
+ * Parses an XML document and returns its root element. Rejects documents that contain `<!`. In well-formed XML, only
+ * three constructs contain it: document types, which can define entities; comments, at which some parsers end a text;
+ * and CDATA, which responses do not need.
+ * @throws SamlError the document is not well-formed XML, or contains `<!`
  */
 export function parseXml(xml: string): Element {
   if (xml.includes("<!")) throw new SamlError("DOCTYPE declarations, comments and CDATA are not allowed");
@@ -40,7 +40,7 @@ export function elementsOf(root: Element): Element[] {
   return found;
 }
 
-/** Returns whether an element has this name and namespace. */
+/** Returns true if an element has this name and namespace. */
 export const isNamed = (element: Element, namespace: string, name: string): boolean =>
   element.namespaceURI === namespace && element.localName === name;
 
@@ -48,8 +48,8 @@ export const children = (parent: Element, namespace: string, name: string): Elem
   childElements(parent).filter((element) => isNamed(element, namespace, name));
 
 /**
- * Returns the only child element with this name in the XML namespace of assertions.
- * @throws SamlError no child element, or more than one, has this name
+ * Returns the only child element that has this name in the XML namespace of assertions.
+ * @throws SamlError no child element or several child elements have this name
  */
 export function onlyChild(parent: Element, name: string): Element {
   const [child, ...more] = children(parent, ASSERTION, name);
@@ -58,8 +58,8 @@ export function onlyChild(parent: Element, name: string): Element {
 }
 
 /**
- * Returns the text of an element that contains only text.
- * @throws SamlError the element has child elements, or no text
+ * Returns the content of an element that contains only text.
+ * @throws SamlError the element has child elements or is empty
  */
 export function elementText(element: Element): string {
   const text = element.textContent?.trim();

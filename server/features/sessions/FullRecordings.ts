@@ -1,13 +1,13 @@
 import type { FastifyBaseLogger } from "fastify";
 
 /**
- * The namespaces whose recordings have reached their share of the quotas, by the last measurement. So a login waits for
- * no query.
+ * The namespaces whose recordings have reached their share of the quotas, according to the latest measurement. A login
+ * reads this list, and does not wait for a query.
  */
 export class FullRecordings {
   #refusing: ReadonlySet<string> = new Set();
   #refusesAll = false;
-  /** The namespaces whose state was logged. */
+  /** The namespaces that were logged as full. */
   #reported: ReadonlySet<string> = new Set();
   #hasReportedAll = false;
 
@@ -18,7 +18,7 @@ export class FullRecordings {
 
   /**
    * Sets the namespaces in which the service refuses new recorded sessions.
-   * @param all true for all namespaces, also those without recordings
+   * @param all true to refuse them in all namespaces, including namespaces without recordings
    */
   refuse(tenants: readonly string[], all: boolean): void {
     this.#refusing = new Set(tenants);
@@ -26,8 +26,9 @@ export class FullRecordings {
   }
 
   /**
-   * Logs once that a namespace has reached its quota, and once that it no longer does; and the same for all namespaces.
-   * @param tenants the full namespaces that refuse sessions, or that have no recording to delete
+   * Logs a message when a namespace reaches its quota, and when the namespace is within its quota again. Also logs when
+   * the service starts and stops refusing sessions in all namespaces. Each message is logged once.
+   * @param tenants the full namespaces that refuse sessions, or that have no recording that can be deleted
    */
   report(tenants: readonly string[], log: FastifyBaseLogger): void {
     const current = new Set(tenants);

@@ -6,7 +6,7 @@ import { retentionEnds } from "./retention.ts";
 /** Backlog above which the service logs a warning, in seconds. */
 const WARNING = 3600;
 
-/** Measures how long expired recordings and sessions wait for their deletion. */
+/** Measures how long expired recordings and sessions have been waiting for deletion. */
 export class RetentionBacklog {
   readonly #services: Services;
   readonly #log: FastifyBaseLogger;
@@ -18,8 +18,8 @@ export class RetentionBacklog {
   }
 
   /**
-   * Sets the metrics. Logs a warning when the backlog exceeds an hour, and a message when it no longer does. The
-   * database finds the oldest session in an index.
+   * Sets the metrics. Logs a warning when the backlog exceeds an hour, and a message when it is below an hour again.
+   * The database uses an index to find the oldest session.
    */
   async measure(): Promise<void> {
     const { metrics } = this.#services;
@@ -43,7 +43,10 @@ export class RetentionBacklog {
     } else this.#log.info(facts, "sessions and recordings are deleted in time again");
   }
 
-  /** Returns the seconds from the oldest session until a time; 0 if no session is older. */
+  /**
+   * Returns the number of seconds between the oldest session and a time. Returns 0 if no session is older than this
+   * time.
+   */
   async #secondsBefore(end: Date | undefined, condition: Sql): Promise<number> {
     if (end === undefined) return 0;
     const [oldest] = await readRows<{ readonly lastSeen: Date }>(

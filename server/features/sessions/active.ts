@@ -8,15 +8,15 @@ import type { Services } from "../../services.ts";
 const ACTIVE_WINDOW = 90_000;
 
 /**
- * Returns the time after which an active session must have sent its last keep-alive. In addition, an active session is
- * authenticated and not closed.
+ * Returns the time after which a session must have sent its last keep-alive to be active. An active session must also
+ * be authenticated and not closed.
  */
 export function activeSince(services: Services): Date {
   return new Date(services.now().getTime() - ACTIVE_WINDOW);
 }
 
 /**
- * Returns whether a session is active.
+ * Returns true if a session is active.
  * @param since see {@link activeSince}
  */
 export function isActive(

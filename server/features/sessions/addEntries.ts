@@ -7,33 +7,36 @@ import type { Services } from "../../services.ts";
 import { activeSince } from "./active.ts";
 import type { SessionKey } from "./changeSession.ts";
 
-/** Event types that describe the commands of a session and their results. All events of these types are stored. */
+/**
+ * Event types that describe the commands of a session and the results of the commands. All events of these types are
+ * stored.
+ */
 const KEPT: ReadonlySet<string> = new Set(
   "shell exec subsystem direct-tcpip pty-req exit-status exit-signal transfer".split(" "),
 );
 /** Type of the event that is stored in place of lost entries. */
 export const GAP = "recording-gap";
 /**
- * Maximum number of bounded events that are stored for a session. Bounded events are those of all types not in `KEPT`,
+ * Maximum number of bounded events that are stored for a session. All event types that are not in `KEPT` are bounded,
  * such as changes of the terminal size. Their number is limited, because a logged-in user can cause any number of them.
  */
 export const BOUNDED_EVENTS_MAX = 1000;
-/** Type of the event that is stored in place of all bounded events above the maximum. */
+/** Type of the single event that is stored in place of all bounded events above the maximum. */
 const CAPPED = "events-capped";
 /**
- * Bytes that each chunk adds to the recorded size, in addition to its text. Without this overhead, the number of empty
- * chunks would be unlimited.
+ * Bytes that each chunk adds to the recorded size, in addition to its text. Without this overhead, a session could
+ * record any number of empty chunks.
  */
 const CHUNK_OVERHEAD = 128;
 
-/** The output stream of a command. A terminal has only `stdout`. */
+/** The output stream of a command. A terminal has only the stream `stdout`. */
 export type OutputStream = "stdout" | "stderr";
 
 /** An addition to the record of a session. */
 export type SessionEntry =
   /** The device accepted the login. */
   | { readonly kind: "authenticated" }
-  /** The type of the session, which the first request of the SSH client determines. */
+  /** The type of the session. The first request of the SSH client determines the type. */
   | { readonly kind: "described"; readonly type: string; readonly term?: string }
   | {
       readonly kind: "event";
@@ -47,10 +50,10 @@ export type SessionEntry =
 
 type EventEntry = Extract<SessionEntry, { kind: "event" }>;
 
-/** Output of a seat (a channel of the session), with the terminal size in characters. */
+/** Output of a seat, which is a channel of the session. The size of the terminal is in characters. */
 export interface OutputEntry {
   readonly kind: "output";
-  /** Time at which the first bytes of the output arrived. During an outage, it is written later. */
+  /** Time at which the first bytes of the output arrived. During an outage, the output is written later. */
   readonly at: Date;
   readonly seat: number;
   readonly stream: OutputStream;
@@ -58,7 +61,7 @@ export interface OutputEntry {
   readonly size: { readonly width: number; readonly height: number };
 }
 
-/** Entries of a seat that were lost, because they could not be written for too long. */
+/** Entries of a seat that were lost, because writing them was not possible for too long. */
 export interface RecordingGap {
   readonly kind: "gap";
   readonly seat: number;
@@ -72,16 +75,18 @@ export interface RecordingGap {
   readonly size: OutputEntry["size"] | undefined;
 }
 
-/** The entries that an addition did not store. */
+/** The entries that a call of {@link addEntries} did not store. */
 interface NotStored {
-  /** Number of events that were discarded because the session has {@link BOUNDED_EVENTS_MAX} bounded events. */
+  /**
+   * Number of events that were discarded because the session already has {@link BOUNDED_EVENTS_MAX} bounded events.
+   */
   readonly droppedEvents: number;
-  /** The reason why output was not recorded; undefined if all output was recorded. */
+  /** The reason why output was not recorded. Undefined if all output was recorded. */
   readonly unrecorded: string | undefined;
 }
 
 /**
- * The current counts and settings of a session and its namespace, which determine whether further entries are stored.
+ * The current counts and settings of a session and its namespace. They determine whether further entries are stored.
  */
 interface Kept {
   readonly events: number;
@@ -91,23 +96,24 @@ interface Kept {
   readonly entriesWritten: number;
   readonly sessionRecord: boolean;
   readonly sessionRecordMegabytes: number;
-  /** 1 if the session was closed so long ago that nothing more is recorded, else 0. */
+  /** 1 if the session was closed so long ago that its output is no longer recorded, otherwise 0. */
   readonly over: 0 | 1;
 }
 
-/** The rows and column values that an addition writes, as SQL. */
+/** The rows and column values to write, as SQL. */
 interface Rows {
   readonly events: Sql[];
   readonly chunks: Sql[];
-  /** SQL assignments for the update of the session's row. */
+  /** SQL assignments that update the session's row. */
   readonly assignments: Sql[];
 }
 
 /**
- * Adds entries to the record of a session (rules section 17.5 and 17.6). A closed session accepts output that arrives
- * shortly after its end, within the time window of {@link activeSince}.
- * @param after number of the session's earlier entries, if the caller repeats failed writes: entries that an earlier
- * write has stored are not stored again. Such a caller must be the only one that writes entries of the session.
+ * Adds entries to the record of a session (rules section 17.5 and 17.6). After a session is closed, its output is still
+ * recorded for a short time, within the time window of {@link activeSince}.
+ * @param after number of entries that the session had before these entries. Set it if the caller repeats failed writes:
+ *   entries that an earlier write stored are then not stored again. Such a caller must be the only writer of the
+ *   session's entries.
  * @returns undefined if the session does not exist
  * @throws DriverAdapterError the database rejects an entry
  */
@@ -216,9 +222,9 @@ async function find(services: Services, tx: SqlClient, key: SessionKey): Promise
 }
 
 /**
- * Writes the rows. The row of the session is written first: concurrent additions then conflict on this row, and the
- * transaction is retried. If another table were written first, the sequence numbers of concurrent additions would
- * violate a unique index, which is an error.
+ * Writes the rows. The row of the session is written first, so that concurrent additions conflict on this row and the
+ * transaction is retried. If a different table were written first, concurrent additions would use the same sequence
+ * numbers. This would violate a unique index, and such an error is not retried.
  */
 async function write(tx: SqlClient, uid: string, { events, chunks, assignments }: Rows): Promise<void> {
   if (assignments.length > 0) {
@@ -238,30 +244,33 @@ async function write(tx: SqlClient, uid: string, { events, chunks, assignments }
   }
 }
 
-/** Returns a client's text in a form that both databases can store. PostgreSQL rejects NUL and lone surrogates. */
+/**
+ * Converts a string from a client to a string that both databases can store. PostgreSQL rejects NUL and lone
+ * surrogates.
+ */
 const storable = (text: string): string => text.toWellFormed().replaceAll("\0", "\u{fffd}");
 
 /** Entries of a session, in order. */
 export interface SessionEntries {
   readonly uid: string;
-  /** Number of the session's earlier entries; see {@link addEntries}. */
+  /** Number of entries that the session had before these entries: see {@link addEntries}. */
   readonly after: number;
   readonly entries: readonly SessionEntry[];
 }
 
 /**
- * The result of adding entries to a session. `stored`: the database contains the entries. `silenced`: the same, except
- * for output, and output is no longer recorded. `rejected`: the database rejects the entries because of their values, so
- * that a repetition fails too. Other results: the addition failed and can be repeated, because of an outage or an
- * unknown error.
+ * The result of adding entries to a session. `stored`: the database contains the entries. `silenced`: the database
+ * contains the entries except the output, and the session's output is no longer recorded. `rejected`: the database
+ * rejected the values of the entries, so a retry would fail too. All other results: the addition failed because of an
+ * outage or an unknown error, and can be retried.
  */
 export type EntriesResult = "stored" | "silenced" | "rejected" | Outage | "unknown";
 
 /**
- * Adds entries to sessions. The sessions share transactions, but each session succeeds or fails separately. Output is no
- * longer recorded if the session does not exist or has ended, if its recording has reached the limit, or if recording is
- * turned off.
- * @returns the result of each session, in the same order
+ * Adds entries to sessions. The sessions share transactions, but each session succeeds or fails separately. Output of a
+ * session is no longer recorded in four cases: the session does not exist, the session has ended, its recording has
+ * reached the size limit, or recording is turned off.
+ * @returns the results in the order of `sessions`
  */
 export function addToSessions(
   services: Services,
@@ -285,7 +294,7 @@ export function addToSessions(
   );
 }
 
-/** Returns the result for an error. Outages are not logged here, because they fail every write for their duration. */
+/** Returns the result for an error. Outages are not logged here, because every write fails during an outage. */
 function failureOf(error: unknown, uid: string, log: FastifyBaseLogger): EntriesResult {
   const outage = outageOfWork(error);
   if (outage !== undefined) return outage;

@@ -5,8 +5,8 @@ import type { Services } from "../../services.ts";
 import { UNPROVEN } from "../devices/deviceProof.ts";
 
 /**
- * Identifies the session in a request. The namespace or device limits the lookup to sessions that the caller may
- * access. Both are absent for a trusted service.
+ * Identifies a session in a request. The namespace or the device limits the lookup to the sessions that the caller may
+ * access. For a trusted service, both are undefined.
  */
 export interface SessionKey {
   readonly uid: string;
@@ -14,10 +14,13 @@ export interface SessionKey {
   readonly deviceUid?: string;
 }
 
-/** Returns the error for a session that the caller cannot see. */
+/** Returns the error for a session that does not exist, or that the caller may not read. */
 export const unknownSession = () => new NotFoundError("no such session");
 
-/** Returns the key of a session in the caller's scope. A device can see only its own sessions (rules 1.8, Q3). */
+/**
+ * Returns the key that limits the lookup of a session to the caller's scope. A device can read only its own sessions
+ * (rules 1.8, Q3).
+ */
 export function sessionFor(identity: DeviceCaller | Member, uid: string): SessionKey {
   return "kind" in identity
     ? { uid, tenantId: identity.tenant, deviceUid: identity.uid }
@@ -25,9 +28,9 @@ export function sessionFor(identity: DeviceCaller | Member, uid: string): Sessio
 }
 
 /**
- * Rejects a change or recording of a session by a device that has not proven its private key. Rejects any device if the
- * session runs through the gateway of this service, because the gateway records the session.
- * @throws ForbiddenError the caller is a device without permission
+ * Rejects a change to a session by a device that has not proven its private key. If the session runs through the
+ * gateway of this service, rejects changes by every device, because the gateway records the session.
+ * @throws ForbiddenError the caller is a device that may not change the session
  */
 export async function refuseUnprovenDevice(
   services: Services,
@@ -42,7 +45,7 @@ export async function refuseUnprovenDevice(
 }
 
 /**
- * Updates a session. With `authenticated: true`, the session becomes active, unless it is closed (rules section 17.2).
+ * Updates a session. `authenticated: true` makes the session active, unless it is closed (rules section 17.2).
  * @throws NotFoundError the session does not exist
  */
 export async function changeSession(

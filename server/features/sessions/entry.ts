@@ -11,7 +11,7 @@ import { changeSession, unknownSession } from "./changeSession.ts";
 import { presentSession } from "./presentSession.ts";
 import { appendRecord } from "./records.ts";
 
-/** The recordings of a namespace are full, so it accepts no new session. */
+/** The error for a new session in a namespace whose recordings are full. */
 export class RecordingsFullError extends ForbiddenError {
   constructor() {
     super("the recordings of the namespace are full");
@@ -20,7 +20,7 @@ export class RecordingsFullError extends ForbiddenError {
 
 const unknownDevice = () => new NotFoundError("device_uid: no accepted device has this uid");
 
-/** The column values with which a session is created. */
+/** The column values of a new session. */
 type SessionColumns = Pick<Session, "uid" | "deviceUid" | "username" | "ipAddress" | "type" | "term"> &
   Partial<Pick<Session, "instanceId" | "keyFingerprint" | "userId" | "viaGateway">>;
 
@@ -29,7 +29,7 @@ type SessionColumns = Pick<Session, "uid" | "deviceUid" | "username" | "ipAddres
  * @returns the tenant id of the namespace
  * @throws NotFoundError no accepted device has the uid
  * @throws RecordingsFullError the namespace records sessions, and its recordings are full
- * @throws ConflictError a session with the uid exists
+ * @throws ConflictError a session with the uid already exists
  */
 export async function beginSession(services: Services, login: SessionColumns): Promise<string> {
   const { deviceUid, ipAddress } = login;
@@ -57,7 +57,7 @@ export const createSession: Handler<InternalOperations["createSession"]> = async
   const { uid, device_uid: deviceUid, ip_address: ipAddress, username, type, term } = body;
   const tenantId = await beginSession(services, { uid, deviceUid, username, ipAddress, type, term });
   const session = await presentSession(services, tenantId, uid);
-  // The device and its session were deleted after the session was stored.
+  // The device was deleted, together with the session, after the session was stored.
   if (session === undefined) throw unknownDevice();
   return session;
 };
@@ -92,7 +92,7 @@ export const finishSession: Handler<InternalOperations["finishSession"]> = async
 
 /**
  * Stores an event of a session.
- * @throws InvalidError the databases cannot store the text in `type`
+ * @throws InvalidError the databases cannot store the string in `type`
  * @throws NotFoundError the session does not exist
  * @throws ForbiddenError the session has the maximum number of bounded events
  */

@@ -12,15 +12,15 @@ type StreamedEvent = z.output<typeof internal.streamedEvent>;
 type Size = Pick<z.output<typeof sessions.recordChunk>, "width" | "height">;
 
 /**
- * Type of the events with the output of a seat (a channel of the session), as the SSH service of version 0.19 sends
- * them.
+ * Type of the events that contain the output of a seat (a channel of the session). The SSH service of version 0.19
+ * sends these events.
  */
 const OUTPUT = "pty-output";
-/** Default size of a terminal, if the size is unknown or 0. */
+/** Size of a terminal whose size is unknown or 0. */
 const USUAL_SIZE: Size = { width: 80, height: 24 };
 /**
- * Maximum number of seats (channels of the session) whose terminal size is kept in memory. A new seat above the maximum
- * replaces the oldest seat.
+ * Maximum number of seats (channels of the session) whose terminal size is kept in memory. Above the maximum, a new
+ * seat replaces the oldest seat.
  */
 const SEATS_MAX = 100;
 
@@ -40,7 +40,7 @@ class EventStream extends Conversation {
   readonly #log: FastifyBaseLogger;
   readonly #sizes = new Map<number, Size>();
   /**
-   * Messages of the errors that have already been logged. Each message is logged once, because a sender may cause the
+   * Messages of the errors that were already logged. Each message is logged only once, because a sender may cause the
    * same error repeatedly.
    */
   readonly #logged = new Set<string>();
@@ -63,7 +63,9 @@ class EventStream extends Conversation {
     }
   }
 
-  /** Returns whether the session is closed. A session that does not exist yet may still start. */
+  /**
+   * Returns true if the session is closed. Returns false for a session that does not exist, because it may still start.
+   */
   async isOver(): Promise<boolean> {
     const session = await this.#services.db.session.findUnique({
       where: { uid: this.#uid },
@@ -98,8 +100,8 @@ class EventStream extends Conversation {
   }
 
   /**
-   * Skips an event that cannot be stored, because the next event may be valid. The sender does not check whether
-   * events are stored, and does not reopen a closed stream.
+   * Handles an event that cannot be stored. If the next event may be valid, skips the event. The sender does not check
+   * whether events are stored, and does not reopen a closed stream.
    */
   #refused(error: unknown): void {
     if (error instanceof EndOfConversation) throw error;

@@ -4,10 +4,10 @@ import type { Services } from "../../services.ts";
 import { GAP } from "./addEntries.ts";
 
 /**
- * Closes the open sessions whose gateway process or instance has ended. Each of them gets a `recording-gap` event
- * without counts, because entries that were not yet written are lost with the process, and their number is not known.
- * @param which SQL condition for the sessions
- * @param at time of the end
+ * Closes the open sessions whose gateway process or instance has ended. Each session gets a `recording-gap` event
+ * without counts. Entries that were not yet written are lost with the process, and their number is unknown.
+ * @param which SQL condition that selects the sessions
+ * @param at time at which the process or instance ended
  */
 export async function closeInterrupted(services: Services, which: Sql, at: Date): Promise<void> {
   const isOpen = sql`"closedAt" IS NULL AND "viaGateway" = ${true} AND ${which}`;
@@ -25,7 +25,7 @@ export async function closeInterrupted(services: Services, which: Sql, at: Date)
       );
       if (open.length === 0) return 0;
       const still = sql`"uid" IN (${sql.list(open.map(({ uid }) => uid))})`;
-      // The sessions are written first; see `addEntries`.
+      // The rows of the sessions are written first: see `addEntries`.
       await tx.$executeRaw(
         sql`UPDATE "Session" SET "events" = "events" + 1, "instanceId" = NULL, "closedAt" = ${at} WHERE ${still}`,
       );

@@ -10,8 +10,8 @@ import type { Services } from "../../services.ts";
 type Chunk = Pick<SessionRecord, "time" | "message" | "stream" | "width" | "height">;
 
 /**
- * Returns a recording as asciicast version 2: a header line, then a line for each output or change of size. When the
- * output stream changes, a marker line contains the name of the new stream.
+ * Returns a recording in the format asciicast version 2: a header line, and a line for each output or change of the
+ * terminal size. When the output stream changes, a marker line contains the name of the new stream.
  */
 async function* asciicast(chunks: AsyncIterable<Chunk>): AsyncGenerator<string> {
   let begin: number | undefined;
@@ -35,17 +35,20 @@ async function* asciicast(chunks: AsyncIterable<Chunk>): AsyncGenerator<string> 
   }
 }
 
-/** Maximum number of chunks in memory. A whole recording may not fit into memory. */
+/** Maximum number of chunks in memory. A whole recording may be larger than the memory. */
 const BATCH = 100;
-/** Number of characters of a batch above which the next batch has fewer chunks. Reading more would block the service. */
+/**
+ * Number of characters per batch. If a batch has more characters, the next batch has fewer chunks, because reading more
+ * would block the service.
+ */
 const BATCH_CHARACTERS = 256 * 1024;
 
-/** Number of chunks of the first batch, whose length is not known. */
+/** Number of chunks in the first batch. Their length is unknown before they are read. */
 const FIRST_BATCH = 8;
 
 /**
- * The turns of the event loop in which batches are read. Without separate turns, a database that answers at once would
- * keep other requests waiting until the end of all recordings that are read.
+ * Makes each batch wait for its own turn of the event loop. Without separate turns, a fast database would keep other
+ * requests waiting until all recordings have been read.
  */
 const turns = new PieceTurns();
 
@@ -56,7 +59,10 @@ interface Recording {
   readonly tenantId: string;
 }
 
-/** Reads the next chunks of a recording in the order of their sequence numbers, which is the order of arrival. */
+/**
+ * Reads the next chunks of a recording in the order of their sequence numbers, which is the order in which they
+ * arrived.
+ */
 function readBatch(
   services: Services,
   { uid, seat, tenantId }: Recording,
@@ -70,7 +76,10 @@ function readBatch(
   });
 }
 
-/** Returns the number of chunks of the next batch, if it has chunks of the same length as the last batch. */
+/**
+ * Returns the number of chunks for the next batch, assuming that they have the same length as the chunks of the last
+ * batch.
+ */
 function nextSize(batch: readonly SessionRecord[]): number {
   const characters = batch.reduce((all, { message }) => all + message.length, 0);
   const fitting = Math.floor((BATCH_CHARACTERS * batch.length) / Math.max(characters, 1));
@@ -96,14 +105,14 @@ async function* withFirst<T>(first: T, others: AsyncIterable<T>): AsyncGenerator
   yield* others;
 }
 
-/** Returns a recording as a JSON array, as the specification defines it. */
+/** Returns a recording as a JSON array, in the format of the specification. */
 async function* jsonArray(chunks: AsyncIterable<SessionRecord>, tenantId: string): AsyncGenerator<string> {
   let separator = "[";
   for await (const { sessionUid, seat, time, message, stream, width, height } of chunks) {
     const before = JSON.stringify({ uid: sessionUid, seat, tenant_id: tenantId, time: time.toISOString() });
-    // The specification has no field for the stream, so the field is omitted for the default stream.
+    // The specification has no field for the stream, so the field is omitted if the stream has its default value.
     const mark = stream === "stdout" ? "" : `,"stream":${JSON.stringify(stream)}`;
-    // The stored message is already JSON text.
+    // The stored message is already a JSON string.
     yield `${separator}${before.slice(0, -1)},"message":${message}${mark},"width":${width},"height":${height}}`;
     separator = ",";
   }
@@ -111,8 +120,8 @@ async function* jsonArray(chunks: AsyncIterable<SessionRecord>, tenantId: string
 }
 
 /**
- * Returns the text type that the client prefers for a recording: the type with the highest weight in `Accept`. Returns
- * undefined if all text types have weight 0, or if JSON has a higher weight (rules D29).
+ * Returns the text type that the client prefers for a recording. This is the type with the highest weight in `Accept`.
+ * Returns undefined if all text types have weight 0, or if JSON has a higher weight (rules D29).
  */
 function preferredTextType(accept: RequestFacts["accept"]): string | undefined {
   const weightOf = (type: string) => accept.get(type) ?? 0;

@@ -16,22 +16,25 @@ const stored = contract.session.omit({ device: true, events: true });
 type WireSession = z.output<typeof contract.session>;
 type WireEvents = WireSession["events"];
 
-/** The related rows (the device and its tags) that are read with a session, because its wire format contains them. */
+/**
+ * The related rows that a query reads together with a session: the device and its tags. The wire format of a session
+ * contains them.
+ */
 const withDevice = { device: { include: withTags } } as const;
 
-/** An event type that occurs on a seat of a session. */
+/** An event type that occurs in a seat of a session. */
 type EventKind = Pick<SessionEvent, "sessionUid" | "seat" | "type">;
 
-/** Number of events of which one turn of the event loop reads the types. */
+/** Maximum number of events whose types one turn of the event loop reads. */
 const EVENTS_AT_ONCE = 2000;
 
-/** Event types that are the next in an index, and the number of events that have them. */
+/** The event types of the next events in the index, and the number of these events. */
 interface KindsRead {
   readonly kinds: readonly EventKind[];
   readonly events: number;
 }
 
-/** Reads the types of the next events in the order of an index: session, seat, type. */
+/** Reads the types of the next events in the order of the index: session, seat, type. */
 async function readKinds(services: Services, where: Sql): Promise<KindsRead> {
   const rows = await readRows<EventKind & { events: number | bigint }>(
     services.db,
@@ -44,8 +47,8 @@ async function readKinds(services: Services, where: Sql): Promise<KindsRead> {
 }
 
 /**
- * Reads the event types of sessions in the order of an index. The query reads only the index, and a session can have
- * many events, so they are read in pieces.
+ * Reads the event types of sessions in the order of the index. The query reads only the index. It reads the index in
+ * pieces, because a session can have many events.
  */
 async function* readAllKinds(
   services: Services,
@@ -53,7 +56,7 @@ async function* readAllKinds(
   uids: readonly string[],
 ): AsyncGenerator<readonly EventKind[]> {
   const remaining = new Set(uids);
-  /** The last event type that was read of a session with further events. */
+  /** The last event type that was read, if its session may have further event types. */
   let last: EventKind | undefined;
   while (remaining.size > 0 || last !== undefined) {
     const { kinds, events } = await readKinds(
@@ -71,7 +74,10 @@ async function* readAllKinds(
   }
 }
 
-/** A list of event types, and the lists that begin with it. Seats with the same types share one list. */
+/**
+ * A list of event types. It also refers to the longer lists that begin with the same types, so that seats with the same
+ * types share one list.
+ */
 class TypeList {
   readonly types: string[];
   readonly #longer = new Map<string, TypeList>();
@@ -80,7 +86,7 @@ class TypeList {
     this.types = types;
   }
 
-  /** Returns the list with an additional type. */
+  /** Returns the list that has one more type. */
   and(type: string): TypeList {
     const known = this.#longer.get(type);
     if (known !== undefined) return known;
@@ -120,8 +126,8 @@ async function seatsOf(
 }
 
 /**
- * Returns events in wire format. The lists of seats and types contain no duplicates. A seat and its types have the same
- * position in their lists (models section 7).
+ * Returns events in wire format. The lists of seats and types contain no duplicates. The types of a seat are at the
+ * same position as the seat (models section 7).
  */
 const presentEvents = (seats: Seats | undefined, items: readonly SessionEvent[]): WireEvents => ({
   seats: seats?.seats ?? [],
@@ -141,9 +147,9 @@ const presentRow = presenter<Session, typeof stored, [active: boolean]>(stored, 
 });
 
 /**
- * Converts sessions of one namespace to their wire format (models section 7), in the order of their ids. Sessions that
- * no longer exist are omitted. The list of ids must not be empty.
- * @param items the sessions' events; omitted in lists
+ * Converts sessions of one namespace to their wire format (models section 7), in the order of `uids`. Sessions that no
+ * longer exist are omitted. `uids` must not be empty.
+ * @param items the events of the session; omitted in lists
  */
 export async function presentSessions(
   services: Services,
@@ -184,10 +190,10 @@ export async function presentSessions(
   return inPieces(uids, division, async (group) => group.flatMap(present));
 }
 
-/** Number of events whose sizes are read first. If these events fill the page, no other sizes are read. */
+/** Number of events whose sizes are read first. If these events already fill the page, no further sizes are read. */
 const FIRST_SIZES = 50;
 
-/** Returns the sizes of the data of a session's next events. The database finds them without reading the data. */
+/** Returns the sizes of the data of a session's next events. The database finds the sizes without reading the data. */
 async function readSizes(services: Services, uid: string, after: number, most: number): Promise<number[]> {
   const rows = await readRows<{ size: number | bigint }>(
     services.db,
@@ -197,7 +203,7 @@ async function readSizes(services: Services, uid: string, after: number, most: n
   return rows.map(({ size }) => Number(size));
 }
 
-/** Returns the number of events that fit into a page; undefined if all of them fit. At least one event fits. */
+/** Returns the number of events that fit into a page, which is at least 1. Returns undefined if all events fit. */
 function fitting(sizes: readonly number[]): number | undefined {
   let bytes = 0;
   const beyond = sizes.findIndex((size, index) => {
@@ -219,7 +225,7 @@ async function readEvents(
 ): Promise<SessionEvent[]> {
   const first = await readSizes(services, uid, after, FIRST_SIZES);
   let take = fitting(first);
-  // The sequence numbers of a session's events have no gaps.
+  // The sequence numbers of a session's events are consecutive.
   if (take === undefined && first.length === FIRST_SIZES) {
     const others = contract.EVENTS_PAGE - FIRST_SIZES;
     take = fitting([...first, ...(await readSizes(services, uid, after + FIRST_SIZES, others))]);
@@ -233,8 +239,8 @@ async function readEvents(
 }
 
 /**
- * Returns a session with a page of its events, in order of arrival. Returns undefined if the namespace has no such
- * session.
+ * Returns a session with a page of its events, in the order in which they arrived. Returns undefined if the session is
+ * not in the namespace.
  * @param after number of events to skip before the page
  */
 export async function presentSession(

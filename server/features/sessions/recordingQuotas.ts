@@ -14,12 +14,12 @@ import {
 
 const MIB = 1024 * 1024;
 /**
- * Minimum time since the last activity of a session whose recording is deleted for a quota, in milliseconds. Sessions
- * send keep-alives, so open sessions keep their recordings.
+ * Minimum time since the last activity of a session before its recording can be deleted for a quota, in milliseconds.
+ * Open sessions send keep-alives, so they keep their recordings.
  */
 const MINIMUM_AGE = HOUR;
 
-/** A session with a recording, whose size is in bytes. */
+/** A session with a recording. The size is in bytes. */
 interface OldRecording extends RecordedSession {
   readonly recordedSize: number;
 }
@@ -36,7 +36,8 @@ export async function measureRecordings(services: Services): Promise<readonly Fu
   const full = fullNamespaces(sizes, quotas);
   metrics.fullNamespaces.set(full.length);
   if (recordingsFull === "refuse") {
-    // Namespaces that grow in turn would otherwise exceed the quota many times, each up to its share.
+    // Without this limit, the namespaces could together exceed the quota many times. If they grow one after another,
+    // each can grow up to its share.
     const isTwice = quotas.all !== undefined && total >= 2 * quotas.all;
     fullRecordings.refuse(
       full.map(({ tenantId }) => tenantId),
@@ -47,9 +48,9 @@ export async function measureRecordings(services: Services): Promise<readonly Fu
 }
 
 /**
- * Enforces the quotas of recordings, for each namespace and in total. At a quota, the service either deletes the oldest
- * recordings, or refuses new sessions in namespaces that record sessions. Open sessions continue, and each records up to
- * the maximum size of a recording.
+ * Enforces the quotas of recordings, for each namespace and in total. When a quota is reached, the service deletes the
+ * oldest recordings, or refuses new sessions in namespaces that record sessions. A setting selects one of these. Open
+ * sessions continue, and each of them records up to the maximum size of a recording.
  * @param stop ends the deletion after the current statement
  */
 export async function enforceQuotas(
@@ -65,13 +66,13 @@ export async function enforceQuotas(
   if (unsolved !== undefined) services.fullRecordings.report(unsolved, log);
 }
 
-/** Returns the bytes of a setting in MiB; undefined for 0, which is no limit. */
+/** Converts a setting in MiB to bytes. Returns undefined for 0, which is no limit. */
 const inBytes = (mebibytes: number): number | undefined => (mebibytes === 0 ? undefined : mebibytes * MIB);
 
 /**
- * Deletes the oldest recordings of the namespaces above their share.
- * @returns the namespaces that still exceed their share because no other recording is old enough; undefined if the
- * service stops, or another instance deletes
+ * Deletes the oldest recordings of the namespaces that exceed their share.
+ * @returns the namespaces that still exceed their share, because none of their other recordings is old enough;
+ *   undefined if the service is stopping, or a different instance is deleting
  */
 async function deleteOldest(
   services: Services,
@@ -107,7 +108,10 @@ async function deleteOldest(
   return unsolved;
 }
 
-/** Returns the oldest recordings of a namespace with a total size, or fewer if there are too many. */
+/**
+ * Returns the oldest recordings of a namespace that together have a given size. Returns recordings with a smaller total
+ * size if too few are old enough, or too many are needed.
+ */
 async function oldestOf(services: Services, tenantId: string, bytes: number): Promise<OldRecording[]> {
   const end = new Date(services.now().getTime() - MINIMUM_AGE);
   const oldest = await readRows<OldRecording>(

@@ -1,23 +1,23 @@
 import type { RecordingSize } from "./recordingSizes.ts";
 
-/** Quotas of recordings in bytes; undefined: no limit. */
+/** Quotas of recordings in bytes. Undefined for no limit. */
 interface RecordingQuotas {
   readonly all: number | undefined;
   readonly namespace: number | undefined;
 }
 
-/** A namespace whose recordings reach or exceed their share. */
+/** A namespace whose recordings have reached or exceeded their share. */
 export interface FullNamespace {
   readonly tenantId: string;
-  /** Size above the share, in bytes. */
+  /** Number of bytes by which the recordings exceed the share. */
   readonly excess: number;
 }
 
 /**
- * Returns the namespaces whose recordings have reached their share of the quotas. The share of a namespace is its own
- * quota. If all recordings together reach the total quota, the largest namespaces have equal lower shares, and the other
- * namespaces keep their recordings (max-min fairness). So a namespace with many recordings never displaces the
- * recordings of a namespace with few recordings.
+ * Returns the namespaces whose recordings have reached their share of the quotas. The share of a namespace is the quota
+ * per namespace. If all recordings together reach the total quota, the share is lower. The largest namespaces then have
+ * the same share, and the other namespaces keep all of their recordings (max-min fairness). So a namespace with many
+ * recordings never displaces the recordings of a namespace with few recordings.
  * @param sizes the sizes of all namespaces, the largest first
  */
 export function fullNamespaces(sizes: readonly RecordingSize[], quotas: RecordingQuotas): FullNamespace[] {
@@ -35,8 +35,8 @@ export function fullNamespaces(sizes: readonly RecordingSize[], quotas: Recordin
 }
 
 /**
- * Returns the largest share with which the sizes together do not exceed a total; infinite if the sizes are below the
- * total.
+ * Returns the largest share with which the total size does not exceed `total`. Returns infinity if the total size is
+ * already lower.
  * @param sizes the largest first
  */
 function equalShare(sizes: readonly number[], total: number): number {

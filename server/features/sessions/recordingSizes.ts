@@ -5,13 +5,16 @@ import type { Services } from "../../services.ts";
 /** The size of a namespace's recordings. */
 export interface RecordingSize {
   readonly tenantId: string;
-  /** Size in bytes, with the overhead of each chunk. A recording counts completely until all of its chunks are deleted. */
+  /**
+   * Size in bytes, including the overhead of each chunk. The full size of a recording is counted until all of its
+   * chunks have been deleted.
+   */
   readonly bytes: number;
 }
 
 /**
- * Returns the sizes of all namespaces with recordings, the largest first. Database triggers update the sizes with each
- * change of a session, so the query reads one row or, on PostgreSQL, a few rows of each namespace.
+ * Returns the sizes of all namespaces that have recordings, the largest first. Database triggers update the sizes after
+ * each change of a session. For each namespace, the query reads one row on SQLite, and a few rows on PostgreSQL.
  */
 export async function readRecordingSizes(db: SqlClient): Promise<RecordingSize[]> {
   const rows = await readRows<{ readonly tenantId: string; readonly size: number | bigint | string }>(
@@ -24,6 +27,6 @@ export async function readRecordingSizes(db: SqlClient): Promise<RecordingSize[]
     .sort((one, other) => other.bytes - one.bytes);
 }
 
-/** Merges the rows of ended connections; see {@link foldCounterRows}. */
+/** Merges the rows of closed connections: see {@link foldCounterRows}. */
 export const foldRecordingSizes = ({ db }: Pick<Services, "db">): Promise<void> =>
   foldCounterRows(db, { name: "RecordingSize", key: ["tenantId"], counter: "size" });

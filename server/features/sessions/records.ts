@@ -12,8 +12,8 @@ import { refuseUnprovenDevice, type SessionKey, sessionFor, unknownSession } fro
 type Chunk = z.output<typeof sessions.recordChunk>;
 
 /**
- * Adds a chunk to the recording of a seat (rules section 17.5 and 17.6). A closed session accepts late chunks; see
- * {@link addEntries}.
+ * Adds a chunk to the recording of a seat (rules section 17.5 and 17.6). A closed session still accepts late chunks:
+ * see {@link addEntries}.
  * @throws WrongTypeError the session or seat in the body differs from the session or seat in the path
  * @throws NotFoundError the session does not exist
  * @throws ForbiddenError recording is off, the session has ended, or the recording has reached its limit
@@ -38,13 +38,16 @@ export const recordSession: Handler<PublicOperations["recordSession"]> = async (
   const { services, identity, params, body } = context;
   const key = sessionFor(identity, params.uid);
   await refuseUnprovenDevice(services, identity, params.uid);
-  // A chunk can be large. Without separate turns, all chunks that have arrived would be stored in one turn.
+  // A chunk can be large. Without this wait, one turn of the event loop would store all chunks that have arrived.
   await pieceTurns.wait(identity.tenant);
   await appendRecord(services, key, Number(params.seat), body);
   return undefined;
 };
 
-/** Deletes the recording of a seat. The session stays marked as recorded if another seat has a recording. */
+/**
+ * Deletes the recording of a seat. If another seat of the session has a recording, the session is still marked as
+ * recorded.
+ */
 export const deleteSessionRecord: Handler<PublicOperations["deleteSessionRecord"]> = async (context) => {
   const { services, identity, params, request } = context;
   const { tenant: tenantId, caller } = identity;

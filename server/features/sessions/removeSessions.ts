@@ -4,9 +4,9 @@ import { inSqlTransaction, retryConflicts } from "../../db/sql/transaction.ts";
 import type { Services } from "../../services.ts";
 
 /**
- * Bounds of the rows that one statement deletes. SQLite runs a statement on the event loop, and other queries wait for
- * it. The bytes are those of the rows' texts, because SQLite visits each page of a long text to free it. A single row
- * may exceed the bytes. bench/RETENTION.md has the measured times.
+ * Maximum number of rows and bytes that one statement deletes. SQLite runs a statement on the event loop, and other
+ * queries wait for it. The size of a row is the size of its text in bytes, because SQLite visits each page of a long
+ * text to free it. A single row may exceed the maximum. bench/RETENTION.md contains the measured times.
  */
 export const SLICE = { rows: 250, bytes: 512 * 1024 };
 
@@ -16,17 +16,19 @@ export const SESSIONS_AT_ONCE = 50;
 /** Minimum pause after a step, in milliseconds, so that other queries can use the database. */
 const PAUSE = 5;
 
-/** Maximum times, in milliseconds, to wait for a connection of the pool and for a step on PostgreSQL. */
+/**
+ * Maximum time to wait for a connection of the pool, and maximum duration of a step on PostgreSQL, in milliseconds.
+ */
 const PATIENCE = { maxWait: 20_000, timeout: 20_000 };
 
-/** Keys of the advisory locks of tasks on PostgreSQL. The numbers have no meaning. */
+/** Keys of the advisory locks for tasks on PostgreSQL. The numbers are arbitrary. */
 export const RETENTION_LOCK = 7_201_905_001n;
 export const QUOTA_LOCK = 7_201_905_002n;
 
 /**
- * The steps of a task that removes sessions. Each step is short, and a pause of at least the same duration follows. So
- * the task takes at most half of the time of the database. The task ends when the service stops, or when another
- * instance runs a step at the same time: then the other instance does the work.
+ * Runs the steps of a task that removes sessions. Each step is short, and is followed by a pause of at least the same
+ * duration. So the task uses the database for at most half of the time. The task ends when the service stops. It also
+ * ends if a different instance is running a step, because that instance does the work.
  */
 export class RemovalSteps {
   readonly #services: Services;
@@ -46,7 +48,7 @@ export class RemovalSteps {
     return this.#hasEnded || this.#stop.aborted;
   }
 
-  /** Runs a step. Returns undefined, without a result, if the task must end. */
+  /** Runs a step, and returns its result. Returns undefined if the task must end. */
   async run<T>(step: (db: SqlClient) => Promise<T>): Promise<T | undefined> {
     if (this.hasEnded) return undefined;
     const begun = performance.now();
@@ -56,19 +58,20 @@ export class RemovalSteps {
       this.#hasEnded = true;
       return undefined;
     }
-    // A stop of the service ends the pause.
+    // If the service stops, the pause ends.
     await wait(Math.max(PAUSE, elapsed), undefined, { signal: this.#stop }).catch(() => {});
     return result.value;
   }
 
   /**
-   * Runs a step under a lock that one instance at a time can hold. PostgreSQL releases the lock with the transaction,
-   * however the instance ends. Returns undefined if another instance holds the lock. SQLite has only one instance.
+   * Runs a step under a lock that only one instance can hold at a time. PostgreSQL releases the lock at the end of the
+   * transaction, even if the instance crashes. Returns undefined if a different instance holds the lock. SQLite needs
+   * no lock, because it has only one instance.
    */
   #alone<T>(step: (db: SqlClient) => Promise<T>): Promise<{ readonly value: T } | undefined> {
     const { db } = this.#services;
     if (providerOf(db) !== "postgres") return step(db).then((value) => ({ value }));
-    // The transaction has the isolation level "read committed", so that it causes no conflict of other transactions.
+    // The transaction has the isolation level "read committed", so that it causes no conflicts with other transactions.
     return db.$transaction(async (tx) => {
       const [lock] = await readRows<{ locked: boolean }>(
         tx,
@@ -79,25 +82,26 @@ export class RemovalSteps {
   }
 }
 
-/** A table with the parts of sessions. */
+/** A table that contains the parts of sessions: their records or their events. */
 interface Parts {
   readonly table: string;
-  /** The columns of the primary key after the session. */
+  /** The columns of the primary key that follow the session. */
   readonly key: readonly string[];
-  /** The column with the text, which determines the size of a row. */
+  /** The column with the text. The text determines the size of a row. */
   readonly text: string;
 }
 
 const RECORDS: Parts = { table: "SessionRecord", key: ["seat", "sequence"], text: "message" };
 const EVENTS: Parts = { table: "SessionEvent", key: ["sequence"], text: "data" };
 
-/** The key of a part in its session, with the size of its text in bytes. */
+/** The key of a part within its session, and the size of its text in bytes. */
 type Part = Readonly<Record<string, number | bigint>> & { readonly size: number | bigint };
 
 /**
- * Deletes parts of sessions, up to the bounds of a {@link SLICE}: all parts of the first sessions, or the first parts of
- * a session that exceeds the bounds alone. The database reads the sizes of parts without their texts.
- * @returns the sessions with further parts
+ * Deletes parts of sessions, up to the maximum of a {@link SLICE}. Deletes all parts of the first sessions. If a single
+ * session exceeds the maximum, deletes the first parts of this session. The database finds the sizes of parts without
+ * reading their texts.
+ * @returns the sessions that still have parts
  */
 async function deleteSlice(
   db: SqlClient,
@@ -133,7 +137,7 @@ async function deleteSlice(
   return uids.slice(whole);
 }
 
-/** Returns the number of the first parts of a session that fit into a slice. At least one part fits. */
+/** Returns how many of the first parts of a session fit into a slice. Returns at least 1. */
 function fitting(parts: readonly Part[]): number {
   let bytes = 0;
   const beyond = parts.findIndex(({ size }, index) => {
@@ -143,7 +147,7 @@ function fitting(parts: readonly Part[]): number {
   return beyond === -1 ? parts.length : beyond;
 }
 
-/** Deletes all parts of sessions in a table. Returns false if the task must end before. */
+/** Deletes all parts of sessions in a table. Returns false if the task must end before all parts are deleted. */
 async function deleteParts(steps: RemovalSteps, parts: Parts, uids: readonly string[]): Promise<boolean> {
   let remaining: readonly string[] | undefined = uids;
   while (remaining.length > 0) {
@@ -154,17 +158,20 @@ async function deleteParts(steps: RemovalSteps, parts: Parts, uids: readonly str
   return true;
 }
 
-/** A session with a recording, and the number of chunks that it had ever recorded when it was read. */
+/**
+ * A session with a recording. `records` is the number of chunks that the session had recorded when it was read,
+ * including deleted chunks.
+ */
 export interface RecordedSession {
   readonly uid: string;
   readonly records: number;
 }
 
 /**
- * Deletes the recordings of sessions. The sessions remain, without the mark `recorded`. A session that has recorded
- * output meanwhile keeps its mark, so that a later run deletes this output too.
+ * Deletes the recordings of sessions, but not the sessions. Clears the mark `recorded` of the sessions. If a session
+ * records output during the deletion, it keeps its mark, so that a later run deletes this output too.
  * @param sessions at most {@link SESSIONS_AT_ONCE}
- * @returns the number of deleted recordings; undefined if the task must end before
+ * @returns the number of deleted recordings; undefined if the task must end before the deletion is complete
  */
 export async function deleteRecordings(
   steps: RemovalSteps,
@@ -181,13 +188,13 @@ export async function deleteRecordings(
   );
 }
 
-/** Type of the event of a session whose recording the service deleted before the end of its retention. */
+/** Type of the event that records the deletion of a recording before the end of its retention. */
 const REMOVED = "recording-removed";
 
 /**
- * Deletes the recordings of sessions before the end of their retention. An event of each session has the reason.
+ * Deletes the recordings of sessions before the end of their retention. Adds an event with the reason to each session.
  * @param sessions at most {@link SESSIONS_AT_ONCE}
- * @returns the number of deleted recordings; undefined if the task must end before
+ * @returns the number of deleted recordings; undefined if the task must end before the deletion is complete
  */
 export async function removeRecordings(
   services: Services,
@@ -217,11 +224,11 @@ export async function removeRecordings(
 }
 
 /**
- * Deletes sessions without recordings, with their events. Entries of the audit trail about the sessions remain: they have
- * a separate retention.
+ * Deletes sessions without recordings, and their events. Audit trail entries about the sessions are kept, because they
+ * have a separate retention.
  * @param uids at most {@link SESSIONS_AT_ONCE}
- * @param condition the condition under which a session is still deleted after its events
- * @returns the number of deleted sessions; undefined if the task must end before
+ * @param condition selects the sessions that are still deleted after their events were deleted
+ * @returns the number of deleted sessions; undefined if the task must end before the deletion is complete
  */
 export async function deleteSessions(
   steps: RemovalSteps,
