@@ -17,8 +17,8 @@ import { createInvitation, isExpired, putMember } from "./invitations.ts";
 import { readNamespace } from "./namespaces.ts";
 
 /**
- * Checks that a member may grant or revoke a role. Members can grant and revoke roles up to their own role, but nobody
- * can grant or revoke the role owner. The owner of a namespace is always the user who created it (rules section 4).
+ * Checks that a member may grant or revoke a role. Members can grant and revoke roles up to their own role, except the
+ * role owner. The owner of a namespace is always the user who created it (rules section 4).
  * @throws ForbiddenError the role is higher than the caller's role, or is the role owner
  */
 export function checkAuthority(own: Role, over: Role): void {

@@ -11,8 +11,9 @@ import {
 } from "./removeSessions.ts";
 
 /**
- * Returns the times before which the recordings and the sessions that were last active have expired; undefined for those
- * that never expire. A session and its recording expire together if the session expires first.
+ * Returns two times. Sessions that were last active before these times have expired: one time is for their recordings,
+ * and one for the sessions. A time is undefined if there is no retention limit. If the retention of sessions is
+ * shorter, a recording expires together with its session.
  */
 export function retentionEnds(services: Services): {
   readonly recordings: Date | undefined;
@@ -28,16 +29,17 @@ export function retentionEnds(services: Services): {
 }
 
 /**
- * Deletes all expired recordings and sessions. A session with keep-alives never expires. The oldest come first,
- * regardless of their namespaces: each session waits only for sessions that expired before it. So a namespace can delay
- * the others only if it has produced more than the service deletes, for its whole retention. The service deletes at least
- * 40 times as fast as sessions of 2,000 devices arrive (bench/RETENTION.md).
+ * Deletes all expired recordings and sessions. A session that sends keep-alives never expires. The oldest sessions are
+ * deleted first, in whichever namespace they are. So each session waits only for sessions that expired before it. A
+ * namespace can delay the others only if it creates sessions faster than the service deletes them, for the whole
+ * duration of the retention. The service deletes sessions at least 40 times as fast as 2,000 devices create them
+ * (bench/RETENTION.md).
  * @param stop ends the run after the current statement
  */
 export async function trimSessions(services: Services, stop: AbortSignal): Promise<void> {
   const steps = new RemovalSteps(services, stop, RETENTION_LOCK);
   const { recordings, sessions } = retentionEnds(services);
-  // Recordings are deleted first, because only sessions without recordings are deleted.
+  // Recordings are deleted first, because a session can be deleted only after its recording.
   if (recordings !== undefined) await trimRecordings(services, recordings, steps);
   if (sessions !== undefined) await trimUnrecorded(services, sessions, steps);
 }

@@ -2,8 +2,8 @@ import type { PublicOperations } from "@gatehouse-access/sdk/contract";
 import type { Handler } from "../../http/handler.ts";
 
 /**
- * Returns an identifier of the namespace for support: a digest that is keyed with the instance's secret. The identifier
- * does not reveal the namespace's tenant id.
+ * Returns an identifier of the namespace for support. It is a digest that is keyed with the instance's secret, so it
+ * does not reveal the tenant id of the namespace.
  */
 export const getNamespaceSupport: Handler<PublicOperations["getNamespaceSupport"]> = async ({
   services,

@@ -13,7 +13,7 @@ export const getTags: Handler<PublicOperations["getTags"]> = async ({ services, 
   return names;
 };
 
-/** Renames a tag on all devices and in all filters, by a change of one row (rules section 16.6). */
+/** Renames a tag on all devices and in all filters by changing one row (rules section 16.6). */
 export const renameTag: ObjectWrite<PublicOperations["renameTag"], Declared> = async (context) => {
   const { services, identity, params, body, found, became } = context;
   const { tenant: tenantId } = identity;
@@ -26,8 +26,8 @@ export const renameTag: ObjectWrite<PublicOperations["renameTag"], Declared> = a
 };
 
 /**
- * Returns a description of a key or rule whose filter has only this tag, for an error message. Returns undefined if no
- * such key or rule exists.
+ * Returns a description of a key or rule whose filter contains only this tag, for an error message. Returns undefined
+ * if there is no such key or rule.
  */
 async function ownerOfOnlyTag(db: SqlClient, tenantId: string, tag: string): Promise<string | undefined> {
   const key = await publicKeyRows.findByOnlyTag(

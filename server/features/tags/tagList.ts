@@ -4,29 +4,29 @@ import { ConflictError, ForbiddenError, NotFoundError } from "../../errors.ts";
 /** Maximum number of tags on a device, key or rule (rules section 16.2). */
 const MAXIMUM_TAGS = 3;
 
-/** Reads an object's tags in the order in which the caller set them. */
+/** Includes an object's tags in a query, in the order in which the caller set them. */
 export const withTags = { tags: { orderBy: { position: "asc" } } } as const;
 
 /** Returns the database rows for an object's tags, with the position of each tag. */
 export const tagRows = (tags: readonly string[]) => tags.map((tag, position) => ({ tag, position }));
 
 /**
- * Returns SQL for a column with the tags of an object, in order, separated by commas. Tags cannot contain commas.
- * {@link tagNamesIn} parses the column.
+ * Returns SQL for a column that contains the tags of an object, in order, separated by commas. Tags cannot contain
+ * commas. {@link tagNamesIn} parses the column.
  * @param from table of the tags
- * @param owner condition that a tag belongs to the object
+ * @param owner condition that selects the tags of the object
  */
 export const tagsColumn = (from: Sql, owner: Sql): Sql =>
   sql`(SELECT string_agg("tag", ',' ORDER BY "position") FROM ${from} WHERE ${owner})`;
 
-/** Parses a column of tags, which is null if the object has no tags. */
+/** Parses a column of tags. The column is null if the object has no tags. */
 export const tagNamesIn = (column: string | null): string[] => (column ? column.split(",") : []);
 
 export const tagNames = (rows: readonly { readonly tag: string }[]): string[] => rows.map((row) => row.tag);
 
 /**
- * Returns the tags with an additional tag.
- * @param owner kind of the object with the tags, for example "device"
+ * Returns the tags of an object with one more tag.
+ * @param owner kind of the object that has the tags, for example "device"
  * @throws ConflictError the object already has the tag
  * @throws ForbiddenError the object has the maximum number of tags
  */

@@ -12,8 +12,8 @@ export const tagObject: ManagedObject<Declared> = {
 };
 
 /**
- * The tables with the uses of tags: the devices with the tag, and the keys and rules whose filter contains the tag. The
- * column `owner` contains the object with the tag. It is unique among the uses of one tag.
+ * The tables that store where tags are used: on devices, and in the filters of keys and rules. The column `owner`
+ * identifies the object that has the tag. Its values are unique among the uses of one tag.
  */
 export const TAG_USES = [
   { table: sql.column("DeviceTagUse"), owner: sql.column("deviceUid") },
@@ -22,8 +22,8 @@ export const TAG_USES = [
 ] as const;
 
 /**
- * SQL condition that at least one object has the row's tag. With EXISTS, PostgreSQL would read all uses of all
- * namespaces. LIMIT makes it look for one use of each tag in an index.
+ * SQL condition that selects the rows of tags that at least one object uses. With EXISTS, PostgreSQL would read all
+ * uses of all namespaces. With LIMIT, it looks up one use of each tag in an index.
  */
 export const isTagUsed: Sql = sql.join(
   TAG_USES.map(
@@ -33,7 +33,7 @@ export const isTagUsed: Sql = sql.join(
 );
 
 /**
- * Returns the tags in use in the namespace, in alphabetical order (rules section 16.4).
+ * Returns the tags that the namespace uses, in alphabetical order (rules section 16.4).
  * @param among if set, returns only tags in this list
  */
 export async function knownTags(
@@ -50,19 +50,25 @@ export async function knownTags(
   return rows.map((row) => row.name).sort();
 }
 
-/** Returns SQL for the id of a tag of the namespace, for a column `tagId`; null if the namespace has no row for the tag. */
+/**
+ * Returns SQL for the id of a tag in the namespace, for a column `tagId`. The id is null if the namespace has no row
+ * for the tag.
+ */
 export const tagId = (tenantId: string, tag: string): Sql =>
   sql`(SELECT "Tag"."id" FROM "Tag" WHERE "Tag"."tenantId" = ${tenantId} AND "Tag"."name" = ${tag})`;
 
-/** Inserts the rows of tags that may be new in the namespace. The transaction waits for the statement before the commit. */
+/**
+ * Inserts rows for the tags that do not exist in the namespace yet. The transaction waits for this statement before it
+ * commits.
+ */
 export async function addTags(tx: SqlClient, tenantId: string, tags: readonly string[]): Promise<void> {
   const rows = tags.map((name) => ({ id: randomUUID(), tenantId, name }));
   await leaveToCommit(tx, insertRows(tx, "Tag", rows));
 }
 
 /**
- * Renames a tag on all devices and in all filters of the namespace. Changes one row. Requires that no object uses the
- * new name.
+ * Renames a tag on all devices and in all filters of the namespace, by changing one row. No object may use the new
+ * name.
  */
 export async function renameEverywhere(
   tx: SqlClient,
@@ -70,7 +76,7 @@ export async function renameEverywhere(
   from: string,
   to: string,
 ): Promise<void> {
-  // The row of a tag without a use still has the name.
+  // The row of an unused tag may still have the new name.
   await tx.$executeRaw(sql`DELETE FROM "Tag" WHERE "tenantId" = ${tenantId} AND "name" = ${to}`);
   await tx.$executeRaw(
     sql`UPDATE "Tag" SET "name" = ${to} WHERE "tenantId" = ${tenantId} AND "name" = ${from}`,
@@ -78,8 +84,8 @@ export async function renameEverywhere(
 }
 
 /**
- * Removes a tag from all devices and filters of the namespace. Changes one row: without a namespace, the tag and its
- * uses are treated as missing. `removeDeletedTags` removes their rows.
+ * Removes a tag from all devices and filters of the namespace. Changes only one row: it clears the namespace of the
+ * tag, so that requests no longer find the tag and its uses. `removeDeletedTags` removes their rows.
  */
 export async function deleteEverywhere(tx: SqlClient, tenantId: string, tag: string): Promise<void> {
   await tx.$executeRaw(

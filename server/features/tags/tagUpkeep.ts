@@ -10,8 +10,8 @@ const BATCH = 250;
 type WithDatabase = Pick<Services, "db">;
 
 /**
- * Removes the rows of deleted tags and of their uses. No request reads these rows. Several instances may run this
- * function at the same time, and an interrupted run continues with the next run.
+ * Removes the rows of deleted tags and of their uses. Requests do not read these rows. Several instances may run this
+ * function at the same time. If a run is interrupted, the next run continues the work.
  */
 export async function removeDeletedTags({ db }: WithDatabase): Promise<void> {
   const execute = async (statement: Sql) => {
@@ -37,8 +37,8 @@ export async function removeDeletedTags({ db }: WithDatabase): Promise<void> {
 }
 
 /**
- * Removes the rows of tags that no object uses. Such a row remains if the last object with the tag is deleted or gets
- * other tags.
+ * Removes the rows of tags that no object uses. The row of a tag remains when the last object with the tag is deleted
+ * or gets different tags.
  */
 export async function removeUnusedTags(services: WithDatabase): Promise<void> {
   for (let last = ""; ; ) {
@@ -49,7 +49,8 @@ export async function removeUnusedTags(services: WithDatabase): Promise<void> {
       ) AS "Tag" ORDER BY "id"`,
     );
     const unused = page.filter(({ used }) => !used).map(({ id }) => id);
-    // The transaction is serializable: with a weaker isolation, a device that gets the tag at the same time would lose it.
+    // The transaction is serializable. With a weaker isolation level, a device that receives the tag at the same time
+    // would lose it.
     if (unused.length > 0)
       await inTransaction(services, (tx) =>
         tx.$executeRaw(sql`DELETE FROM "Tag" WHERE "id" IN (${sql.list(unused)}) AND NOT (${isTagUsed})`),

@@ -2,11 +2,11 @@ import { printableIssuer, withoutControls } from "@gatehouse-access/sdk/errors";
 import type { TokenClaims } from "@gatehouse-access/sdk/policy";
 import type { TrustedWorkload } from "../../db/generated/sqlite/client.ts";
 
-/** Maximum length of an issuer, and of a text of a token, in an actor's name. */
+/** Maximum lengths of an issuer and of a string from a token in an actor's name. */
 const ISSUER_SHOWN = 80;
 const TEXT_SHOWN = 80;
 
-/** The pipelines whose jobs have a name, by their issuer: the claims of the project and of the job. */
+/** The pipelines whose jobs have a name, by issuer. Contains the claims that identify the project and the job. */
 const PIPELINES: Readonly<Record<string, { provider: string; project: string; job: string; word: string }>> =
   {
     "https://token.actions.githubusercontent.com": {
@@ -18,25 +18,25 @@ const PIPELINES: Readonly<Record<string, { provider: string; project: string; jo
     "https://gitlab.com": { provider: "GitLab", project: "project_path", job: "job_id", word: "job" },
   };
 
-/** Returns a text of a token for output: without control characters, and shortened to a maximum length. */
+/** Returns a string from a token for output, without control characters and shortened to a maximum length. */
 export function printable(text: string, maxLength: number): string {
   const clean = withoutControls(text);
   return clean.length > maxLength ? `${clean.slice(0, maxLength - 1)}…` : clean;
 }
 
 /**
- * Returns a text of a token in quotation marks, so that a reader can see where it ends. The text has no quotation mark
- * and no backslash of its own.
+ * Returns a string from a token in quotation marks, so that a reader can see where it ends. Quotation marks and
+ * backslashes in the string are replaced.
  */
 const quoted = (text: string): string => `"${printable(text, TEXT_SHOWN).replaceAll(/["\\]/g, "'")}"`;
 
-/** Returns the first text of a claim; undefined if the claim has none. */
+/** Returns the first string in a claim that is not empty. Returns undefined if the claim has no such string. */
 function textClaim(claims: TokenClaims, name: string): string | undefined {
   for (const text of claims.texts(name)) if (text !== "") return text;
   return undefined;
 }
 
-/** Returns the name of the job of a pipeline; undefined if the token lacks one of the claims of the name. */
+/** Returns the name of a pipeline job. Returns undefined if the token does not contain all claims for the name. */
 function jobName(claims: TokenClaims, issuer: string): string | undefined {
   const pipeline = Object.hasOwn(PIPELINES, issuer) ? PIPELINES[issuer] : undefined;
   if (pipeline === undefined) return undefined;
@@ -47,9 +47,9 @@ function jobName(claims: TokenClaims, issuer: string): string | undefined {
 }
 
 /**
- * Returns the name of a workload's job in the audit trail: the name and the issuer that the namespace declares, then
- * quoted texts of the token. A token of any issuer can contain any text, so only the tokens of GitHub and GitLab.com are
- * named as jobs of these services.
+ * Returns the name of a workload's job in the audit trail: the name of the workload, its issuer, and quoted strings
+ * from the token. Only tokens of GitHub and GitLab.com are shown as jobs of these services, because tokens of other
+ * issuers can contain any strings.
  */
 export function actorOf(
   { name, issuer }: Pick<TrustedWorkload, "name" | "issuer">,

@@ -16,30 +16,36 @@ import { RejectedToken, useOnce } from "./tokenUses.ts";
 const claimsOf = ({ claims }: Pick<TrustedWorkload, "claims">): Readonly<Record<string, string>> =>
   JSON.parse(claims);
 
-/** Signature algorithms with a public key. With a symmetric algorithm, an attacker could sign with the public key. */
+/**
+ * Signature algorithms that use a public key. With a symmetric algorithm, an attacker could use the public key to sign
+ * tokens.
+ */
 const ALGORITHMS = ["RS", "PS", "ES"].flatMap((family) => [256, 384, 512].map((bits) => `${family}${bits}`));
-/** Maximum difference in seconds between the clocks of an issuer and of the service. */
+/** Maximum difference between the clocks of an issuer and the service, in seconds. */
 const TOLERANCE = 60;
 
-/** Maximum numbers and lengths in the message about the claims of a token. */
+/** Maximum numbers and lengths of claims in an error message. */
 const SHOWN_CLAIMS = 32;
 const SHOWN_ITEMS = 5;
 const SHOWN_VALUE = 200;
 
-/** Returns the issuer that an unverified token states. */
+/** Returns the issuer in a token that is not verified yet. */
 function statedIssuer(token: string): string {
   let issuer: unknown;
   try {
     issuer = decodeJwt(token).iss;
   } catch {
-    // The service drops the error of the parser, because its message can contain a part of the token.
+    // The error of the parser is discarded, because its message can contain part of the token.
     throw new RejectedToken("the token is malformed");
   }
   if (typeof issuer !== "string") throw new RejectedToken("the token has no issuer");
   return issuer;
 }
 
-/** Verifies a token for the workloads of a namespace that trust its issuer, and returns its claims. */
+/**
+ * Verifies a token, and returns its claims. `trusting` contains the workloads of the namespace that trust the issuer of
+ * the token.
+ */
 async function verify(
   { db, issuerKeys, now }: Services,
   tenant: string,
@@ -73,13 +79,13 @@ async function verify(
   const isJwt = typ === undefined || (typeof typ === "string" && typ.toUpperCase() === "JWT");
   if (!isJwt) throw new RejectedToken("the token has a different type than JWT");
   const { iat = Number.NaN, exp = Number.NaN } = payload;
-  // The tolerance is only for the start of the token's validity.
+  // The tolerance applies only to the start of the token's validity, not to its end.
   if (!(exp > second && exp * 1000 <= LAST_TIME)) throw new RejectedToken("the token is expired");
   if (!(iat <= second + TOLERANCE && iat > 0)) throw new RejectedToken("the token was issued in the future");
   return { ...payload, iat, exp };
 }
 
-/** Returns the message for a token whose claims match no workload. The message has only values of the token. */
+/** Returns the message for a token whose claims match no workload. The message contains only values from the token. */
 function describeClaims(workloads: readonly TrustedWorkload[], claims: TokenClaims): string {
   const names = [...new Set(workloads.flatMap((workload) => Object.keys(claimsOf(workload))))].sort();
   const values = names.slice(0, SHOWN_CLAIMS).map((name) => {
@@ -94,7 +100,7 @@ function describeClaims(workloads: readonly TrustedWorkload[], claims: TokenClai
   );
 }
 
-/** Returns the workloads whose required claims a token has. A step compares the claims of one workload. */
+/** Returns the workloads whose required claims the token contains. Each step compares the claims of one workload. */
 export function* matchingWorkloads(
   workloads: readonly TrustedWorkload[],
   claims: TokenClaims,
@@ -113,9 +119,9 @@ const strongest = (left: TrustedWorkload, right: TrustedWorkload): number => {
 };
 
 /**
- * Exchanges a token of an OpenID Connect provider for a session. The namespace must have a workload with the token's
- * issuer before the service reads keys of the issuer. If several workloads match, the session is of the workload with the
- * highest role, and among equal roles of the first name.
+ * Exchanges a token of an OpenID Connect provider for a session. The service reads the keys of an issuer only if the
+ * namespace has a workload with this issuer. If several workloads match, the session belongs to the workload with the
+ * highest role. If several workloads have this role, the session belongs to the first workload in alphabetical order.
  */
 export const exchangeWorkloadToken: Handler<Operations["exchangeWorkloadToken"]> = async (context) => {
   const { services, body, log } = context;

@@ -4,7 +4,9 @@ import { isIP, type LookupFunction } from "node:net";
 import type { HttpProxy } from "@gatehouse-access/sdk/proxies";
 import { addressMatcher, isPublic } from "../../addresses.ts";
 
-/** Maximum time in milliseconds for one request to an issuer, from the look-up of its name to the end of the body. */
+/**
+ * Maximum duration of one request to an issuer, from the DNS lookup to the end of the response body, in milliseconds.
+ */
 const TIMEOUT = 5000;
 
 /** Looks up all addresses of a host name. */
@@ -13,8 +15,8 @@ export type LookupAll = (hostname: string) => Promise<readonly LookupAddress[]>;
 const resolver = new Resolver({ timeout: TIMEOUT / 2, tries: 1 });
 
 /**
- * Looks up the addresses of a host name in DNS. The usual look-up of Node would occupy a thread of the pool that also
- * signs tokens, so slow name servers of a tenant could delay all requests. The function does not read the hosts file.
+ * Looks up the addresses of a host name in DNS. Node's default lookup would occupy a thread of the pool that also signs
+ * tokens, so slow name servers of a tenant could delay all requests. This function does not read the hosts file.
  */
 const lookupInDns: LookupAll = async (hostname) => {
   const [ipv4, ipv6] = await Promise.allSettled([resolver.resolve4(hostname), resolver.resolve6(hostname)]);
@@ -26,7 +28,7 @@ const lookupInDns: LookupAll = async (hostname) => {
   return found;
 };
 
-/** A document of an issuer cannot be read. The message contains no text of the document. */
+/** The error for a document of an issuer that cannot be read. The message contains no text from the document. */
 export class DocumentError extends Error {
   override readonly name = "DocumentError";
 }
@@ -36,18 +38,18 @@ export type ReadDocument = (address: string, maxBytes: number, signal: AbortSign
 
 /** Settings of a {@link documentReader}. */
 interface ReaderOptions {
-  /** Networks of private addresses that issuers may have. */
+  /** Networks of private addresses that issuers may use. */
   readonly networks: readonly string[];
-  /** The proxy for all requests; undefined to connect directly. */
+  /** The proxy for all requests. Undefined to connect directly. */
   readonly proxy: HttpProxy | undefined;
   readonly lookupAll?: LookupAll | undefined;
 }
 
 /**
  * Returns a function that reads JSON documents of issuers. Tenants choose the addresses of issuers, so the function
- * checks each IP address when it connects: the address must be public or lie in one of the networks. A proxy resolves
- * names itself, so with a proxy the function checks only addresses that contain no name. It follows no redirects, and
- * it limits the time and the size. It uses no proxy of the environment.
+ * checks each IP address when it connects. The address must be public or in one of the networks. A proxy resolves host
+ * names itself. Therefore, with a proxy, the function checks only URLs that contain an IP address. The function follows
+ * no redirects, limits the duration and the size, and ignores the proxy settings in the environment.
  */
 export function documentReader({ networks, proxy, lookupAll = lookupInDns }: ReaderOptions): ReadDocument {
   const isInNetworks = addressMatcher(networks);
@@ -57,7 +59,7 @@ export function documentReader({ networks, proxy, lookupAll = lookupInDns }: Rea
       "the host has an address that is neither public nor in GATEHOUSE_WORKLOAD_ISSUER_NETWORKS",
     );
 
-  // Node connects to the addresses of this answer and does not look up the name again.
+  // Node connects to the addresses that this function returns, and does not look up the name again.
   const lookup: LookupFunction = (hostname, options, done) => {
     lookupAll(hostname).then(
       (addresses) => {
@@ -75,11 +77,11 @@ export function documentReader({ networks, proxy, lookupAll = lookupInDns }: Rea
     if (url?.protocol !== "https:" || url.username !== "" || url.password !== "") {
       throw new DocumentError("the address must be an https URL without a user name");
     }
-    // Node does not look up an IP address, so it is checked here.
+    // Node does not call `lookup` for an IP address, so the address is checked here.
     const host = url.hostname.replace(/^\[|\]$/g, "");
     if (isIP(host) !== 0 && !isAllowed(host)) throw refusal();
     const ended = AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT)]);
-    // Imported here, because most services read no document.
+    // Imported here, because most services never read a document.
     const [{ Agent, request }, { createDispatcher }] = await Promise.all([
       import("undici"),
       import("@gatehouse-access/sdk/dispatcher"),
@@ -96,7 +98,7 @@ export function documentReader({ networks, proxy, lookupAll = lookupInDns }: Rea
       }
       return parseDocument(await readBody(response.body, maxBytes));
     } finally {
-      // A request that ended early leaves an open connection.
+      // If a request ends early, its connection is still open.
       await connections.destroy();
     }
   };
@@ -117,7 +119,7 @@ function parseDocument(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    // The parser's message contains a part of the document.
+    // The parser's message is discarded, because it contains part of the document.
     throw new DocumentError("the document is not JSON");
   }
 }

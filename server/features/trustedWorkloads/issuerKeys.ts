@@ -5,32 +5,35 @@ import { BusyError } from "../../errors.ts";
 import { DocumentError, type ReadDocument } from "./issuerDocuments.ts";
 import { IssuerReads } from "./issuerReads.ts";
 
-/** Time for which the keys of an issuer are used before they are read again. */
+/** Time for which the keys of an issuer are used before they are read again, in milliseconds. */
 const LIFE = 600 * SECOND;
 /**
- * Minimum time between two reads, when a token has a key that the issuer did not have at the last read. A client waits
- * this long for the key of an issuer that has just changed its keys.
+ * Minimum time between two reads if a token has an unknown key, in milliseconds. If an issuer has just changed its
+ * keys, a client waits this long for the new key.
  */
 const UNKNOWN_KEY_INTERVAL = 5 * SECOND;
-/** Minimum time between two reads, when the last read failed. */
+/** Minimum time between two reads if the last read failed, in milliseconds. */
 const FAILURE_INTERVAL = 10 * SECOND;
 
 const DISCOVERY_BYTES = 64 * 1024;
 const KEYS_BYTES = 128 * 1024;
 /** Maximum number of issuers with cached keys. */
 const ISSUERS = 250;
-/** Maximum number of keys of an issuer. Larger sets would fill the cache. */
+/** Maximum number of keys of an issuer. A larger key set would fill the cache. */
 const KEYS = 100;
 
-/** The state of an issuer after its last read. */
+/** The result of the last read of an issuer's keys. */
 interface Issuer {
   readonly triedAt: number;
   readonly failed: boolean;
-  /** The keys of the last successful read; undefined if no read was successful. */
+  /** The keys from the last successful read. Undefined if no read was successful. */
   readonly known: { readonly find: JWTVerifyGetKey; readonly readAt: number } | undefined;
 }
 
-/** Returns the error for keys that cannot be read. The response has no cause, because a cause describes networks. */
+/**
+ * Returns the error for keys that cannot be read. The response does not contain the cause, because the cause can reveal
+ * details of the network.
+ */
 const unavailable = (milliseconds: number) =>
   new BusyError(
     "the keys of the token's issuer cannot be read. Check that the service can reach the issuer, or try again later",
@@ -38,8 +41,8 @@ const unavailable = (milliseconds: number) =>
   );
 
 /**
- * Returns the error for a key that the issuer did not have a moment ago. The issuer may have changed its keys since, so
- * the client tries again after the next read.
+ * Returns the error for a key that was not in the key set at the latest read, a few seconds ago. The issuer may have
+ * changed its keys since then, so the client should try again after the next read.
  */
 const unknownKey = (milliseconds: number) =>
   new BusyError(
@@ -47,12 +50,12 @@ const unknownKey = (milliseconds: number) =>
     { "Retry-After": String(Math.ceil(milliseconds / SECOND)) },
   );
 
-/** Returns the id of the user who owns the namespace whose tokens need the keys. */
+/** Returns the id of the user who owns the namespace that needs the keys. */
 type OwnerOf = () => Promise<string>;
 
 /**
- * The public keys of OpenID Connect providers (OpenID Connect Discovery 1.0). Tenants declare the issuers, so the class
- * limits the reads of each issuer, of each user, and of all users.
+ * Reads and caches the public keys of OpenID Connect providers (OpenID Connect Discovery 1.0). Tenants declare the
+ * issuers, so this class limits the reads of each issuer, for each user, and for all users together.
  */
 export class IssuerKeys {
   readonly #read: ReadDocument;
@@ -63,7 +66,7 @@ export class IssuerKeys {
 
   /**
    * @param read reads a document of an issuer
-   * @param onFailure receives the reason why the keys of an issuer cannot be read
+   * @param onFailure called with the reason if the keys of an issuer cannot be read
    */
   constructor(read: ReadDocument, now: () => Date, onFailure: (issuer: string, error: unknown) => void) {
     this.#read = read;
@@ -72,11 +75,11 @@ export class IssuerKeys {
   }
 
   /**
-   * Returns a function that finds the key of a token. A token with an unknown key causes a new read, because the issuer
-   * may have a new key.
+   * Returns a function that finds the key of a token. If the key is unknown, the function reads the keys again, because
+   * the issuer may have a new key.
    * @param issuer an issuer that a trusted workload of the namespace declares
-   * @throws BusyError (the returned function) the keys cannot be read, or the key of the token is not known and the
-   * keys were read a moment ago
+   * @throws BusyError (the returned function) the keys cannot be read, or the key is unknown and the keys were read
+   *   only a few seconds ago
    */
   finder(issuer: string, ownerOf: OwnerOf): JWTVerifyGetKey {
     return async (header, token) => {
@@ -97,7 +100,7 @@ export class IssuerKeys {
 
   /**
    * Reads the keys of an issuer. Concurrent calls for an issuer share one read.
-   * @throws BusyError the last read was a moment ago, or the read fails
+   * @throws BusyError the last read was only a few seconds ago, or the read fails
    */
   async #renew(issuer: string, ownerOf: OwnerOf): Promise<NonNullable<Issuer["known"]>> {
     const last = this.#issuers.get(issuer);
@@ -110,11 +113,11 @@ export class IssuerKeys {
     return known;
   }
 
-  /** Returns the time in milliseconds until an issuer may be read again. */
+  /** Returns the time until the issuer may be read again, in milliseconds. */
   #waitAfter({ triedAt, failed }: Issuer): number {
     const interval = failed ? FAILURE_INTERVAL : UNKNOWN_KEY_INTERVAL;
     const elapsed = this.#now().getTime() - triedAt;
-    // A clock that was set back must not delay the next read.
+    // If the clock was set back, the next read must not be delayed.
     return elapsed < 0 ? 0 : interval - elapsed;
   }
 
@@ -125,7 +128,7 @@ export class IssuerKeys {
       const find = createLocalJWKSet(await this.#readKeySet(issuer, signal));
       known = { find, readAt: this.#now().getTime() };
     } catch (error) {
-      // A read that was ended in favor of another user says nothing about the issuer.
+      // A read that was aborted in favor of a different user is not a failure of the issuer.
       if (signal.aborted) throw unavailable(SECOND);
       failed = true;
       this.#onFailure(issuer, error);
@@ -136,7 +139,8 @@ export class IssuerKeys {
   }
 
   async #readKeySet(issuer: string, signal: AbortSignal): Promise<JSONWebKeySet> {
-    // The path follows the issuer without its last slash (OpenID Connect Discovery 1.0, section 4.1).
+    // The path is appended to the issuer, without the issuer's trailing slash (OpenID Connect Discovery 1.0, section
+    // 4.1).
     const address = `${issuer.replace(/\/$/, "")}/.well-known/openid-configuration`;
     const discovery = await this.#read(address, DISCOVERY_BYTES, signal);
     const { issuer: named, jwks_uri } = Object(discovery) as Readonly<Record<string, unknown>>;

@@ -1,6 +1,6 @@
 import { BusyError } from "../../errors.ts";
 
-/** Maximum number of issuers that are read at the same time, for all users and for one user. */
+/** Maximum numbers of issuers that are read at the same time: for all users together, and for one user. */
 const READS = 64;
 const READS_PER_USER = 4;
 
@@ -14,8 +14,9 @@ interface Read<T> {
 }
 
 /**
- * The running reads of issuers. Users choose the issuers, so a slow issuer is shared out by the user who owns the
- * namespace: a user cannot occupy all reads, and a user without a read is never refused because others have several.
+ * The running reads of issuers. Users choose the issuers, and an issuer may be slow. Therefore, the reads are
+ * distributed among the users who own the namespaces. No user can occupy all reads. A user without a running read is
+ * never rejected while another user has several.
  */
 export class IssuerReads<T> {
   /** The running reads by issuer, oldest first. */
@@ -24,7 +25,7 @@ export class IssuerReads<T> {
   /**
    * Runs a read. Concurrent calls for an issuer share one read.
    * @param read reads the issuer until the signal is aborted
-   * @throws BusyError too many reads run
+   * @throws BusyError too many reads are running
    */
   async run(
     issuer: string,
@@ -34,7 +35,7 @@ export class IssuerReads<T> {
     const running = this.#running.get(issuer);
     if (running !== undefined) return running.end;
     const ownerId = await ownerOf();
-    // Another call may have begun the read meanwhile.
+    // A different call may have begun the read in the meantime.
     const begun = this.#running.get(issuer);
     if (begun !== undefined) return begun.end;
     this.#makeRoom(ownerId);
@@ -47,8 +48,9 @@ export class IssuerReads<T> {
   }
 
   /**
-   * Makes room for a read of a user. If all places are taken, the user with the most reads loses the oldest one.
-   * @throws BusyError the user has the maximum number of reads, or all places are taken by users with one read each
+   * Ensures that the user can start a read. If the maximum number of reads is running, aborts the oldest read of the
+   * user who has the most.
+   * @throws BusyError the user has the maximum number of reads, or no other user has at least two reads more
    */
   #makeRoom(ownerId: string): void {
     const byOwner = Map.groupBy(this.#running, ([, read]) => read.ownerId);

@@ -12,8 +12,8 @@ type Session = z.output<typeof trustedWorkloads.workloadSession>;
 
 /**
  * Returns a session of a workload.
- * @param actor name of the workload in the audit trail
- * @param startedAt time of issue of the token that the workload exchanged
+ * @param actor name of the workload's job in the audit trail
+ * @param startedAt time at which the exchanged token was issued
  */
 export async function workloadSession(
   services: Pick<Services, "keys" | "now">,
@@ -37,13 +37,15 @@ export async function workloadSession(
 }
 
 /**
- * Renews the session of a workload. The renewed session has the same start, so that no renewal extends the maximum.
+ * Renews the session of a workload. The renewed session keeps its start time, so renewals cannot extend the maximum
+ * duration.
  */
 export const renewWorkloadSession: Handler<Operations["renewWorkloadSession"]> = async (context) => {
   const { services, identity } = context;
   const { workloadId: id, name, rules, startedAt } = identity.caller;
   const row = await findRow(services.db, "TrustedWorkload", { tenantId: identity.tenant, id });
-  // The rules can change between the authentication and this read, for example while the client sends the body.
+  // The rules may have changed between the authentication and this read, for example while the client was sending the
+  // body.
   const isCurrent = row !== null && rulesDigest(row) === rules;
   if (!isCurrent || lastEnd(row, startedAt) <= services.now()) throw credentialRefusal();
   return workloadSession(services, row, name, startedAt);

@@ -13,24 +13,27 @@ const GENERAL_REFUSAL =
 
 /** The error for a token that the service rejects. */
 export class RejectedToken extends UnauthenticatedError {
-  /** The cause, for the log of the service. */
+  /** The cause. It is only logged. */
   readonly reason: string;
 
-  /** @param message the response; by default a text that is the same for all namespaces and tokens */
+  /** @param message the message in the response. The default message is the same for all namespaces and tokens. */
   constructor(reason: string, message = GENERAL_REFUSAL) {
     super(message);
     this.reason = reason;
   }
 }
 
-/** Time in milliseconds for which uses of expired tokens are kept, because the clocks of instances can differ. */
+/**
+ * Time for which the use of a token is stored after the token has expired, in milliseconds. It allows for different
+ * clocks of the instances.
+ */
 const KEPT = HOUR;
 
 /**
- * Records the exchange of a token that can be exchanged only once: in all namespaces, also after its workload was deleted.
- * A repeated exchange needs the workload and the nonce of the first exchange, so that a client can repeat a request whose
- * response was lost. The id of a token (`jti`) is unique for its issuer only, so that no issuer can use up tokens of
- * another one.
+ * Records the exchange of a token. A token can be exchanged only once in all namespaces, even after its workload is
+ * deleted. A client can repeat a request whose response was lost: the same workload can exchange the token again with
+ * the same nonce. The id of a token (`jti`) is unique only for its issuer, so an issuer cannot use up the tokens of a
+ * different issuer.
  */
 export async function useOnce(
   services: Services,
@@ -47,11 +50,11 @@ export async function useOnce(
   const token = { issuer, digest: digestOf(jti) };
   const nonceDigest = nonce === undefined ? null : digestOf(nonce);
   await inTransaction(services, async (tx) => {
-    // The workload may have been deleted since the exchange began.
+    // The workload may have been deleted after the exchange began.
     if ((await findRow(tx, "TrustedWorkload", { tenantId, id: workloadId })) === null) {
       throw new RejectedToken("the workload was deleted");
     }
-    // A token cannot be exchanged after the longest possible session.
+    // A token that is older than the longest possible session cannot be exchanged.
     const last = iat + trustedWorkloads.SESSION_MINUTES_MAX * 60;
     const expiresAt = new Date(Math.min(exp, last) * 1000);
     if (await insertRows(tx, "TokenUse", [{ ...token, workloadId, nonceDigest, expiresAt }])) return;
@@ -67,7 +70,7 @@ export async function useOnce(
   });
 }
 
-/** Deletes the records of exchanged tokens that have expired. */
+/** Deletes the expired records of exchanged tokens. */
 export async function forgetTokenUses({ db, now }: Pick<Services, "db" | "now">): Promise<void> {
   await db.tokenUse.deleteMany({ where: { expiresAt: { lt: new Date(now().getTime() - KEPT) } } });
 }

@@ -14,7 +14,7 @@ import { requireQuota } from "../requireQuota.ts";
 const { trustedWorkload, TRUSTED_WORKLOADS_MAX } = trustedWorkloads;
 const settings = trustedWorkloads.updateTrustedWorkload.body;
 
-/** Returns the columns of the settings of a workload. */
+/** Returns the columns for the settings of a workload. */
 export const workloadColumns = columnsFrom<TrustedWorkload, typeof settings>(settings, {});
 
 const declaredWorkload = presenter<TrustedWorkload, typeof settings>(settings, {});

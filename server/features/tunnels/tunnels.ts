@@ -16,12 +16,14 @@ import { presenter, wireDate } from "../fields.ts";
 import { requireQuota } from "../requireQuota.ts";
 
 /**
- * Expiry of a permanent tunnel: a time in the far future, so that one comparison finds all tunnels that have not
+ * Expiry time of a permanent tunnel. It is far in the future, so that one comparison finds all tunnels that have not
  * expired.
  */
 const NEVER = new Date("9999-12-31T23:59:59.999Z");
 
-/** Returns the expiry of a tunnel with this lifetime in seconds. A lifetime of -1 is permanent. */
+/**
+ * Returns the expiry time of a tunnel with this lifetime in seconds. With a lifetime of -1, the tunnel is permanent.
+ */
 const tunnelExpiry = (createdAt: Date, ttl: number): Date =>
   ttl === -1 ? NEVER : new Date(createdAt.getTime() + ttl * SECOND);
 
@@ -34,7 +36,7 @@ const { tunnel } = tunnels;
 const declared = tunnel.pick({ device: true, host: true, port: true, ttl: true });
 const device = (row: Pick<Tunnel, "deviceUid">) => row.deviceUid;
 
-/** Returns the declared fields of a tunnel, which cannot be changed. */
+/** Returns the declared fields of a tunnel. A tunnel cannot be changed. */
 const declaredTunnel = presenter<Tunnel, typeof declared>(declared, { device });
 
 export const tunnelObject: ManagedObject<Tunnel> = {
@@ -58,10 +60,7 @@ const presentTunnel = presenter<
   revision: (row) => revisionOf(declaredTunnel(row)),
 });
 
-/**
- * Number of random bytes in the address of a tunnel. The number is large enough that an attacker cannot guess an
- * address.
- */
+/** Number of random bytes in the address of a tunnel. It is large enough that an attacker cannot guess an address. */
 const ADDRESS_BYTES = 16;
 
 interface DeviceKey {
@@ -72,7 +71,7 @@ interface DeviceKey {
 /**
  * Checks that a device exists. A pending device can have tunnels, because the service checks the device again when a
  * client uses a tunnel.
- * @throws NotFoundError the namespace has no such device, or the device was removed
+ * @throws NotFoundError the device is not in the namespace, or was removed
  */
 async function checkDevice(db: SqlClient, key: DeviceKey): Promise<void> {
   const device = await findRow(db, "Device", key);
@@ -90,7 +89,7 @@ export const listTunnels: Handler<PublicOperations["listTunnels"]> = async (cont
 };
 
 /**
- * Checks the number of tunnels of a device.
+ * Checks that a device can have one more tunnel.
  * @throws ForbiddenError the device has the maximum number of tunnels (rules section 18, Q4)
  */
 function checkNumber({ db, now, settings }: SqlServices, deviceUid: string): Promise<void> {
@@ -111,7 +110,7 @@ export const createTunnel: ObjectWrite<PublicOperations["createTunnel"], Tunnel>
     find: async (tx, key) => {
       const existing = await findRow(tx, "Tunnel", { tenantId, creationKey: key });
       if (existing === null || existing.expiresAt > services.now()) return existing;
-      // The row of an expired tunnel can still exist until the service deletes it.
+      // The row of an expired tunnel exists until the service deletes it.
       await deleteRows(tx, "Tunnel", { address: existing.address });
       return null;
     },

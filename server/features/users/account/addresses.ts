@@ -24,8 +24,8 @@ import { proveOwner } from "../proveOwner.ts";
 import { type AccountChange, changeAccount } from "./changeAccount.ts";
 
 /**
- * The address columns of a user. For a pending address, the name of its column is also the purpose of the mailed
- * confirmation token.
+ * The columns of a user that contain addresses. For a pending address, the name of the column is also the purpose of
+ * the mailed confirmation token.
  */
 const ADDRESSES = ["email", "recoveryEmail"] as const;
 export type AddressField = (typeof ADDRESSES)[number];
@@ -37,22 +37,22 @@ const WIRE_NAMES = { email: "email", recoveryEmail: "recovery_email" } as const;
 const LABELS = { email: "e-mail address", recoveryEmail: "recovery e-mail address" } as const;
 
 /**
- * Maximum number of address changes that a user may request per window (in milliseconds). The number is limited,
- * because each request can send a mail to any address.
+ * Maximum number of address changes that a user may request in a time window, and the length of the window in
+ * milliseconds. The number is limited, because each request can send a mail to any address.
  */
 const REQUESTS = { most: 10, window: HOUR };
 
 const fieldsOf = (addresses: Addresses): AddressField[] =>
   ADDRESSES.filter((field) => addresses[field] !== undefined);
 
-/** Returns the fields whose address differs from the user's current address. */
+/** Returns the fields whose new address differs from the user's current address. */
 export const changedAddresses = (user: User, changes: Addresses): AddressField[] =>
   fieldsOf(changes).filter((field) => changes[field] !== user[field]);
 
 /**
- * Returns whether an address takes effect without a proof of the user's identity. This applies to the first recovery
- * e-mail address of a user without MFA, because this address cannot reset MFA yet. Consoles set the recovery address
- * before they turn MFA on.
+ * Returns true if an address takes effect without a proof of the user's identity. This is the case for the first
+ * recovery e-mail address of a user without MFA, because this address cannot reset MFA yet. Consoles set the recovery
+ * address before they turn on MFA.
  */
 export const isFirstRecovery = (user: User, field: AddressField): boolean =>
   field === "recoveryEmail" && user.recoveryEmail === "" && user.mfaSecret === null;
@@ -67,10 +67,10 @@ export async function countRequest(services: Services, { id }: User): Promise<vo
 }
 
 /**
- * Stores pending addresses and queues the confirmation mails. Call it in a transaction. Other users can still use a
- * pending address, and other mails go to the old address until the new address is confirmed. A new request replaces an
- * older request.
- * @returns the response's list of pending addresses, or undefined if no confirmation is needed
+ * Stores pending addresses, and queues the confirmation mails. Call this function in a transaction. Until the user
+ * confirms a new address, other users can use it too, and all other mails are sent to the old address. A new request
+ * replaces an earlier request.
+ * @returns the list of pending addresses for the response; undefined if no confirmation is needed
  */
 export async function requestAddresses(
   services: Services,
@@ -98,13 +98,15 @@ export async function requestAddresses(
 }
 
 /**
- * Queues a mail to all addresses of a user after MFA was turned on, because an attacker with a stolen login could have
- * turned it on. Call it in a transaction.
+ * Queues a mail to all addresses of a user after MFA was turned on, because an attacker with a stolen login may have
+ * turned it on. Call this function in a transaction.
  */
 export const notifyOfMfa = (services: Services, user: User): Promise<void> =>
   notifyOldAddresses(services, user, "Multi-factor authentication was turned on for your account.");
 
-/** Queues a mail to a user's previous addresses after a change of addresses. Call it in a transaction. */
+/**
+ * Queues a mail to a user's previous addresses after the addresses were changed. Call this function in a transaction.
+ */
 export async function notifyOfChange(
   services: Services,
   user: User,
@@ -117,7 +119,7 @@ export async function notifyOfChange(
 const labelsOf = (fields: readonly AddressField[]): string =>
   fields.map((field) => LABELS[field]).join(" and ");
 
-// Mails to the old addresses never contain the new address, because an attacker may have chosen its text.
+// Mails to the old addresses never contain the new address, because an attacker may have chosen it.
 async function notifyOldAddresses(services: Services, user: User, event: string): Promise<void> {
   const text =
     `${event}\n\nIf you did not do this, another person is logged in to your account. Set a new password, which ends ` +
@@ -145,9 +147,9 @@ function confirmationMail(
 }
 
 /**
- * Confirms a pending address. The request must contain the token that was mailed to this address and the user's
- * password. The token alone is not sufficient: an attacker with a stolen login could have requested a change to the
- * attacker's own address.
+ * Confirms a pending address. The request must contain the user's password, and the token that was mailed to this
+ * address. The token alone is not sufficient, because an attacker with a stolen login could have requested a change to
+ * an address of the attacker.
  */
 export const confirmAddress: Handler<typeof additionalOperations.confirmAddress> = async (context) => {
   const { services, body, request, signal } = context;
@@ -183,10 +185,10 @@ async function pendingField(
 }
 
 /**
- * Confirms a pending address without a token. Call it in a transaction. The caller provides the address, because
- * another request may have replaced the pending address.
+ * Confirms a pending address without a token. Call this function in a transaction. The caller specifies the address,
+ * because a newer request may have replaced the pending address.
  * @param address in lower case
- * @returns the column of the address, or undefined if the address is not pending
+ * @returns the column of the address; undefined if the address is not pending
  * @throws ConflictError, BusyError see {@link setAddresses}
  */
 export async function confirmNamed(
@@ -207,8 +209,8 @@ export async function confirmNamed(
 }
 
 /**
- * Checks that the user's addresses and second factor have not changed since the request was authorized. Call it in a
- * transaction.
+ * Checks that the user's addresses and second factor have not changed since the request was authorized. Call this
+ * function in a transaction.
  * @throws BusyError the addresses or the second factor have changed
  */
 export async function checkUnchanged(tx: Transaction, user: User): Promise<void> {
@@ -219,7 +221,8 @@ export async function checkUnchanged(tx: Transaction, user: User): Promise<void>
 
 /**
  * Changes the addresses of a user.
- * @throws ConflictError another user now has the address, or the e-mail address and the recovery address would be equal
+ * @throws ConflictError the address belongs to a different user, or the e-mail address and the recovery address would
+ *   be equal
  * @throws BusyError see {@link checkUnchanged}
  */
 async function setAddresses(

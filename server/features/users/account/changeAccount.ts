@@ -8,9 +8,9 @@ import type { Services } from "../../../services.ts";
 import { checkVersion } from "../callingUser.ts";
 
 /**
- * Returns the purposes of the mailed tokens that a change of the account invalidates. A new e-mail address or password
- * invalidates activation and recovery tokens. A new address, and the end of all logins, invalidate the token of a
- * pending address.
+ * Returns the purposes of the mailed tokens that a change of the account invalidates. A new e-mail address or a new
+ * password invalidates activation and recovery tokens. A new address invalidates the confirmation token of the pending
+ * address. If a change ends all logins, it invalidates this token too.
  */
 function endedTokens(user: User, changed: User): string[] {
   const isNew = (column: "email" | "recoveryEmail" | "passwordHash" | "tokenVersion") =>
@@ -23,8 +23,8 @@ function endedTokens(user: User, changed: User): string[] {
 }
 
 /**
- * Returns the fields of a user for the audit trail. `password` is a text that only shows whether the password has
- * changed.
+ * Returns the fields of a user for the audit trail. `password` is a placeholder that only shows whether the password
+ * has changed.
  */
 function shown(user: User, password: string): Declared {
   const { username, name, email, recoveryEmail, mfaSecret, status } = user;
@@ -32,18 +32,17 @@ function shown(user: User, password: string): Declared {
   return { username, name, email, recovery_email: recoveryEmail, mfa, password, status };
 }
 
-/** The caller, request and operation of a change. `request.address` is empty for an operator. */
+/** The caller, the request and the operation of a change. `request.address` is empty if the caller is an operator. */
 export interface AccountChange {
   readonly caller: UserCaller | Operator;
   readonly request: { readonly id: string; readonly address: string };
-  /** Id of the operation, or name of the command. */
+  /** Id of the operation, or name of the administration command. */
   readonly operation: string;
 }
 
 /**
- * Changes a user's account, and records the change in the audit trail as a change that belongs to no namespace. A
- * change without effect is not recorded. If the change ends the user's logins, it also ends logins that wait for a
- * second factor.
+ * Changes a user's account, and records the change in the audit trail, without a namespace. A change without effect is
+ * not recorded. If the change ends the user's logins, it also ends logins that are waiting for a second factor.
  * @throws UnauthenticatedError the caller's logins have ended since the request arrived
  */
 export async function changeAccount(

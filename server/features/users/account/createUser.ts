@@ -20,15 +20,16 @@ interface NewUser {
 export const newUserId = (): string => randomBytes(12).toString("hex");
 
 /**
- * Adds a confirmed user. Username and e-mail are stored in lower case. This function does not validate the values.
- * @throws ConflictError the username or e-mail is taken
+ * Adds a confirmed user. The username and the e-mail address are stored in lower case. This function does not validate
+ * the values.
+ * @throws ConflictError the username or the e-mail address is already used
  */
 export async function createUser(services: Services, user: NewUser): Promise<{ id: string }> {
   return insertUser(services, services.db, user, await hashPassword(user.password));
 }
 
 /**
- * Adds a user like {@link createUser}, in a transaction. The caller hashes the password before the transaction starts.
+ * Adds a user in a transaction, like {@link createUser}. The caller hashes the password before the transaction begins.
  */
 export async function insertUser(
   services: Services,
@@ -60,7 +61,7 @@ export async function insertUser(
 }
 
 /**
- * Adds a user with the status `invited`, for an e-mail address that no user has. The user can log in after
+ * Adds a user with the status `invited` for an e-mail address that no other user has. The user can log in after
  * registration.
  * @param email in lower case
  * @returns the user's id
@@ -71,7 +72,7 @@ export async function insertInvited({ db, now }: SqlServices, email: string): Pr
     id,
     status: "invited",
     name: "",
-    // A user cannot choose this username, because usernames cannot contain a colon.
+    // No user can choose this username, because usernames cannot contain a colon.
     username: `invited:${id}`,
     email,
     passwordHash: DUMMY_HASH,

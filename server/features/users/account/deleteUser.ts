@@ -6,8 +6,8 @@ import type { Handler } from "../../../http/handler.ts";
 import { declaredMember } from "../../namespaces/objects.ts";
 
 /**
- * Deletes the calling user. The database also deletes all objects of the user. The service keeps API keys that the user
- * created, because they belong to the namespace (rules section 15.8).
+ * Deletes the calling user. The database also deletes all objects of the user. API keys that the user created are kept,
+ * because they belong to the namespace (rules section 15.8).
  */
 export const deleteUser: Handler<PublicOperations["deleteUser"]> = async ({
   services,

@@ -17,10 +17,10 @@ type RegisterContext = Context<PublicOperations["registerUser"]>;
 type Body = RegisterContext["body"];
 
 /**
- * Returns the invitation of a user who registers, or null without an invitation. Only a cloud instance allows a
- * registration without an invitation. In other editions, the invitation is the only proof of the e-mail address.
+ * Returns the invitation of a user who is registering. Returns null if a cloud instance receives a registration without
+ * an invitation. Other editions require an invitation, because it is the only proof of the e-mail address.
  * @throws UnauthenticatedError the sig does not belong to an open invitation of this address, or a required sig is
- * missing
+ *   missing
  */
 async function invitationOf(services: Services, { sig, email }: Body) {
   if (!sig && services.settings.edition === "cloud") return null;
@@ -33,9 +33,9 @@ async function invitationOf(services: Services, { sig, email }: Body) {
 }
 
 /**
- * Returns the user with the status `invited` who has the e-mail address, or null if no user has this address. The
- * registration completes this user.
- * @throws TakenFieldsError another user has the name or the address
+ * Returns the user with the status `invited` who has the e-mail address. Returns null if no user has this address. The
+ * registration completes the account of the returned user.
+ * @throws TakenFieldsError a different user has the name or the address
  */
 async function invitedUser(services: Services, body: Body): Promise<User | null> {
   const { user } = services.db;
@@ -50,8 +50,9 @@ async function invitedUser(services: Services, body: Body): Promise<User | null>
 }
 
 /**
- * Adds the user, or completes the invited user. Call it in a transaction. A mailed sig confirms the e-mail address. A
- * sig from a shared link confirms the address only in the community and enterprise editions, which have no other proof.
+ * Adds the user, or completes the account of the invited user. Call this function in a transaction. A mailed sig
+ * confirms the e-mail address. A sig from a shared link confirms the address only in the community and enterprise
+ * editions, because these editions have no other proof.
  */
 async function register(services: Services, context: RegisterContext, passwordHash: string): Promise<User> {
   const { body, request } = context;
@@ -73,7 +74,7 @@ async function register(services: Services, context: RegisterContext, passwordHa
   const { id, username, name, email, status } = user;
   const caller = actingUser(user);
   const operation = "registerUser";
-  // On a cloud instance, the user must accept the invitation in a separate request (acceptInvite).
+  // On a cloud instance, the user accepts the invitation in a separate request (acceptInvite).
   if (invitation && !cloud) await acceptMembership(services, invitation, { caller, request, operation });
   if (!confirmed) await queueAccountMail(services, { purpose: "activation", account: username });
   await recordChange(services, {
@@ -98,7 +99,7 @@ export const registerUser: Handler<PublicOperations["registerUser"]> = async (co
   try {
     user = await inTransaction(services, (tx) => register(within(services, tx), context, passwordHash));
   } catch (error) {
-    // Another request has registered the username or the address after the check.
+    // A concurrent request may have registered the username or the address after the check.
     if (isDatabaseError(error, "P2002")) await invitedUser(services, body);
     throw error;
   }
@@ -108,14 +109,14 @@ export const registerUser: Handler<PublicOperations["registerUser"]> = async (co
 };
 
 /**
- * Maximum age of an unconfirmed account, in milliseconds. The age is limited, because any client can create such
- * accounts and each account occupies a username.
+ * Maximum age of an unconfirmed account, in milliseconds. The age is limited because any client can create such
+ * accounts, and each of them occupies a username.
  */
 const WAITING = 7 * DAY;
 
 /**
- * Deletes expired mail tokens, accounts that were not confirmed within a week, and invited users without an invitation.
- * The service keeps accounts with a membership or a namespace.
+ * Deletes expired mail tokens, accounts that were not confirmed within a week, and invited users whose invitation no
+ * longer exists. Accounts with a membership or a namespace are kept.
  */
 export async function forgetAccounts({ db, now }: Pick<Services, "db" | "now">): Promise<void> {
   const time = now();
