@@ -2,7 +2,7 @@ import { type providerOf, type Sql, sql } from "../db/sql/sql.ts";
 import type { Condition, ConditionGroup } from "./parseFilter.ts";
 import { type Field, fieldOf, type ListField, type Table, type ValueField } from "./table.ts";
 
-/** The kind of the database, whose functions a condition uses. */
+/** The kind of the database. It determines which SQL functions a condition can use. */
 type Provider = ReturnType<typeof providerOf>;
 
 /** Returns SQL that is true for rows that match all groups of a filter. */
@@ -16,7 +16,7 @@ export function filterSql(provider: Provider, table: Table, groups: readonly Con
 
 function conditionSql(provider: Provider, table: Table, condition: Condition): Sql {
   const field = fieldOf(table, condition.name);
-  // For an unknown field, the operator `ne` is always true, and all other operators are always false.
+  // If the field is unknown, the operator `ne` is always true, and all other operators are always false.
   if (field === undefined) return condition.operator === "ne" ? sql.true : sql.false;
   switch (condition.operator) {
     case "contains":
@@ -36,14 +36,14 @@ function conditionSql(provider: Provider, table: Table, condition: Condition): S
   }
 }
 
-// Converts a number for SQL to a type that both databases can compare with fractions and with numbers outside the range
+// Converts a number to an SQL type that both databases can compare with fractions, and with numbers outside the range
 // of an integer column.
 const real = (value: Sql): Sql => sql`CAST(${value} AS DOUBLE PRECISION)`;
 
 /**
- * Returns SQL that is true if a text contains a part. Case is ignored (on SQLite only for a to z). On SQLite, where all
- * requests wait for the result, the function INSTR compares memory: LIKE would take a hundred times as long if the text
- * repeats most of the part at each of its characters. On PostgreSQL, only LIKE can use an index.
+ * Returns SQL that is true if a text contains a part. Ignores case (on SQLite only for the letters a to z). On SQLite,
+ * all requests wait for the result, so the SQL uses the function INSTR, which is fast. LIKE would take a hundred times
+ * as long if most of the part occurs at each position of the text. On PostgreSQL, only LIKE can use an index.
  */
 export function containsSql(provider: Provider, text: Sql, part: string): Sql {
   if (provider === "sqlite") return sql`INSTR(LOWER(${text}), LOWER(${part})) > 0`;
@@ -69,13 +69,13 @@ function holdsAll(field: Field, values: readonly unknown[]): Sql {
 }
 
 /**
- * Returns a comparison that is never null, so that NOT negates it. A value whose type differs from the type of the
- * field is never equal.
+ * Returns a comparison that is never null, so that it can be negated with NOT. A value is never equal if its type
+ * differs from the type of the field.
  */
 function equal(field: Field, value: unknown): Sql {
   if (field.type === "list") return listEqual(field, value);
-  // A boolean column is never null, so the column itself is the condition. Without a comparison, the database can use
-  // an index.
+  // A boolean column is never null, so the column itself can be the condition. Without a comparison, the database can
+  // use an index.
   if (field.type === "boolean" && value === true) return field.value;
   const same = comparable(field, value);
   return same ? sql`(${field.value} IS NOT NULL AND ${same})` : sql.false;
@@ -90,8 +90,8 @@ function comparable(field: ValueField, value: unknown): Sql | undefined {
     case "number":
       return typeof value === "number" ? sql`${real(field.value)} = ${real(sql`${value}`)}` : undefined;
     case "date": {
-      // Times are compared as texts in wire format. A filter value therefore equals a time only if both have the same
-      // text.
+      // Times are compared as strings in wire format. Therefore, a filter value equals a time only if the strings are
+      // identical.
       const time = typeof value === "string" ? new Date(value) : undefined;
       return time && !Number.isNaN(time.getTime()) && time.toISOString() === value
         ? sql`${field.value} = ${time}`
@@ -101,8 +101,8 @@ function comparable(field: ValueField, value: unknown): Sql | undefined {
 }
 
 /**
- * Compares a list with a value. A text equals a list that contains the text, as in the document store that the rules
- * describe. An array equals a list with the same items.
+ * Compares a list with a value. A string equals a list that contains the string, as in the document store that the
+ * rules describe. An array equals a list that has the same items.
  */
 function listEqual(field: ListField, value: unknown): Sql {
   if (typeof value === "string") return field.some(sql`${field.item} = ${value}`);

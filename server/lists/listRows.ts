@@ -12,22 +12,25 @@ import {
 import { type Condition, type ConditionGroup, checkCost, parseFilter } from "./parseFilter.ts";
 import { fieldOf, type IndexLookup, type Table } from "./table.ts";
 
-/** Maximum number of matching rows with which a filter is evaluated by one query that finds, counts and sorts them. */
+/** Maximum number of matching rows for which a single query finds, counts and sorts the rows of a filter. */
 const FEW = 1000;
 
 /**
- * Page offset above which the service first counts the list, so that it can read the page from the end of the list if
- * the end is closer.
+ * Page offset from which the service counts the list first. If the page is closer to the end of the list, the service
+ * then reads the page from the end.
  */
 const DEEP = 10_000;
 
 interface ListRequest {
   /** Condition for the rows that the caller may see. */
   readonly where: Sql;
-  /** A query that returns the number of rows the caller may see. Set only if it is cheaper than counting the rows. */
+  /**
+   * A query that returns the number of rows that the caller may see. Set it only if it costs less than counting the
+   * rows.
+   */
   readonly counted?: Sql;
   readonly filter: string | undefined;
-  /** Operator for the last properties of the filter if no operator follows them. */
+  /** Operator that joins the last properties of the filter if no operator follows them. */
   readonly trailing: ConditionGroup["joinedBy"];
   readonly sort: Order;
   readonly page: number;
@@ -35,8 +38,8 @@ interface ListRequest {
 }
 
 /**
- * Reads one page of a list: the ids of its rows, in order, and the total number of rows. The database filters, sorts
- * and counts, so the memory of this process contains only the rows of the page.
+ * Reads one page of a list. Returns the ids of the rows in order, and the total number of rows. The database filters,
+ * sorts and counts, so this process holds only the rows of the page in memory.
  * @throws InvalidError the filter is malformed, or costs too much
  */
 export async function listRows(
@@ -49,9 +52,9 @@ export async function listRows(
 }
 
 /**
- * Reads one page of a list like {@link listRows}, but returns columns of the rows instead of their ids, with times as
- * text in the format of the API. The caller needs no second query.
- * @param columns the columns, which the database computes only for the rows of the page
+ * Reads one page of a list, like {@link listRows}, but returns columns of the rows instead of ids. Times are strings in
+ * the API's format. The caller needs no second query.
+ * @param columns the columns; the database computes them only for the rows of the page
  * @throws InvalidError the filter is malformed, or costs too much
  */
 export function listColumns<Row>(
@@ -75,14 +78,14 @@ interface ListSource {
   readonly columns?: Sql;
 }
 
-/** A list, and the page of it that a client requests. */
+/** A list, and the page that a client requests. */
 interface Listing extends ListSource, SortedList {
-  /** The query `counted` of {@link ListRequest}; undefined if the request has a filter. */
+  /** The query `counted` of {@link ListRequest}. Undefined if the request has a filter. */
   readonly counted: Sql | undefined;
   readonly range: PageRange;
 }
 
-/** A row, with the total number of rows in the list. */
+/** A row that also contains the total number of rows in the list. */
 type WithTotal<Row> = Row & { readonly listTotal: number | bigint };
 
 function readPage<Row>(list: ListSource, request: ListRequest): Promise<Page<Row>> {
@@ -106,8 +109,8 @@ async function earlyPage<Row>(listing: Listing): Promise<Page<Row>> {
 }
 
 /**
- * Reads a page and one additional row. If the additional row does not exist, the list ends with this page, so the total
- * is known without a count.
+ * Reads a page and one more row. If there is no further row, the list ends with this page, so the total is known
+ * without counting.
  */
 async function uncountedPage<Row>(listing: Listing): Promise<Page<Row>> {
   const { offset, limit } = listing.range;
@@ -175,16 +178,19 @@ export function sortedBy(
   return { by: [value, tieBreaker], direction: order ?? "desc" };
 }
 
-/** An index lookup that finds every row that a filter matches. It may also find other rows, which `groups` excludes. */
+/**
+ * An index lookup that finds every row that matches a filter. The lookup may also find other rows, which `groups`
+ * excludes.
+ */
 interface FilterLookup {
   readonly lookup: IndexLookup;
-  /** The conditions of the filter that the query must still test on the rows that the index lookup finds. */
+  /** The conditions of the filter that the query must still test on the rows from the index lookup. */
   readonly groups: readonly ConditionGroup[];
 }
 
 /**
- * Returns an index lookup for one of the conditions that every matching row must meet. Returns undefined if no index
- * supports any of these conditions.
+ * Returns an index lookup for one of the conditions that every matching row must meet. Returns undefined if none of
+ * these conditions has an index.
  */
 function findLookup(table: Table, groups: readonly ConditionGroup[]): FilterLookup | undefined {
   const binding = groups.filter(({ joinedBy, conditions }) => joinedBy === "and" || conditions.length === 1);
@@ -199,7 +205,7 @@ function lookupFor(table: Table, { name, operator, value }: Condition): IndexLoo
   if (operator !== "contains" && operator !== "eq") return undefined;
   const field = fieldOf(table, name);
   if (field?.type === "list") {
-    // `contains` with a string matches a part of an item. The index supports only whole items.
+    // `contains` with a string matches part of an item, but the index supports only whole items.
     const item = Array.isArray(value) ? value[0] : operator === "eq" ? value : undefined;
     return typeof item === "string" ? field.lookup?.(item) : undefined;
   }
@@ -207,8 +213,8 @@ function lookupFor(table: Table, { name, operator, value }: Condition): IndexLoo
 }
 
 /**
- * True if an index lookup for the condition finds only matching rows: a list condition with a single item. A lookup in
- * an index of texts can find other rows.
+ * True if an index lookup for the condition finds only matching rows. This is the case if a list is compared with a
+ * single item. A lookup in an index of texts can also find other rows.
  */
 const isExact = ({ operator, value }: Condition): boolean =>
   operator === "eq" ? typeof value === "string" : Array.isArray(value) && value.length === 1;

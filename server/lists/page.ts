@@ -6,13 +6,13 @@ interface PageQuery {
   readonly per_page: number;
 }
 
-/** Returns the offset and the number of rows of a page, in Prisma's form. */
+/** Returns the offset and the number of rows of a page, as arguments for Prisma. */
 export const pageOf = ({ page, per_page: perPage }: PageQuery): { skip: number; take: number } => ({
   skip: (page - 1) * perPage,
   take: perPage,
 });
 
-/** A list request, and the header of its response. */
+/** A list request, and a function that sets a header of the response. */
 interface PageRequest {
   readonly query: PageQuery;
   header(name: string, value: number): void;
@@ -32,7 +32,7 @@ interface ListedModel<Where, Order, Row> {
 
 /**
  * Reads the page of a list that a request selects. Sets the header `X-Total-Count` to the number of rows in all pages.
- * @param rest `select`: the columns of the result; default: all columns
+ * @param rest `select`: the columns of the result. By default, all columns.
  */
 export async function readPage<
   Where,

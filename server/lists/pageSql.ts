@@ -3,7 +3,7 @@ import type { IndexLookup, Table } from "./table.ts";
 
 /** The sort order of a list. */
 export interface Order {
-  /** Sort keys. The last key is unique, so that pages neither repeat nor miss a row. */
+  /** Sort keys. The last key is unique, so that each row is on exactly one page. */
   readonly by: readonly [Sql, Sql];
   readonly direction: "asc" | "desc";
 }
@@ -11,16 +11,16 @@ export interface Order {
 /** A list that is read in pages. */
 export interface SortedList {
   readonly table: Table;
-  /** The columns to return. Default: the ids. */
+  /** The columns to return. By default, the ids. */
   readonly columns?: Sql;
   /** Condition for the rows that the caller may see. */
   readonly visible: Sql;
-  /** Condition for the rows that the list contains: {@link visible}, and the filter if there is one. */
+  /** Condition for the rows of the list. It combines {@link visible} with the filter, if there is one. */
   readonly where: Sql;
   readonly sort: Order;
 }
 
-/** An index lookup, and the condition that the rows of the lookup must meet. */
+/** An index lookup, and the condition that the rows from the lookup must meet. */
 interface Followed extends IndexLookup {
   readonly where: Sql;
 }
@@ -32,8 +32,8 @@ export interface PageRange {
 }
 
 /**
- * Maximum number of candidates (values that an index lookup finds). If the lookup finds more, the query tests the
- * filter on all rows instead.
+ * Maximum number of candidates, which are the values that an index lookup finds. If the lookup finds more, the query
+ * tests the filter on all rows instead.
  */
 const CANDIDATES = 5000;
 
@@ -51,11 +51,11 @@ const orderBy = ([value, tieBreaker]: Order["by"], direction: Order["direction"]
 const limited = ({ offset, limit }: PageRange): Sql => sql`LIMIT ${limit} OFFSET ${offset}`;
 
 /**
- * Returns a query for a page of a list, in sort order. PostgreSQL computes all selected columns even for the rows that
- * it skips to reach the page. For all pages after the first page, the query therefore finds the ids of the page before
- * it reads the columns.
+ * Returns a query for a page of a list, in sort order. PostgreSQL computes all selected columns even for the rows
+ * before the page. Therefore, for every page except the first, the query finds the ids of the page before it reads the
+ * columns.
  * @param total a query for the number of all rows in the list. The number is returned in the additional column
- * `listTotal`.
+ *   `listTotal`.
  */
 export function sortedRows(list: SortedList, range: PageRange, total?: Sql): Sql {
   const { table, columns, where, sort } = list;
@@ -66,8 +66,8 @@ export function sortedRows(list: SortedList, range: PageRange, total?: Sql): Sql
 }
 
 /**
- * Returns a query that finds the matches of a filter before it sorts these matches. Otherwise the database, which
- * cannot predict that a filter matches few rows, would scan all rows in sort order. The column `listTotal` contains the
+ * Returns a query that first finds the rows that match a filter, and then sorts them. The database cannot predict that
+ * a filter matches few rows, so it would otherwise scan all rows in sort order. The column `listTotal` contains the
  * number of matches.
  * @param most maximum number of matches to find
  */
@@ -92,9 +92,10 @@ export function foundThenSorted(
 }
 
 /**
- * Returns SQL for three temporary tables: `candidates` contains the candidates of an index lookup. Of the tables
- * `followed` and `unfollowed`, one has one row and the other is empty: `followed` has the row if the query uses the
- * lookup. The database skips the part of the query that joins the empty table.
+ * Returns SQL for three temporary tables: `candidates`, `followed` and `unfollowed`. `candidates` contains the
+ * candidates of an index lookup. If the query uses the lookup, `followed` has one row and `unfollowed` is empty.
+ * Otherwise, `unfollowed` has one row and `followed` is empty. The database skips the part of the query that joins the
+ * empty table.
  */
 function candidatesOf({ candidates }: IndexLookup): Sql {
   return sql`candidates AS MATERIALIZED (${candidates} LIMIT ${CANDIDATES + 1}),
@@ -103,9 +104,9 @@ function candidatesOf({ candidates }: IndexLookup): Sql {
 }
 
 /**
- * Returns a query for the columns of the rows on a page, in sort order. The query also checks `visible`, because ids
+ * Returns a query for the columns of the rows on a page, in sort order. The query checks `visible` again, because ids
  * are unique only among the rows that the caller may see.
- * @param ids a query for the ids of the page, as `pageId`
+ * @param ids a query for the ids of the page, in a column `pageId`
  */
 function columnsOf({ table, columns, visible, sort }: SortedList, ids: Sql, total: Sql | undefined): Sql {
   return sql`SELECT ${columns ?? sql`${table.id} AS id`}${totalColumn(total)} FROM (${ids}) AS page CROSS JOIN ${table.from}

@@ -5,22 +5,22 @@ import { fieldOf, type Table } from "./table.ts";
 
 type Scalar = string | number | boolean | null;
 
-/** One condition of a filter: a comparison of a field with a value. */
+/** One condition of a filter. It compares a field with a value. */
 export type Condition =
   | { readonly name: string; readonly operator: "contains"; readonly value: string | readonly Scalar[] }
   | { readonly name: string; readonly operator: "eq" | "ne"; readonly value: Scalar | readonly Scalar[] }
   | { readonly name: string; readonly operator: "bool"; readonly value: boolean }
   | { readonly name: string; readonly operator: "gt"; readonly value: number };
 
-/** Conditions that one operator (`and` or `or`) joins. */
+/** A group of conditions that one operator joins: `and` or `or`. */
 export interface ConditionGroup {
   readonly joinedBy: "and" | "or";
   readonly conditions: readonly Condition[];
 }
 
 /**
- * Maximum number of items in a filter, and in each array of the filter. Users write fewer items, and the database can
- * process a filter with this number of items.
+ * Maximum number of items in a filter, and in each array of the filter. In practice, filters have fewer items. The
+ * databases can process a filter with this number of items.
  */
 const MAXIMUM_ITEMS = 100;
 
@@ -32,8 +32,8 @@ const item = z.discriminatedUnion("type", [
   z.object({ type: z.literal("operator"), params: z.object({ name: z.string() }) }),
 ]);
 const items = z.array(item).max(MAXIMUM_ITEMS);
-// A JSON number can be infinite (1e400). The schema rejects infinite numbers, because the database cannot compare a
-// column with them.
+// A JSON number can be infinite (1e400). The schema rejects infinite numbers, because the databases cannot compare them
+// with a column.
 const scalar = z.union([z.string(), z.number(), z.boolean(), z.null()]);
 const scalars = z.array(scalar).max(MAXIMUM_ITEMS);
 const textOrScalars = z.union([z.string(), scalars]);
@@ -54,7 +54,7 @@ const BOOLEANS: ReadonlyMap<unknown, boolean> = new Map<unknown, boolean>([
 const refusal = (what: string) => new InvalidError(`filter: ${what}`);
 
 function decode(text: string): unknown {
-  // Some clients do not percent-encode `+`, and the query parser turns it into a space (clients section 6).
+  // Some clients do not percent-encode `+`. The query parser then turns it into a space (clients section 6).
   const base64 = text.replaceAll(" ", "+");
   if (!/^[A-Za-z0-9+/]*={0,2}$/.test(base64) || base64.length % 4 !== 0)
     throw refusal("must be padded base64");
@@ -65,7 +65,7 @@ function decode(text: string): unknown {
   }
 }
 
-/** Validates the value of an operator, so that invalid values never reach the database. */
+/** Validates the value for an operator, so that invalid values never reach the database. */
 function operand<T extends z.ZodType>(schema: T, value: unknown, takes: string): z.output<T> {
   const parsed = schema.safeParse(value);
   if (!parsed.success) throw refusal(`${takes}, or an array of at most ${MAXIMUM_ITEMS} of ${SCALAR}`);
@@ -74,8 +74,8 @@ function operand<T extends z.ZodType>(schema: T, value: unknown, takes: string):
 }
 
 /**
- * Returns the condition, or undefined if the operator is unknown. The service ignores unknown operators (rules section
- * 6).
+ * Returns the condition. Returns undefined if the operator is unknown, because unknown operators are ignored (rules
+ * section 6).
  */
 function conditionOf(name: string, operator: string, value: unknown): Condition | undefined {
   switch (operator) {
@@ -101,11 +101,11 @@ function conditionOf(name: string, operator: string, value: unknown): Condition 
 }
 
 /**
- * Parses a filter into groups. A row must match all groups. The filter is base64 of a JSON array of properties, in
- * which an operator closes each group (rules section 6).
+ * Parses a filter into groups. A row must match all groups. The filter is a JSON array of properties, encoded as
+ * base64. An operator ends each group of properties (rules section 6).
  * @param trailing operator for the last properties if no operator follows them
- * @throws InvalidError the text is not base64 of JSON, an item has an unknown form, or an operator does not accept its
- * value
+ * @throws InvalidError the filter is not JSON in base64, an item has an unknown format, or an operator does not accept
+ *   its value
  */
 export function parseFilter(text: string, trailing: ConditionGroup["joinedBy"]): ConditionGroup[] {
   const parsed = items.safeParse(decode(text));
@@ -129,15 +129,17 @@ export function parseFilter(text: string, trailing: ConditionGroup["joinedBy"]):
 }
 
 /**
- * Maximum number of comparisons in a filter. Each array item counts. The number is limited, because the databases limit
- * the depth of an expression.
+ * Maximum number of comparisons in a filter. Each array item is a comparison. The number is limited, because the
+ * databases limit the depth of an expression.
  */
 const MAXIMUM_COMPARISONS = 100;
-/** Maximum number of expensive comparisons: text searches, and lookups in large texts and other tables. */
+/**
+ * Maximum number of expensive comparisons: searches in a text, and comparisons with a large text or a different table.
+ */
 const MAXIMUM_SEARCHES = 20;
 
 /**
- * Checks the cost of a filter per row. The cost is limited, because on SQLite the whole service waits for the result.
+ * Checks the cost of a filter per row. The cost is limited, because on SQLite all requests wait for the result.
  * @throws InvalidError the filter has too many comparisons or searches, or searches a large text
  */
 export function checkCost(table: Table, groups: readonly ConditionGroup[]): void {

@@ -1,53 +1,56 @@
 import { type Sql, sql } from "../db/sql/sql.ts";
 
-/** The type of a field with one value. */
+/** The type of a field that has one value. */
 type FieldType = "text" | "number" | "boolean" | "date";
 
 /**
- * A query of an index that preselects rows for a condition. It finds every row that meets the condition, and possibly
- * other rows.
+ * An index query that preselects rows for a condition. The query finds every row that meets the condition, and may also
+ * find other rows.
  */
 export interface IndexLookup {
-  /** A query that returns the distinct values of {@link column} in the preselected rows, as the column `candidate`. */
+  /**
+   * A query that returns the distinct values of {@link column} in the preselected rows. It returns them in the column
+   * `candidate`.
+   */
   readonly candidates: Sql;
   readonly column: Sql;
 }
 
-/** A field with one value. A null value is treated as absent. */
+/** A field that has one value. Null is treated as an absent value. */
 export interface ValueField {
   readonly type: FieldType;
   readonly value: Sql;
   /**
-   * The cost of reading the field. `column`: a column of the row. `large`: a text of several kilobytes. `query`: a
-   * query of other tables.
+   * The cost of reading the field. `column`: the field is a column of the row. `large`: the field is a text of several
+   * kilobytes. `query`: a query of other tables computes the field.
    */
   readonly cost: "column" | "large" | "query";
   /**
-   * Returns an index lookup that finds the rows whose text can contain a part, or undefined if no index supports the
-   * part. A field without an index does not have this function.
+   * Returns an index lookup that finds the rows whose text may contain a part. Returns undefined if no index supports
+   * the part. Omitted for a field without an index.
    */
   readonly lookup?: (part: string) => IndexLookup | undefined;
 }
 
-/** An array of texts that is stored in another table. */
+/** A list of strings that is stored in a separate table. */
 export interface ListField {
   readonly type: "list";
   readonly cost: "query";
   /** The number of items in the row's list. */
   readonly size: Sql;
   readonly item: Sql;
-  /** Returns SQL that is true if at least one item of the row's list meets a condition on {@link item}. */
+  /** Returns SQL that is true if at least one item of the row's list meets a condition for {@link item}. */
   readonly some: (condition: Sql) => Sql;
-  /**
-   * Returns an index lookup that finds the rows whose list contains an item. A field without an index does not have
-   * this function.
-   */
+  /** Returns an index lookup that finds the rows whose list contains an item. Omitted for a field without an index. */
   readonly lookup?: (item: string) => IndexLookup;
 }
 
 export type Field = ValueField | ListField;
 
-/** The database table of a list, and the fields by which clients can filter and sort the list, by wire name. */
+/**
+ * The database table of a list, and the fields by which clients can filter and sort the list. The keys of `fields` are
+ * the names in the API.
+ */
 export interface Table {
   readonly from: Sql;
   /** The unique id of a row. */
@@ -55,7 +58,10 @@ export interface Table {
   readonly fields: Readonly<Record<string, Field>>;
 }
 
-/** Returns the field with a name, or undefined if the table has no such field. The name may come from a request. */
+/**
+ * Returns the field that has a name. Returns undefined if the table does not have the field. The name may come from a
+ * request.
+ */
 export const fieldOf = (table: Table, name: string): Field | undefined =>
   Object.hasOwn(table.fields, name) ? table.fields[name] : undefined;
 
@@ -65,7 +71,7 @@ export const column = (type: FieldType, table: string, name: string): ValueField
   cost: "column",
 });
 
-/** Returns a field for a text of several kilobytes. Clients cannot search or sort a list by such a field. */
+/** Returns a field for a text of several kilobytes. Clients cannot search in such a field, or sort a list by it. */
 export const largeText = (table: string, name: string): ValueField => ({
   ...column("text", table, name),
   cost: "large",
@@ -78,10 +84,10 @@ export const countOf = (query: Sql): ValueField => ({
 });
 
 /**
- * Returns a field for the items of another table.
+ * Returns a field for items that are stored in a separate table.
  * @param from table of the items
- * @param owner condition that an item belongs to the row
- * @param item column of the item's text
+ * @param owner condition that selects the items of the row
+ * @param item column that contains the text of the item
  */
 export const listOf = (from: Sql, owner: Sql, item: Sql): ListField => ({
   type: "list",

@@ -2,7 +2,7 @@ import { ForbiddenError, LockedOutError, UnauthenticatedError } from "../../erro
 import type { Services } from "../../services.ts";
 
 /**
- * Result of a login step, for the metrics. `mfa_needed`: the password was correct, and the second factor is still
+ * Result of a login step, for the metrics. `mfa_needed`: the password was correct, but the second factor is still
  * missing.
  */
 type LoginResult = "success" | "wrong" | "mfa_needed" | "locked" | "unconfirmed" | "error";

@@ -12,7 +12,7 @@ import { disableMfa, recoverMfa } from "./mfa/mfaRecovery.ts";
 import { requestResetMfa, resetMfa } from "./mfa/mfaReset.ts";
 import { getNamespaceToken, getUserInfo } from "./session.ts";
 
-/** Version of the served API, in the form that clients compare. */
+/** Version of the API, in the format that clients compare. */
 const VERSION = "v0.19.0";
 const SSH_PORT = 22;
 

@@ -5,12 +5,12 @@ import { LockedOutError } from "../../errors.ts";
 import { hasPeriodEnded } from "../../periods.ts";
 import type { Services } from "../../services.ts";
 
-/** Minimum time for which the service remembers failed logins, in minutes. */
+/** Minimum time for which failed logins are stored, in minutes. */
 const FIRST_KEPT = 2;
 
 /**
- * Identifies a counter of failed logins: the source of the attempts and the subject, which is a user, or a name that no
- * user has.
+ * Identifies a counter of failed logins by the source and the subject of the attempts. The subject is a user, or a name
+ * that belongs to no user.
  */
 export interface LockoutKey {
   readonly source: string;
@@ -19,7 +19,7 @@ export interface LockoutKey {
 
 /**
  * Returns the penalty for a number of consecutive failed attempts, in minutes (rules section 9). `lock` is the duration
- * of the lock (0 = no lock). `kept` is the time for which the service remembers the attempts.
+ * of the lock; 0 means no lock. `kept` is the time for which the attempts are stored.
  */
 export function penaltyOf(
   attempts: number,
@@ -29,7 +29,7 @@ export function penaltyOf(
   return { lock, kept: Math.max(FIRST_KEPT, Math.floor(Math.min(2.5 * lock, maximum))) };
 }
 
-/** Returns the end of the lock on the key, or null if the key is not locked. */
+/** Returns the time at which the lock on the key ends. Returns null if the key is not locked. */
 export async function lockEnd(services: Services, key: LockoutKey): Promise<Date | null> {
   const maximum = services.settings.maximumLockout;
   if (maximum <= 0) return null;
@@ -43,15 +43,15 @@ function lockOf(failure: Pick<LoginFailure, "lockedUntil"> | null, now: Date, ma
 }
 
 /**
- * Returns the number of failed attempts in a counter, or 0 if the counter has expired.
+ * Returns the number of failed attempts in a counter. Returns 0 if the counter has expired.
  * @param kept maximum retention of an attempt, in milliseconds
  */
 export const attemptsOf = (failure: LoginFailure | null, now: Date, kept: number): number =>
   failure && !hasPeriodEnded(failure.expiresAt.getTime(), now.getTime(), kept) ? failure.attempts : 0;
 
 /**
- * Counts a failed attempt, unless the key is already locked. Returns the end of the lock, or null if the key is not
- * locked.
+ * Counts a failed attempt, unless the key is already locked. Returns the time at which the lock ends. Returns null if
+ * the key is not locked.
  */
 export async function countFailure(services: Services, key: LockoutKey): Promise<Date | null> {
   const maximum = services.settings.maximumLockout;
@@ -60,7 +60,7 @@ export async function countFailure(services: Services, key: LockoutKey): Promise
   const end = await inTransaction(services, async (tx) => {
     began = false;
     const now = services.now();
-    // Expired counters are deleted. Otherwise an attacker who tries many names could fill the disk.
+    // Expired counters are deleted. Otherwise, an attacker who tries many names could fill the disk.
     await tx.loginFailure.deleteMany({ where: { expiresAt: { lte: now } } });
     const known = await tx.loginFailure.findUnique({ where: { source_subject: key } });
     const locked = lockOf(known, now, maximum);
@@ -85,21 +85,24 @@ export async function countFailure(services: Services, key: LockoutKey): Promise
 }
 
 /**
- * Deletes the counter of failed attempts. After a correct secret, call it in the transaction that uses the secret, so
- * that a concurrent attempt with the same key cannot run between the two steps.
+ * Deletes the counter of failed attempts. After a correct secret, call this function in the same transaction that marks
+ * the secret as used. So a concurrent attempt with the same key cannot run between these two steps.
  */
 export async function forgetFailures(services: Services, key: LockoutKey): Promise<void> {
   await services.db.loginFailure.deleteMany({ where: key });
 }
 
-/** Returns the value of `X-Account-Lockout`: the end of the lock as Unix time in seconds, or 0 without a lock. */
+/**
+ * Returns the value of `X-Account-Lockout`: the time at which the lock ends, as Unix time in seconds, or 0 if there is
+ * no lock.
+ */
 export function lockoutHeader(end: Date | null): string {
   return end === null ? "0" : String(Math.ceil(end.getTime() / 1000));
 }
 
 /**
  * Returns the error for a login that is rejected because of a lockout.
- * @param end end of the lockout
+ * @param end time at which the lockout ends
  */
 export function lockedOut(end: Date): LockedOutError {
   return new LockedOutError("too many failed logins: try again later", {

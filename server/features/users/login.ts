@@ -12,7 +12,8 @@ import { startMfa } from "./mfa/mfaChallenge.ts";
 import { homeOf, sessionOf } from "./session.ts";
 
 /**
- * Returns the user with this name, or with this e-mail address if the text is an address (rules section 11).
+ * Returns the user who has this username. If the identifier is an e-mail address, returns the user who has this address
+ * (rules section 11).
  * @param identifier in lower case
  */
 export function findUser(services: Services, identifier: string): Promise<User | null> {
@@ -24,10 +25,10 @@ const wrong = () =>
   new UnauthenticatedError("wrong user name or password", { "X-Account-Lockout": lockoutHeader(null) });
 
 /**
- * Logs a user in with a password (rules sections 9 to 11). For an unknown name, the response, its time and the lockout
- * are the same as for a wrong password. This differs from the rules, which never lock an unknown name and so would
- * reveal which users exist. (The name and the address of a user share a counter, so an attacker who tries both can find
- * out that they belong to the same user.)
+ * Logs a user in with a password (rules sections 9 to 11). An unknown name has the same response, response time and
+ * lockout as a wrong password. In the rules, an unknown name is never locked, but this would reveal which users exist.
+ * (The name and the address of a user share a counter. So an attacker who tries both can detect that they belong to the
+ * same user.)
  */
 export const login: Handler<PublicOperations["login"]> = async (context) => {
   const { services, body, request, header, signal } = context;
@@ -44,7 +45,7 @@ export const login: Handler<PublicOperations["login"]> = async (context) => {
     if (locked) throw lockedOut(locked);
     throw wrong();
   }
-  // Other attempts may have locked the key during the password check. The lock then also applies to this attempt.
+  // Concurrent attempts may have locked the key during the password check. The lock then also applies to this attempt.
   const lockedMeanwhile = await lockEnd(services, key);
   if (lockedMeanwhile) throw lockedOut(lockedMeanwhile);
   await forgetFailures(services, key);

@@ -8,13 +8,14 @@ import { acceptCode, mfaCounter, takeAttempt } from "./mfa/mfaChallenge.ts";
 /** The credentials that prove a user's identity. */
 interface Credentials {
   readonly password: string;
-  /** TOTP code. Empty or undefined if the request has no code. */
+  /** TOTP code. Empty or undefined if the request contains no code. */
   readonly code?: string | undefined;
 }
 
 /**
- * Returns whether the password is the user's password. Wrong passwords are counted and can lock the user. One counter
- * covers all networks: with a counter for each network, an attacker with a stolen token could guess the password.
+ * Returns true if the password is the user's current password. Wrong passwords are counted, and can lock the user. One
+ * counter covers all networks. With a separate counter for each network, an attacker with a stolen token could guess
+ * the password.
  * @throws LockedOutError the user sent too many wrong passwords
  */
 export async function isCurrentPassword(
@@ -27,8 +28,8 @@ export async function isCurrentPassword(
   const locked = await lockEnd(services, key);
   if (locked) throw lockedOut(locked);
   const correct = await verifyPassword(password, user.passwordHash, signal);
-  // Other attempts may have locked the key during the password check. The lock then also applies to this attempt, even
-  // if its password is correct.
+  // Concurrent attempts may have locked the key during the password check. The lock then also applies to this attempt,
+  // even if its password is correct.
   const end = correct ? await lockEnd(services, key) : await countFailure(services, key);
   if (end) throw lockedOut(end);
   if (correct) await forgetFailures(services, key);
@@ -36,8 +37,8 @@ export async function isCurrentPassword(
 }
 
 /**
- * Checks that a request comes from the user, and not from an attacker with a stolen token or mailbox. The user proves
- * this with the password and, if MFA is on, a code. A code can be used once.
+ * Checks that a request comes from the user, and not from an attacker with access to a token or the mailbox of the
+ * user. The proof is the password and, if MFA is on, a code. A code can be used only once.
  * @throws LockedOutError the user sent too many wrong passwords or codes
  */
 export async function proveOwner(

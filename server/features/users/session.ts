@@ -18,16 +18,16 @@ import { callingUser } from "./callingUser.ts";
 
 type Session = z.output<typeof publicOperations.login.success.body>;
 
-/** A namespace of a user, with the user's role in it. */
+/** A namespace of a user, and the user's role in the namespace. */
 interface NamespaceRole {
   readonly tenant: string;
   readonly role: Role;
 }
 
 /**
- * Returns the namespace of a new token: the preferred namespace, or else the first namespace that the user joined.
- * Namespaces in which the membership has ended do not count. Returns null if the user has no namespace, or has not accepted the invitation to this namespace yet (rules section
- * 5.14).
+ * Returns the namespace of a new token. This is the preferred namespace, or else the first namespace that the user
+ * joined. Namespaces in which the membership has ended are ignored. Returns null if no namespace is left, or if the
+ * user has not accepted the invitation to the namespace yet (rules section 5.14).
  */
 export async function homeOf(
   { db, accessTime }: Pick<SqlServices, "db" | "accessTime">,
@@ -43,9 +43,9 @@ export async function homeOf(
 
 /**
  * Returns a token, and the data of the user that clients show (models section 1).
- * @param given the token of the request, or null if the request contained a secret such as a password instead. A token
- * with which the user has set a new password stays valid only for a limited time. The new token then has the same id
- * and expiry as this token.
+ * @param given the token of the request. Null if a secret such as a password authenticated the request instead. If the
+ *   user has set a new password with this token, it stays valid only for a limited time. The new token then has the
+ *   same id and the same expiry time.
  */
 export async function sessionOf(
   services: Pick<SqlServices, "keys" | "now">,
@@ -76,13 +76,18 @@ export async function sessionOf(
   };
 }
 
-/** Returns a session for the user's preferred namespace, with the same response as a login (rules section 5.14). */
+/**
+ * Returns a session for the user's preferred namespace. The response has the same format as the response to a login
+ * (rules section 5.14).
+ */
 export const getUserInfo: Handler<PublicOperations["getUserInfo"]> = async ({ services, identity }) => {
   const user = await callingUser(services, identity);
   return sessionOf(services, user, await homeOf(services, user), identity.token);
 };
 
-/** Switches to another namespace of the user, which becomes the preferred namespace (rules section 5.14). */
+/**
+ * Returns a session for a different namespace of the user, and makes it the preferred namespace (rules section 5.14).
+ */
 export const getNamespaceToken: Handler<PublicOperations["getNamespaceToken"]> = async (context) => {
   const { services, params, identity } = context;
   const { tenant } = params;

@@ -39,7 +39,7 @@ interface Changes {
   recoveryEmail?: string;
 }
 
-/** Returns the changes in a request: all fields that are present and not empty (rules section 11). */
+/** Returns the changes in a request: all fields that are not empty (rules section 11). */
 function changesOf(body: Body): Changes {
   return {
     ...(body.name && { name: body.name }),
@@ -50,8 +50,8 @@ function changesOf(body: Body): Changes {
 }
 
 /**
- * Rejects a recovery address that equals the user's old or new e-mail address. The user needs a separate recovery
- * address if the e-mail address is lost.
+ * Rejects a recovery address that equals the user's old or new e-mail address. The addresses must differ, because the
+ * recovery address is needed when the user can no longer read mails to the e-mail address.
  */
 function checkRecoveryEmail(user: User, changes: Changes): void {
   const recovery = changes.recoveryEmail ?? user.recoveryEmail;
@@ -61,7 +61,7 @@ function checkRecoveryEmail(user: User, changes: Changes): void {
 }
 
 /**
- * Returns whether the request proves that it comes from the user, and not from an attacker with a stolen token.
+ * Returns true if the request proves that it comes from the user, and not from an attacker with a stolen token.
  * @throws InvalidFieldsError a proof is missing or wrong
  */
 async function isProven(services: Services, user: User, body: Body, signal: AbortSignal): Promise<boolean> {
@@ -77,9 +77,9 @@ async function isProven(services: Services, user: User, body: Body, signal: Abor
 }
 
 /**
- * Returns the column values for a new password. All tokens of the user become invalid, so that stolen tokens are
- * useless. Only the token of the request stays valid, for at most an hour (rules D48), because the client continues to
- * use this token.
+ * Returns the column values for a new password. All other tokens of the user become invalid, so that stolen tokens are
+ * useless. The token of the request stays valid for at most an hour (rules D48), because the client continues to use
+ * it.
  */
 function newPassword({ now }: Services, { token }: UserCaller, passwordHash: string): Prisma.UserUpdateInput {
   const data = { passwordHash, tokenVersion: { increment: 1 } };
@@ -88,7 +88,7 @@ function newPassword({ now }: Services, { token }: UserCaller, passwordHash: str
   return { ...data, keptToken: token.id, keptUntil: new Date(until) };
 }
 
-/** Returns the changed fields whose values belong to another user. */
+/** Returns the changed fields whose new values belong to a different user. */
 async function takenFields(services: Services, user: User, changes: Changes): Promise<string[]> {
   const taken: string[] = [];
   for (const field of ["username", "email"] as const) {
@@ -102,9 +102,9 @@ async function takenFields(services: Services, user: User, changes: Changes): Pr
 
 /**
  * Changes the calling user. For a new password, see {@link newPassword}. If the request does not prove the user's
- * identity, new addresses stay pending until the user confirms them (rules D47).
+ * identity, new addresses are pending until the user confirms them (rules D47).
  * @param operation id of the operation, for the audit trail
- * @returns the pending addresses, or undefined without pending addresses
+ * @returns the pending addresses; undefined if there are none
  * @throws InvalidFieldsError, TakenFieldsError
  */
 async function changeUser(context: ChangeContext, operation: string) {
@@ -138,7 +138,7 @@ async function changeUser(context: ChangeContext, operation: string) {
     });
   } catch (error) {
     if (!isDatabaseError(error, "P2002")) throw error;
-    // Another user has taken the username or the address after the check.
+    // A different user took the username or the address after the check.
     throw new TakenFieldsError(await takenFields(services, user, changes));
   }
 }
@@ -154,7 +154,7 @@ export const updateUser: Handler<PublicOperations["updateUser"]> = (context) =>
 
 /**
  * Checks that the path contains the caller's id.
- * @throws ForbiddenError the path contains the id of another user (rules D40)
+ * @throws ForbiddenError the path contains the id of a different user (rules D40)
  */
 function checkOwnId({ userId }: UserCaller, id: string): void {
   if (userId !== id) throw new ForbiddenError("id: users can change only their own account");

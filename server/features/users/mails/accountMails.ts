@@ -16,8 +16,8 @@ const MAILS: Record<AccountPurpose, (services: Services, account: string) => Pro
 };
 
 /**
- * Returns the requested mails, with new tokens. The list is empty if the account does not exist or is not eligible:
- * activation requires an unconfirmed account, recovery requires a local account with a password, and a reset requires
+ * Returns the requested mails, with new tokens. The list is empty if the account does not exist or is not eligible.
+ * Activation requires an unconfirmed account, recovery requires a local account with a password, and a reset requires
  * an account with MFA.
  */
 export function accountMails(
@@ -27,8 +27,8 @@ export function accountMails(
   return MAILS[purpose](services, account);
 }
 
-// Mails never contain text that an attacker may have written, such as a name, because this text would appear to come
-// from the service.
+// Mails never contain text that an attacker may have written, such as a name. Such a text would appear to come from the
+// service.
 
 async function activationMails(services: Services, account: string): Promise<Mail[]> {
   const user = await findUser(services, account);

@@ -8,7 +8,7 @@ import type { AccountPurpose } from "../../outbox/outbox.ts";
 /** Lifetime of a token in a mail, in milliseconds (rules Q5). */
 const TOKEN_LIFE = DAY;
 
-/** Returns 128 random bits, in the format of models section 0. */
+/** Returns 128 random bits, in the format that models section 0 defines. */
 function newToken(): string {
   const hex = randomBytes(16).toString("hex");
   return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join("-");
@@ -20,8 +20,8 @@ function newToken(): string {
 type TokenPurpose = AccountPurpose | "email" | "recoveryEmail";
 
 /**
- * Creates a mailed token of a user. The new token replaces an earlier token for the same purpose. Only the digest of
- * the token is stored.
+ * Creates a token for a mail to a user. The new token replaces an earlier token for the same purpose. The database
+ * stores only the digest of the token.
  * @param address the pending address that replaces the user's address when the token is used
  */
 export async function createToken(
@@ -44,7 +44,7 @@ export async function createToken(
   return token;
 }
 
-/** Returns a filter for a user's valid tokens with one of the purposes. */
+/** Returns a filter for the valid tokens of a user that have one of the purposes. */
 export const whereWaiting = (services: Services, userId: string, purposes: readonly TokenPurpose[]) => ({
   userId,
   purpose: { in: [...purposes] },
@@ -56,7 +56,7 @@ const whereToken = (services: Services, userId: string, purpose: TokenPurpose, t
   digest: digestOf(token.toLowerCase()),
 });
 
-/** Returns whether {@link useToken} would accept the token. */
+/** Returns true if {@link useToken} would accept the token. */
 export async function isToken(
   services: Services,
   userId: string,
@@ -67,9 +67,9 @@ export async function isToken(
 }
 
 /**
- * Uses a token, which can be used once.
- * @returns the pending address of the token, or null if the token has no address; undefined if the token is wrong, used
- * or expired
+ * Uses a token. A token can be used only once.
+ * @returns the pending address of the token. Null if the token has no address, and undefined if the token is wrong,
+ *   used or expired.
  */
 export async function useToken(
   services: Services,

@@ -33,14 +33,14 @@ export const validateAccount: Handler<PublicOperations["validateAccount"]> = asy
 };
 
 /**
- * Sets a new password. All tokens become invalid, and logins that wait for a second factor end, because an attacker may
- * be logged in to the account. MFA stays on.
+ * Sets a new password. All tokens of the user become invalid, and logins that are waiting for a second factor end,
+ * because an attacker may be logged in to the account. MFA stays on.
  */
 export const updateRecoverPassword: Handler<PublicOperations["updateRecoverPassword"]> = async (context) => {
   const { services, params, body, request, signal } = context;
   const invalidToken = () =>
     new UnauthenticatedError("token: the link is wrong, used or expired; request a new e-mail");
-  // The token is checked before the password is hashed, so that wrong tokens do not cause the computation of a hash.
+  // The token is checked before the password is hashed, so that no hash is computed for a wrong token.
   if (!(await isToken(services, params.uid, "recovery", body.token))) throw invalidToken();
   const passwordHash = await hashPassword(body.password, signal);
   await inTransaction(services, async (tx) => {

@@ -12,9 +12,12 @@ import { homeOf, sessionOf } from "../session.ts";
 import { finishMfa, matchingStep, sealMfaSecret } from "./mfaChallenge.ts";
 
 const ISSUER = "Gatehouse";
-/** Number of bytes in a TOTP secret, as RFC 4226 recommends for SHA-1. */
+/** Number of bytes in a TOTP secret. RFC 4226 recommends this number for SHA-1. */
 const SECRET_BYTES = 20;
-/** Number of recovery codes, and number of bytes in each code: six codes of 16 base32 characters (rules Q9). */
+/**
+ * Number of recovery codes, and number of bytes in each code. Each of the six codes has 16 base32 characters (rules
+ * Q9).
+ */
 const RECOVERY_CODES = 6;
 const RECOVERY_CODE_BYTES = 10;
 
@@ -24,7 +27,7 @@ export const authMfa: Handler<PublicOperations["authMfa"]> = async ({ services, 
   return sessionOf(services, user, await homeOf(services, user), null);
 };
 
-/** Returns a new code to recover or reset MFA: 80 random bits in base32. */
+/** Returns a new code that recovers or resets MFA: 80 random bits in base32. */
 export const newRecoveryCode = (): string => base32(RECOVERY_CODE_BYTES);
 
 const base32 = (bytes: number): string =>
@@ -47,8 +50,8 @@ export const enableMfa: Handler<PublicOperations["enableMfa"]> = async (context)
   if (user.mfaSecret !== null) throw new InvalidError("MFA is already enabled");
   if (user.recoveryEmail === "")
     throw new InvalidError("recovery_email: set a recovery address before you enable MFA");
-  // The code is checked but not marked as used: here it only proves that the user has stored the secret, so the next
-  // login can use the same code.
+  // The code is checked, but is not marked as used. Here it proves only that the user has stored the secret, so the
+  // next login can use the same code.
   if (matchingStep(services, body.secret, body.code) === null) {
     throw new UnauthenticatedError(
       "code: the code does not match the secret; check the clock of the authenticator app",

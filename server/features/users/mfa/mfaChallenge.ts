@@ -7,35 +7,35 @@ import { digestOf } from "../../../secrets/digest.ts";
 import type { Services } from "../../../services.ts";
 import { attemptsOf, forgetFailures, type LockoutKey, lockedOut } from "../lockout.ts";
 
-/** Lifetime of a login that waits for its second factor, in milliseconds (rules section 10.4). */
+/** Lifetime of a login that is waiting for its second factor, in milliseconds (rules section 10.4). */
 const CHALLENGE_LIFE = 30 * MINUTE;
 /** Duration of a TOTP step, in seconds (rules section 10). */
 const STEP = 30;
 /**
- * Number of consecutive wrong codes after which the service rejects all codes of a user without a check. The rules
- * define no limit. Without a limit, an attacker with a stolen password could start any number of logins and guess the
- * six digits.
+ * Number of consecutive wrong codes after which the service rejects all codes of a user without checking them. The
+ * rules define no limit. Without a limit, an attacker with a stolen password could start any number of logins and guess
+ * the six digits.
  */
 const ATTEMPTS = 5;
 /**
- * Retention of counted attempts after the last attempt, in milliseconds. If the maximum is reached, the service rejects
- * all codes of the user during this time.
+ * Time after the last attempt for which the counted attempts are stored, in milliseconds. If the maximum is reached,
+ * the service rejects all codes of the user during this time.
  */
 const LOCK = 30 * MINUTE;
 /**
- * Maximum number of logins of one user that wait for a second factor. A new login above the maximum ends the oldest
- * login.
+ * Maximum number of logins of one user that can wait for a second factor. Above this maximum, a new login ends the
+ * oldest waiting login.
  */
 const MAXIMUM_WAITING = 10;
 
 /**
- * Returns the key of the counter for a user's wrong codes. All client addresses and all logins of the user share the
+ * Returns the key of the counter for a user's wrong codes. All client addresses and all logins of the user share this
  * counter.
  */
 export const mfaCounter = (userId: string) => ({ source: "mfa", subject: userId });
 
 /**
- * Returns the time step of a code: the current step or an adjacent step. Returns null for a wrong code.
+ * Returns the time step of a code: the current step or an adjacent step. Returns null if the code is wrong.
  * @param secret base32
  */
 export function matchingStep(services: Services, secret: string, code: string): number | null {
@@ -46,9 +46,9 @@ export function matchingStep(services: Services, secret: string, code: string): 
 }
 
 /**
- * Stores a login that waits for its second factor, with the digest of its token.
- * @param user the user's row from the time when the password was checked
- * @returns false if the user's logins have ended after the password was checked, for example by a new password
+ * Stores a login that is waiting for its second factor, with the digest of its token.
+ * @param user the user's row, as read for the password check
+ * @returns false if the user's logins were ended after the password check, for example by a new password
  * @throws LockedOutError the user sent too many wrong codes
  */
 export function startMfa(
@@ -76,7 +76,7 @@ export function startMfa(
 }
 
 /**
- * Completes a login that waits for its second factor. The token and the code can each be used once.
+ * Completes a login that is waiting for its second factor. The token and the code can each be used only once.
  * @throws UnauthenticatedError the token is unknown or expired, or the code is wrong or used
  * @throws LockedOutError the user sent too many wrong codes
  */
@@ -86,7 +86,7 @@ export async function finishMfa(services: Services, token: string, code: string)
   const challenge = await services.db.mfaChallenge.findUnique({ where: { digest }, include: { user: true } });
   if (!challenge || challenge.expiresAt <= services.now()) throw rejected();
   const { user } = challenge;
-  // The attempt is counted before the code is checked, so that each concurrent guess counts.
+  // The attempt is counted before the code is checked, so that every concurrent guess is counted.
   await takeAttempt(services, mfaCounter(user.id));
   const accepted = await inTransaction(services, async (tx) => {
     if (!(await acceptCode(within(services, tx), user, code))) return false;
@@ -97,10 +97,10 @@ export async function finishMfa(services: Services, token: string, code: string)
 }
 
 /**
- * Returns whether the TOTP code of the user is correct. A correct code becomes used, and resets the counter of wrong
- * codes. A used code is rejected, but is not treated as a wrong code: concurrent requests with the same correct code
- * are not guesses, and one of these requests is accepted.
- * @param services services in a transaction, which must not be rolled back when a code is rejected
+ * Returns true if the TOTP code of the user is correct and unused. Marks a correct code as used, and resets the counter
+ * of wrong codes. A used code is rejected, but is not counted as a wrong code. Concurrent requests with the same
+ * correct code are not guesses, and one of these requests is accepted.
+ * @param services services in a transaction. If the code is rejected, the transaction must still be committed.
  */
 export async function acceptCode(services: Services, user: User, code: string): Promise<boolean> {
   const secret = mfaSecretOf(services, user);
@@ -119,13 +119,13 @@ export async function acceptCode(services: Services, user: User, code: string): 
 }
 
 /**
- * Counts an attempt with the key. The retention of all counted attempts starts again.
+ * Counts an attempt with the key. This restarts the retention of all counted attempts.
  * @throws LockedOutError the key has the maximum number of attempts
  */
 export async function takeAttempt(services: Services, key: LockoutKey): Promise<void> {
   await inTransaction(services, async (tx) => {
     const now = services.now();
-    // Expired counters are deleted. Otherwise an attacker who tries many names could fill the disk.
+    // Expired counters are deleted. Otherwise, an attacker who tries many names could fill the disk.
     await tx.loginFailure.deleteMany({ where: { expiresAt: { lte: now } } });
     const known = await tx.loginFailure.findUnique({ where: { source_subject: key } });
     const attempts = attemptsOf(known, now, LOCK);
@@ -145,19 +145,19 @@ const sealPurpose = (userId: string): string => `MFA secret of ${userId}`;
 export const sealMfaSecret = (services: Services, userId: string, secret: string): string =>
   services.sealer.seal(secret, sealPurpose(userId));
 
-/** Returns a user's MFA secret in base32, or null without MFA. */
+/** Returns a user's MFA secret in base32. Returns null if MFA is off. */
 function mfaSecretOf(services: Services, { id, mfaSecret }: User): string | null {
   return mfaSecret === null ? null : services.sealer.open(mfaSecret, sealPurpose(id));
 }
 
 /**
- * Maximum number of steps by which the last used step can be later than the step of a correct code. Codes of adjacent
- * steps account for two of these steps, and the difference between the clocks of instances for two more. If the
- * difference is larger, the clock was wrong when the last step was used, so the service ignores the last step.
+ * Maximum number of steps by which the last used step can be later than the step of a correct code. Two of these steps
+ * allow for codes of adjacent steps, and two allow for different clocks of the instances. If the last used step is even
+ * later, the clock was wrong when it was stored, so the service ignores it.
  */
 const AHEAD = 4;
 
-/** Marks a TOTP step as used. Returns false if this step or a later step is already used. */
+/** Marks a TOTP step as used. Returns false if this step or a later step was already used. */
 async function claimStep(services: Services, id: string, step: number): Promise<boolean> {
   const unused = [
     { mfaLastStep: null },

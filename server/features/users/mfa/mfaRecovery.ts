@@ -15,13 +15,13 @@ import { homeOf, sessionOf } from "../session.ts";
 import { acceptCode, mfaCounter, takeAttempt } from "./mfaChallenge.ts";
 
 /**
- * Maximum time, in milliseconds, between a login with a recovery code and the use of the same code to turn MFA off
- * (rules section 10.7).
+ * Time after a login with a recovery code for which the same code can still turn off MFA, in milliseconds (rules
+ * section 10.7).
  */
 const DISABLING_LIFE = 10 * MINUTE;
 
 /**
- * Returns the user with this identifier, or null if no confirmed user with MFA has the identifier.
+ * Returns the user who has this identifier. Returns null if no confirmed user with MFA has the identifier.
  * @param identifier as sent in the request
  */
 export async function findMfaUser(services: Services, identifier: string): Promise<User | null> {
@@ -30,10 +30,10 @@ export async function findMfaUser(services: Services, identifier: string): Promi
 }
 
 /**
- * Returns the key of a counter of attempts for operations that need no password. Each network has its own counter: with
- * one counter for all networks, an attacker could lock a user out forever. An attacker with many networks still cannot
- * guess the codes, which have 80 bits. The service also counts attempts for names that do not belong to a user with
- * MFA, so that a lock does not reveal which users have MFA.
+ * Returns the key of a counter for attempts of operations that need no password. Each network has its own counter. With
+ * one counter for all networks, an attacker could lock out a user forever. An attacker with many networks still cannot
+ * guess the codes, because the codes have 80 bits. Attempts for names that do not belong to a user with MFA are counted
+ * too, so that a lock does not reveal which users have MFA.
  */
 export const networkCounter = (what: string, { network }: RequestFacts, subject: string): LockoutKey => ({
   source: `${what} from ${network}`,
@@ -41,8 +41,8 @@ export const networkCounter = (what: string, { network }: RequestFacts, subject:
 });
 
 /**
- * Returns the subject under which attempts with an identifier are counted: the user's id, or a digest of the identifier
- * if it does not belong to a user with MFA.
+ * Returns the subject under which attempts with an identifier are counted. This is the id of the user with MFA who has
+ * the identifier. If there is no such user, it is a digest of the identifier.
  */
 export const subjectOf = (user: User | null, identifier: string): string =>
   user?.id ?? digestOf(identifier.toLowerCase());
@@ -72,8 +72,8 @@ export const recoverMfa: Handler<PublicOperations["recoverMfa"]> = async (contex
 };
 
 /**
- * Turns MFA off. Wrong codes count like wrong codes of logins, because an attacker with a stolen token could guess the
- * six digits with this operation.
+ * Turns off MFA. Wrong codes are counted together with the wrong codes of logins, because an attacker with a stolen
+ * token could otherwise use this operation to guess the six digits.
  */
 export const disableMfa: Handler<PublicOperations["disableMfa"]> = async (context) => {
   const { services, identity, body, request } = context;
@@ -84,7 +84,7 @@ export const disableMfa: Handler<PublicOperations["disableMfa"]> = async (contex
   if (user.mfaSecret === null) throw new InvalidError("MFA is not enabled");
   const wrong = () => new ForbiddenError("code or recovery_code is wrong or already used");
   const counter = mfaCounter(user.id);
-  // The attempt is counted before the code is checked, so that each concurrent guess counts.
+  // The attempt is counted before the code is checked, so that every concurrent guess is counted.
   await takeAttempt(services, counter);
   const change = { caller: identity, request, operation: "disableMfa" };
   const accepted = await inTransaction(services, async (tx) => {
@@ -103,8 +103,8 @@ export const disableMfa: Handler<PublicOperations["disableMfa"]> = async (contex
 };
 
 /**
- * Uses a recovery code. Returns true if the code was unused, or if it was used for a login so recently that it can
- * still turn MFA off.
+ * Uses a recovery code. Returns true if the code was unused. Also returns true if the code was used for a login so
+ * recently that it can still turn off MFA.
  */
 async function useRecoveryCode(
   services: Services,
@@ -123,8 +123,8 @@ async function useRecoveryCode(
 }
 
 /**
- * Turns MFA off, and deletes all MFA data of the user. Tokens stay valid unless `voidTokens` is set.
- * @param voidTokens also invalidates all tokens of the user
+ * Turns off MFA, and deletes all MFA data of the user.
+ * @param voidTokens true to also invalidate all tokens of the user. By default, the tokens stay valid.
  * @throws InvalidError MFA is already off
  */
 export async function turnMfaOff(
@@ -145,7 +145,7 @@ export async function turnMfaOff(
   await forgetMfa(tx, id);
 }
 
-/** Deletes all data of a user's MFA: recovery codes, logins that wait for a code, and requests to reset MFA. */
+/** Deletes the MFA data of a user: recovery codes, logins that are waiting for a code, and requests to reset MFA. */
 export async function forgetMfa(tx: Transaction, userId: string): Promise<void> {
   await tx.recoveryCode.deleteMany({ where: { userId } });
   await tx.mfaChallenge.deleteMany({ where: { userId } });

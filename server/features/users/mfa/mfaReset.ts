@@ -17,27 +17,29 @@ import { newRecoveryCode } from "./mfa.ts";
 import { takeAttempt } from "./mfaChallenge.ts";
 import { findMfaUser, networkCounter, subjectOf, turnMfaOff } from "./mfaRecovery.ts";
 
-/** Lifetime of the codes, in milliseconds (rules section 10.8). */
+/** Lifetime of the reset codes, in milliseconds (rules section 10.8). */
 const RESET_LIFE = DAY;
 /**
- * Maximum number of valid code pairs of one user. A new pair above the maximum invalidates the oldest pair. More than
- * one pair is valid, so that an attacker's request does not invalidate the codes that the user is about to enter.
+ * Maximum number of valid code pairs of one user. Above this maximum, a new pair invalidates the oldest pair. Several
+ * pairs are valid at the same time, so that an attacker's request does not invalidate the codes that the user is about
+ * to enter.
  */
 const WAITING = 10;
 /**
- * Maximum number of requests, from all networks, that send mails to a user per window (in milliseconds). Further
- * requests get the same response, but send no mails. The user can use the codes of earlier mails.
+ * Maximum number of requests that send mails to a user in a time window, and the length of the window in milliseconds.
+ * Requests from all networks are counted together. Further requests get the same response, but send no mails. The user
+ * can still use the codes in earlier mails.
  */
 const MAILS = { most: 5, window: HOUR };
 
 /**
  * Returns the digest under which a reset code is stored. The digest includes the address that received the code, so the
- * code becomes invalid when the user changes the address.
+ * code becomes invalid if the user changes the address.
  */
 const digestFor = (address: string, code: string): string => digestOf(`${address} ${code}`);
 
 /**
- * Requests a reset of MFA: queues the mails with the two reset codes (rules section 10.8). The response and the
+ * Requests a reset of MFA, and queues the mails with the two reset codes (rules section 10.8). The response and the
  * response time are the same for every name, so that they do not reveal which users exist.
  */
 export const requestResetMfa: Handler<PublicOperations["requestResetMfa"]> = async (context) => {
@@ -51,7 +53,7 @@ export const requestResetMfa: Handler<PublicOperations["requestResetMfa"]> = asy
   return undefined;
 };
 
-/** Returns the mails with two new codes. The list is empty if no user with MFA has the name. */
+/** Returns two mails, each with a new code. The list is empty if no user with MFA has the name. */
 export async function mfaResetMails(services: Services, account: string): Promise<Mail[]> {
   const user = await findMfaUser(services, account);
   if (user === null || user.recoveryEmail === "") return [];
@@ -114,8 +116,8 @@ function resetMail(
 }
 
 /**
- * Turns MFA off and logs the user in (rules section 10.9). All tokens of the user become invalid, because a token may
- * have been lost together with the second factor.
+ * Turns off MFA, and logs the user in (rules section 10.9). All tokens of the user become invalid, because a token may
+ * have been stolen together with the second factor.
  */
 export const resetMfa: Handler<PublicOperations["resetMfa"]> = async ({
   services,
