@@ -88,7 +88,7 @@ export function fetchBackup(folder: string, file: string): Promise<void> {
 
 async function writeBody(file: string, { body, headers }: ResponseData): Promise<void> {
   await streamDurably(file, body).catch((error: NodeJS.ErrnoException) => {
-    // The connection to the service failed, not the access to the file.
+    // The error comes from the connection to the service, not from the file.
     if (error.syscall === undefined) throw error;
     const size = outOfSpace.has(error.code ?? "") ? ` (${headers["content-length"]} bytes)` : "";
     throw new OperatorError(fileFailureText("write", `${file}${size}`, error), { cause: error });

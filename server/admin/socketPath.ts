@@ -15,8 +15,8 @@ const pointer = (folder: string): string => join(folder, "admin.sock.path");
 
 /**
  * Returns the path of the socket on which the service of a data folder must listen. The socket is in the data folder if
- * its path is short enough for the operating system. Otherwise the socket is in a new private temporary folder, and a
- * pointer file in the data folder contains its path. Removes the socket files of a killed process.
+ * the resulting path is short enough for the operating system. Otherwise, the socket is in a new private temporary
+ * folder, and a pointer file in the data folder contains its path. Removes the socket files of a killed process.
  * @throws OperatorError a different service already listens on the socket of the data folder, or the path in the
  *   temporary folder is also too long
  */
@@ -64,9 +64,9 @@ export function removeSocket(folder: string): void {
 
 /**
  * Returns the socket path that is in the pointer file of a data folder. Returns undefined if the pointer file does not
- * exist or is stale. A restart of the machine deletes temporary folders, and an attacker could recreate such a folder
- * to receive passwords. Therefore, the path is stale unless the owner of the pointer file also owns the folder, and
- * only this owner has access to the folder.
+ * exist, or if the path cannot be trusted. A restart of the machine deletes temporary folders, and an attacker could
+ * recreate such a folder to receive passwords. Therefore, the path is returned only if the owner of the pointer file
+ * also owns the folder, and no other user has access to the folder.
  */
 function elsewhere(folder: string): string | undefined {
   const written = lstatSync(pointer(folder), { throwIfNoEntry: false });

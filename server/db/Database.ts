@@ -71,8 +71,8 @@ export interface MigrationOptions {
   /** True to migrate even if instances are running that are not compatible with the new schema. @default false */
   readonly anyway?: boolean;
   /**
-   * Maximum time to wait until incompatible instances have stopped, in milliseconds. @default slightly more than the
-   * lifetime of an instance
+   * Maximum time to wait until incompatible instances have stopped, in milliseconds.
+   * @default slightly more than the lifetime of an instance
    */
   readonly patience?: number;
   /** Called once, before the process waits for incompatible instances. */

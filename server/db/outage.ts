@@ -41,10 +41,10 @@ const KINDS: Readonly<Record<string, Outage>> = {
  */
 const PRISMA: Readonly<Record<string, Outage>> = { P2024: "busy", P2028: "busy" };
 
-/** Messages of the connection errors without a code of `pg`, the PostgreSQL driver. */
+/** Messages of `pg` (the PostgreSQL driver) for connection errors that have no code. */
 const CONNECTION =
   /^(Connection terminated|timeout (exceeded when trying to connect|expired)|Client (was closed|has encountered)|Cannot use a pool after)/;
-/** Error codes of the operating system in connection errors of `pg`. */
+/** Error codes of the operating system that connection errors of `pg` contain. */
 const NETWORK =
   /^(ECONN(REFUSED|RESET|ABORTED)|EPIPE|ETIMEDOUT|E(HOST|NET)(UNREACH|DOWN)|ENOTFOUND|EAI_AGAIN)$/;
 

@@ -15,7 +15,7 @@ import {
  * So a crashed instance delays the start, but does not prevent it.
  */
 const PATIENCE = INSTANCE_LIFETIME + 5_000;
-/** Interval, in milliseconds, between two checks whether the older instances have ended. */
+/** Time between two checks of whether the older instances have stopped, in milliseconds. */
 const RECHECK = 1_000;
 
 /**

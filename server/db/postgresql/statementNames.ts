@@ -45,8 +45,8 @@ const FEATURE_NOT_SUPPORTED = "0A000";
 /**
  * Returns true if a statement failed because a migration changed its columns after this connection prepared the
  * statement. A newer version of the service may migrate the database while this version runs. An error from PostgreSQL
- * contains the PostgreSQL routine that failed. An error from Prisma's adapter contains only the code. Its code has no
- * other cause, because the service uses only supported features.
+ * contains the PostgreSQL routine that failed. An error from Prisma's adapter contains only an error code. This code
+ * has no other cause, because the service uses only supported features.
  */
 function isStalePlan(error: unknown): boolean {
   if (error instanceof DriverAdapterError) return error.cause.originalCode === FEATURE_NOT_SUPPORTED;

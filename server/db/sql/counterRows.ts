@@ -14,7 +14,8 @@ interface CounterTable {
  * Merges the counter rows of closed connections into one row per key, in slot 0. SQLite uses only this slot. Several
  * instances may run this function at the same time, and it may run while a namespace is being deleted. An instance
  * skips rows that another instance has locked, so that a deadlock cannot occur. A new connection can have the process
- * id of a closed connection. It then uses the row of the closed connection, or a new row if that row was merged.
+ * id of a closed connection. The new connection then uses the row of the closed connection, or a new row if that row
+ * was merged.
  */
 export async function foldCounterRows(db: SqlClient, { name, key, counter }: CounterTable): Promise<void> {
   if (providerOf(db) !== "postgres") return;

@@ -7,7 +7,7 @@ export interface SharedTransaction {
   /** Sends a savepoint statement. */
   send(statement: string): void;
   /**
-   * Waits for all statements that were sent, including statements that were left to the COMMIT.
+   * Waits for all statements that were sent, including statements for which only the COMMIT waits.
    * @throws DriverAdapterError the error of the first statement that failed
    */
   settle(): Promise<void>;

@@ -13,13 +13,15 @@ export interface SqlClient {
   $queryRaw<Rows>(query: Sql): Promise<Rows>;
   /** Executes a statement, and returns the number of changed rows. */
   $executeRaw(statement: Sql): Promise<number>;
-  /** Defers the wait for a change to the COMMIT. Undefined for clients that would save no time. */
+  /**
+   * Makes the COMMIT wait for a change, so that the caller can continue. Undefined for clients that would save no time.
+   */
   leaveToCommit?(change: Promise<unknown>): void;
 }
 
 /**
- * Defers the wait for a change to the COMMIT, so that the caller can continue. Use this function if the caller does not
- * need the result of the change. If the change fails, the whole transaction is rolled back.
+ * Makes the COMMIT wait for a change, so that the caller can continue. Use this function if the caller does not need
+ * the result of the change. If the change fails, the whole transaction is rolled back.
  */
 export async function leaveToCommit(db: SqlClient, change: Promise<unknown>): Promise<void> {
   if (db.leaveToCommit) db.leaveToCommit(change);

@@ -5,7 +5,7 @@ export class Mutex {
   readonly #overtaking: (() => void)[] = [];
 
   /**
-   * Waits for the lock, and returns a function that releases it. Only the first call of this function has an effect.
+   * Waits for the lock, and returns a function that releases it. Later calls of the returned function have no effect.
    * @param overtakes true to receive the lock before waiting callers that did not set `overtakes`. Set it if the caller
    *   holds the lock only briefly.
    */

@@ -31,7 +31,7 @@ export interface BackupContent {
 export function checkBackup(file: string, name: string, openKey: (key: SealedKey) => void): BackupContent {
   const sqlite = new Sqlite(file, { fileMustExist: true });
   try {
-    // If the file is in WAL mode, SQLite would leave `-wal` and `-shm` files next to it without this pragma.
+    // Without this pragma, SQLite would leave `-wal` and `-shm` files next to a file that is in WAL mode.
     sqlite.pragma("locking_mode = EXCLUSIVE");
     checkWhole(sqlite, name);
     checkOrigin(sqlite, name);

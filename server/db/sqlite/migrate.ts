@@ -66,8 +66,8 @@ function apply(sqlite: Sqlite.Database, { name, sql, checksum }: Migration): voi
 function copySqlite(sqlite: Sqlite.Database, target: string): void {
   const unfinished = `${target}.unfinished`;
   rmSync(unfinished, { force: true });
-  // SQLite itself creates the copy. If this process opened and closed the database file, POSIX would release SQLite's
-  // locks on the file.
+  // SQLite itself creates the copy. If this process opened and closed the database file, the operating system would
+  // release SQLite's locks on the file (POSIX).
   sqlite.prepare("VACUUM INTO ?").run(unfinished);
   chmodSync(unfinished, 0o600);
   moveDurably(unfinished, target);

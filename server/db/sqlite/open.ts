@@ -13,7 +13,7 @@ const busyTimeout = 1000;
 const pragmas: readonly [name: string, set: string, expected: string | number][] = [
   // The process takes the locks once, and keeps them until it closes the file. Only one process can hold the locks. The
   // operating system releases the locks when the process ends, even after a crash. No other code in this process may
-  // open and close the file, because POSIX would then release the locks.
+  // open and close the file, because the operating system would then release the locks (POSIX).
   ["locking_mode", "EXCLUSIVE", "exclusive"],
   ["journal_mode", "WAL", "wal"],
   // With FULL, a transaction is on disk before it is acknowledged. With NORMAL, WAL mode may lose the last

@@ -46,7 +46,7 @@ export function snapshotsOf(client: PrismaClient, file: string): Snapshots {
     const before = await changes();
     try {
       // The client executes the copy as a statement, so the copy waits for open transactions. If this process opened
-      // and closed the database file instead, POSIX would release SQLite's locks on the file.
+      // and closed the database file instead, the operating system would release SQLite's locks on the file (POSIX).
       await client.$executeRaw`VACUUM INTO ${copy}`.catch(async (error: unknown) => {
         throw outageOf(error) === "unwritable" ? await noSpaceError(client, copy, error) : error;
       });

@@ -19,7 +19,7 @@ export interface SqliteTable {
 }
 
 interface TableInfo extends SqliteColumn {
-  /** Position in the primary key, from 1. 0 if the column is not part of the primary key. */
+  /** Position in the primary key, counted from 1. The value 0 means that the column is not part of the primary key. */
   readonly pk: number;
 }
 

@@ -66,7 +66,7 @@ function tlsColumns(
 }
 
 /**
- * Checks the number of connectors in a namespace.
+ * Checks that the namespace can have one more connector.
  * @throws ForbiddenError the namespace has the maximum number of connectors
  */
 function checkNumber(services: Services, tx: Transaction, tenantId: string): Promise<void> {

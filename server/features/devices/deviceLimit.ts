@@ -20,9 +20,7 @@ interface Slot {
 
 type LimitedNamespace = Pick<Namespace, "tenantId" | "maxDevices">;
 
-/**
- * Returns the time from which removals matter: a device that was removed later still counts toward the device limit.
- */
+/** Returns the start of the period in which removed devices still count toward the device limit. */
 export const removedSince = (services: Pick<SqlServices, "now">): Date =>
   new Date(services.now().getTime() - REMOVED_LIFE);
 

@@ -37,8 +37,8 @@ const taggedWith = (tenantId: string, tag: string): IndexLookup => ({
 });
 
 /**
- * Returns the table with which lists read a namespace's devices. The field `online` is computed for each request,
- * because it depends on the time.
+ * Returns the table for lists of a namespace's devices. The field `online` is computed for each request, because it
+ * depends on the time.
  */
 export function deviceTable(services: Services, tenantId: string): Table {
   const online = sql`("Device"."lastSeen" > ${onlineSince(services)} AND "Device"."offline" = ${false})`;

@@ -19,7 +19,7 @@ const unknown = () => new NotFoundError(deviceObject.missing);
 
 export const getDevices: Handler<PublicOperations["getDevices"]> = (context) => listDevices(context, false);
 
-/** Returns a page of the containers of a namespace, or of its other devices. */
+/** Returns a page of the containers of a namespace, or a page of its other devices. */
 export async function listDevices(context: Context<PublicOperations["getDevices"]>, container: boolean) {
   const { services, identity, query, header } = context;
   const tenantId = identity.tenant;

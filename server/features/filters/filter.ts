@@ -88,7 +88,7 @@ export interface FilteredRows<M extends Filtered> {
   withTags<Row extends object>(row: Row): Row & Pick<StoredFilter, "tags">;
   /** Returns the row with the unique key, or null if the row does not exist. */
   find(db: SqlClient, key: Partial<RowOf<M>>): Promise<FilteredRow<M> | null>;
-  /** Returns the first row whose filter contains only this tag. Returns null if no row exists. */
+  /** Returns the first row whose filter contains only this tag. Returns null if no filter contains only this tag. */
   findByOnlyTag(db: SqlClient, tenantId: string, tag: string, order: Sql): Promise<RowOf<M> | null>;
   /**
    * Adds tags to a filter that has no tags. The namespace must already use the tags. The transaction waits for this

@@ -50,7 +50,7 @@ type StoredRule = FilteredRow<"FirewallRule">;
 /** Reads stored firewall rules and changes the tags of their filters. */
 export const firewallRuleRows = filteredRows("FirewallRule", { tenantId: "tenantId", ruleId: "id" });
 
-/** The table with which lists read firewall rules. Clients cannot filter or sort the list of rules. */
+/** The table for lists of firewall rules. Clients cannot filter or sort these lists. */
 const firewallRuleTable: Table = {
   from: sql`"FirewallRule"`,
   id: sql`"FirewallRule"."id"`,
@@ -107,7 +107,7 @@ export const getFirewallRule: Handler<PublicOperations["getFirewallRule"]> = asy
 };
 
 /**
- * Checks the number of rules in a namespace.
+ * Checks that the namespace can have one more rule.
  * @throws ForbiddenError the namespace has the maximum number of rules
  */
 function checkNumber({ db, settings }: SqlServices, tenantId: string): Promise<void> {

@@ -15,9 +15,9 @@ import { checkAuthority } from "./members.ts";
 
 /**
  * Returns an invitation link to the caller. The link begins with the address that the caller used to reach the service.
- * If the e-mail address belongs to an existing user and the edition has no `acceptInvite`, the user becomes a member
- * immediately (rules section 5.9), and the link opens the login page. In all other cases, the link contains the secret
- * of the invitation (`sig`), which the invited person needs to become a member.
+ * An existing user becomes a member immediately if the edition has no `acceptInvite` (rules section 5.9). The link then
+ * opens the login page. In all other cases, the link contains the secret of the invitation (`sig`), which the invited
+ * person needs to become a member.
  */
 export const generateInvitationLink: ObjectWrite<PublicOperations["generateInvitationLink"], Member> = async (
   context,

@@ -13,7 +13,7 @@ const settings = Object.fromEntries(
   Object.entries(presentSettings.listed("Namespace")).map(([name, field]) => [`settings.${name}`, field]),
 );
 
-/** The table with which lists read namespaces, and the fields by which clients can filter and sort the list. */
+/** The table for lists of namespaces, and the fields by which clients can filter and sort these lists. */
 export const namespaceTable: Table = {
   from: sql`"Namespace"`,
   id: sql`"Namespace"."tenantId"`,

@@ -82,7 +82,10 @@ const policyKey = (row: OwnedKey) => ({
   owner: row.ownerId ?? undefined,
 });
 
-/** Returns the reason why a key allows no login at a time. Returns undefined if the key can allow logins. */
+/**
+ * Returns the reason why a key allows no login at the time `at`. Returns undefined if the key can allow logins at this
+ * time.
+ */
 export function lapseOf(row: OwnedKey, at: Date): KeyLapse | undefined {
   const { key, owner } = credentialOf(row);
   return key && keyLapse(key, owner, at);
@@ -122,7 +125,7 @@ export const presentPublicKey = presenter<FoundKey, typeof publicKey, [formerOwn
   },
 );
 
-/** The table with which lists read public keys, and the fields by which clients can filter and sort the list. */
+/** The table for lists of public keys, and the fields by which clients can filter and sort these lists. */
 const publicKeyTable: Table = {
   from: sql`"PublicKey"`,
   id: sql`"PublicKey"."fingerprint"`,

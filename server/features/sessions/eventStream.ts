@@ -100,8 +100,9 @@ class EventStream extends Conversation {
   }
 
   /**
-   * Handles an event that cannot be stored. If the next event may be valid, skips the event. The sender does not check
-   * whether events are stored, and does not reopen a closed stream.
+   * Handles the error of an event that could not be stored. Closes the stream if the event is malformed or the session
+   * does not exist. Otherwise, skips the event, because the next event may be valid. The sender does not check whether
+   * events are stored, and does not reopen a closed stream.
    */
   #refused(error: unknown): void {
     if (error instanceof EndOfConversation) throw error;

@@ -49,8 +49,8 @@ export async function measureRecordings(services: Services): Promise<readonly Fu
 
 /**
  * Enforces the quotas of recordings, for each namespace and in total. When a quota is reached, the service deletes the
- * oldest recordings, or refuses new sessions in namespaces that record sessions. A setting selects one of these. Open
- * sessions continue, and each of them records up to the maximum size of a recording.
+ * oldest recordings, or refuses new sessions in namespaces that record sessions. A setting selects one of these two
+ * actions. Open sessions continue, and each of them records up to the maximum size of a recording.
  * @param stop ends the deletion after the current statement
  */
 export async function enforceQuotas(
@@ -109,8 +109,8 @@ async function deleteOldest(
 }
 
 /**
- * Returns the oldest recordings of a namespace that together have a given size. Returns recordings with a smaller total
- * size if too few are old enough, or too many are needed.
+ * Returns the oldest recordings of a namespace that together have a given size. The total size may be smaller, because
+ * the number of recordings and their minimum age are limited.
  */
 async function oldestOf(services: Services, tenantId: string, bytes: number): Promise<OldRecording[]> {
   const end = new Date(services.now().getTime() - MINIMUM_AGE);

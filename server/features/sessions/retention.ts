@@ -11,9 +11,9 @@ import {
 } from "./removeSessions.ts";
 
 /**
- * Returns two times. Sessions that were last active before these times have expired: one time is for their recordings,
- * and one for the sessions. A time is undefined if there is no retention limit. If the retention of sessions is
- * shorter, a recording expires together with its session.
+ * Returns two times, one for recordings and one for sessions. A recording or session has expired if the session was
+ * last active before the respective time. A time is undefined if recordings or sessions never expire. A recording
+ * expires at the latest together with its session.
  */
 export function retentionEnds(services: Services): {
   readonly recordings: Date | undefined;

@@ -6,7 +6,10 @@ import type { TrustedWorkload } from "../../db/generated/sqlite/client.ts";
 const ISSUER_SHOWN = 80;
 const TEXT_SHOWN = 80;
 
-/** The pipelines whose jobs have a name, by issuer. Contains the claims that identify the project and the job. */
+/**
+ * The pipelines whose jobs are shown with a name, by issuer. Each entry contains the claims that identify the project
+ * and the job.
+ */
 const PIPELINES: Readonly<Record<string, { provider: string; project: string; job: string; word: string }>> =
   {
     "https://token.actions.githubusercontent.com": {

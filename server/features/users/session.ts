@@ -25,9 +25,9 @@ interface NamespaceRole {
 }
 
 /**
- * Returns the namespace of a new token. This is the preferred namespace, or else the first namespace that the user
- * joined. Namespaces in which the membership has ended are ignored. Returns null if no namespace is left, or if the
- * user has not accepted the invitation to the namespace yet (rules section 5.14).
+ * Returns the namespace of a new token. This is the preferred namespace if the user is still a member of it, otherwise
+ * the first namespace that the user joined. Namespaces in which the membership has ended are ignored. Returns null if
+ * no namespace is left, or if the user has not accepted the invitation to the namespace yet (rules section 5.14).
  */
 export async function homeOf(
   { db, accessTime }: Pick<SqlServices, "db" | "accessTime">,
@@ -44,8 +44,8 @@ export async function homeOf(
 /**
  * Returns a token, and the data of the user that clients show (models section 1).
  * @param given the token of the request. Null if a secret such as a password authenticated the request instead. If the
- *   user has set a new password with this token, it stays valid only for a limited time. The new token then has the
- *   same id and the same expiry time.
+ *   user has set a new password with this token, the token stays valid only for a limited time. The new token then has
+ *   the same id and the same expiry time.
  */
 export async function sessionOf(
   services: Pick<SqlServices, "keys" | "now">,

@@ -153,7 +153,7 @@ function mfaSecretOf(services: Services, { id, mfaSecret }: User): string | null
 /**
  * Maximum number of steps by which the last used step can be later than the step of a correct code. Two of these steps
  * allow for codes of adjacent steps, and two allow for different clocks of the instances. If the last used step is even
- * later, the clock was wrong when it was stored, so the service ignores it.
+ * later, the clock was wrong when this step was stored, so the service ignores this step.
  */
 const AHEAD = 4;
 
