@@ -28,9 +28,9 @@ export function sessionFor(identity: DeviceCaller | Member, uid: string): Sessio
 }
 
 /**
- * Rejects a change to a session by a device that has not proven its private key. If the session runs through the
- * gateway of this service, rejects changes by every device, because the gateway records the session.
- * @throws ForbiddenError the caller is a device that may not change the session
+ * Rejects a device that changes or records a session without having proven its private key. If the session runs through
+ * the gateway of this service, rejects every device, because the gateway records the session.
+ * @throws ForbiddenError the caller is a device that may not change or record the session
  */
 export async function refuseUnprovenDevice(
   services: Services,
