@@ -34,7 +34,7 @@ export interface EvidenceObject extends UnmanagedObject {
   /** The expiry time of the object, RFC 3339 in UTC; null if the object does not expire. */
   readonly until: string | null;
   /**
-   * How the access expires. `enforced`: the service enforces the expiry. `by-run`: a run, or `gatehouse expire`,
+   * The way in which the access expires. `enforced`: the service enforces the expiry. `by-run`: a run, or `gatehouse expire`,
    * deletes the object. Omitted if the object does not expire.
    */
   readonly ends?: "enforced" | "by-run";

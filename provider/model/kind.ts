@@ -35,14 +35,19 @@ export interface Kind {
    * the values that distinguish them.
    */
   readonly keyOf: (object: LiveObject) => string;
-  /** How to read the objects. Undefined if the objects are parts of other objects, such as the tags of a device. */
+  /**
+   * The functions that read the objects. Undefined if the objects are parts of other objects, such as the tags of a
+   * device.
+   */
   readonly reading: Reading | undefined;
-  /** How to get the objects from the objects that contain them. Undefined if the objects are read directly. */
+  /**
+   * The functions that get the objects from the objects that contain them. Undefined if the objects are read directly.
+   */
   readonly parts: Parts | undefined;
   /**
-   * How reports treat unmanaged objects of the kind. Every review, coverage report and drift report checks whether a
-   * program manages these objects. Undefined if unmanaged objects of the kind give no privilege. Users can create such
-   * objects manually.
+   * The treatment of unmanaged objects of the kind in reports. Every review, coverage report and drift report checks
+   * whether a program manages these objects. Undefined if unmanaged objects of the kind give no privilege. Users can
+   * create such objects manually.
    */
   readonly watched: Watched | undefined;
   /** The operations that the resource calls. A check before each run uses them to verify the permissions. */
@@ -53,7 +58,7 @@ export interface Kind {
    * resources, the problem and a remedy. Undefined if no quota limits the objects.
    */
   readonly quota: ((check: QuotaCheck) => Promise<readonly string[]>) | undefined;
-  /** How the objects affect the authorization of logins. Undefined if they do not affect it. */
+  /** The effect of the objects on the authorization of logins. Undefined if they do not affect it. */
   readonly decides: Deciding | undefined;
   /**
    * Returns the role that an object gives to a user or a program, or undefined if it gives no role. The function is
@@ -87,7 +92,7 @@ export interface QuotaCheck {
   readonly policies: () => Promise<{ readonly before: NamespacePolicy; readonly after: NamespacePolicy }>;
 }
 
-/** How to read the objects of a kind. */
+/** The functions that read the objects of a kind. */
 export interface Reading {
   /** The plural noun for the objects in sentences: `API keys`. */
   readonly what: string;
@@ -119,7 +124,7 @@ export interface ReadObjects {
   readonly notEvaluated?: readonly string[];
 }
 
-/** How to find objects that are parts of other objects, such as the tags of a device. */
+/** The functions that find objects that are parts of other objects, such as the tags of a device. */
 export interface Parts {
   /** Returns the parts of all objects of the kind {@link whole}. */
   readonly of: (objectsOf: ObjectsOf) => LiveObject[];
@@ -131,7 +136,7 @@ export interface Parts {
   readonly wholeOf: (part: LiveObject) => string;
 }
 
-/** How reports treat unmanaged objects of a kind. */
+/** The treatment of unmanaged objects of a kind in reports. */
 export interface Watched {
   /**
    * Returns true if reports check whether a program manages the object.
@@ -162,7 +167,9 @@ export interface Repairing {
   readonly isClosed: boolean;
 }
 
-/** How a plan changes objects of a kind. By default, the inputs of a resource create, update or delete its object. */
+/**
+ * The effect of a plan on objects of a kind. By default, the inputs of a resource create, update or delete its object.
+ */
 export interface KindPlan {
   /**
    * The stage of the steps. Steps of an earlier stage are applied first, because later steps refer to their objects:
@@ -260,7 +267,7 @@ export const policyEnd = ({
   readonly expiresAt?: string | undefined;
 }): { readonly expiresAt?: string } => (expiresAt ? { expiresAt: canonicalTime(expiresAt) } : {});
 
-/** How objects of a kind affect the authorization of logins. */
+/** The effect of a kind's objects on the authorization of logins. */
 export interface Deciding {
   /** Returns the parts of the policy that the objects represent. */
   readonly parts: (objects: Iterable<LiveObject>, facts: DecidingFacts) => PolicyParts;

@@ -37,7 +37,7 @@ export const failureReason = (error: unknown): string =>
 export type RecordingMode = "none" | "terminals" | "default" | "all";
 
 /**
- * What happens to a session whose output and events cannot be recorded for too long. `continue`: the session continues,
+ * The behavior of a session whose output and events cannot be recorded for too long. `continue`: the session continues,
  * and its record has a gap. `end`: the session ends.
  */
 export type RecordFailure = "continue" | "end";

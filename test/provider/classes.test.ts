@@ -36,7 +36,7 @@ const args = { device: "web-01", tags: ["prod"] };
  * support.
  */
 const other = () => new OtherProvider("pulumi-nodejs", "other", { url: "https://other.example" });
-const refusal = /^DeviceTags "tags": .* has no effect: .*GATEHOUSE_URL.*a stack for each/;
+const refusal = /^DeviceTags "tags": .* has no effect: .*GATEHOUSE_URL.*a separate stack for each/;
 
 describe("a resource of a program", () => {
   it("rejects an explicit provider, since it could not select the service", () => {

@@ -66,7 +66,7 @@ describe("a run without a review that locks out its own user", () => {
     expect(await failureOf(harness.up(member("bob", observer)))).toContain(PERMISSIONS);
     const ending = { expiresAt: "2100-01-01T00:00:00Z" };
     expect(await failureOf(harness.up(member("bob", ending)))).toContain(
-      "The change would end the access of the caller earlier",
+      "The change would shorten the access of the caller",
     );
     expect(await roles()).toMatchObject({ bob: "administrator" });
     expect(await harness.preview(member("bob"))).toEqual([]);

@@ -150,7 +150,7 @@ test.each([
     { ...OIDC, GATEHOUSE_OIDC: "gitlab" },
     [
       "GATEHOUSE_OIDC_TOKEN ",
-      "is not set, but GATEHOUSE_OIDC is gitlab. Add id_tokens: GATEHOUSE_OIDC_TOKEN",
+      "is not set, but GATEHOUSE_OIDC is gitlab. Add GATEHOUSE_OIDC_TOKEN to id_tokens",
     ],
   ],
   [

@@ -67,7 +67,7 @@ function* groupsOf<T>(items: readonly T[], sizeOf: (item: T) => number, most: nu
   if (group.length > 0) yield group;
 }
 
-/** How a list of items is divided into groups. */
+/** The division of a list of items into groups. */
 interface Division<T> {
   readonly owner: string;
   readonly sizeOf: (item: T) => number;

@@ -217,7 +217,7 @@ describe("the header", () => {
       expectError(
         await rename(value),
         400,
-        "Gatehouse-Declared-By must be project/stack/resource, each part percent-encoded UTF-8 without control characters and not empty; at most 1024 bytes in total",
+        "Gatehouse-Declared-By must be project/stack/resource with at most 1024 bytes, and each part must be non-empty percent-encoded UTF-8 without control characters",
         { label: what },
       );
     }

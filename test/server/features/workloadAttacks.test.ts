@@ -349,9 +349,9 @@ describe("an issuer", () => {
     ["another issuer", () => ({ issuer: "https://id.example.org" }), /a different issuer/],
     ["its issuer with a slash", () => ({ issuer: `${shared.issuer.url}/` }), /a different issuer/],
     ["no jwks_uri", () => ({ jwks_uri: undefined }), /no jwks_uri/],
-    ["a jwks_uri over HTTP", () => ({ jwks_uri: "http://127.0.0.1/jwks" }), /not an https URL/],
-    ["a jwks_uri of a file", () => ({ jwks_uri: "file:///etc/passwd" }), /not an https URL/],
-    ["a jwks_uri with a password", () => ({ jwks_uri: "https://a:b@127.0.0.1/" }), /not an https URL/],
+    ["a jwks_uri over HTTP", () => ({ jwks_uri: "http://127.0.0.1/jwks" }), /must be an https URL/],
+    ["a jwks_uri of a file", () => ({ jwks_uri: "file:///etc/passwd" }), /must be an https URL/],
+    ["a jwks_uri with a password", () => ({ jwks_uri: "https://a:b@127.0.0.1/" }), /must be an https URL/],
     ["a jwks_uri in a private network", () => ({ jwks_uri: "https://10.0.0.1/jwks" }), /neither public nor/],
     [
       "a jwks_uri of a metadata service",

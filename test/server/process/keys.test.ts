@@ -121,7 +121,7 @@ test("opens a sealed text only for its purpose, and not after a change", () => {
     [`${sealed.startsWith("A") ? "B" : "A"}${sealed.slice(1)}`, "purpose"],
     ["", "purpose"],
   ] as const) {
-    expect(() => sealer.open(changed, purpose)).toThrow("another instance secret");
+    expect(() => sealer.open(changed, purpose)).toThrow("a different instance secret");
   }
 });
 
