@@ -108,10 +108,10 @@ if (sizes.some((size) => !Number.isInteger(size) || size < 1)) {
 }
 const report = new Report();
 report.print(
-  `Node ${process.version}; s, core s, MB and state bytes: Gatehouse / do-nothing. Core s, MB: sum of all processes of the command.\n`,
+  `Node ${process.version}; s, CPU s, MB and state bytes: Gatehouse / do-nothing. CPU s, MB: sum of all processes of the command.\n`,
 );
 report.print(
-  "| N | run | s | ratio | core s | core s of the service | requests | MB | MB of the service | state bytes each | load |",
+  "| N | run | s | ratio | CPU s | CPU s of the service | requests | MB | MB of the service | state bytes each | load |",
 );
 report.print("|---|---|---|---|---|---|---|---|---|---|---|");
 for (const size of sizes.length > 0 ? sizes : [100, 1000, 10_000]) await measure(report, size);
