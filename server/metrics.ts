@@ -26,7 +26,7 @@ export interface Metrics {
   readonly refusedExchanges: Counter;
   /** Number of gaps in the records of sessions. */
   readonly recordingGaps: Counter;
-  /** Number of bytes of output that recordings lack because of gaps. */
+  /** Number of bytes of output that are missing in recordings because of gaps. */
   readonly recordingLostBytes: Counter;
   /**
    * Number of tunnels that were refused because another tunnel was open and the agent did not prove the device's

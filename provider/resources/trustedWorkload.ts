@@ -47,14 +47,14 @@ const inputs = {
   }),
   claims: required(wire.claims, {
     description:
-      "The claims that a token must have, by name. In a value, `*` matches any text without a slash, and `**` matches any text. Numbers and switches are compared as text, such as `true`.",
+      "The claims that a token must have, by name. In a value, `*` matches any string without a slash, and `**` matches any string. Numbers and booleans are compared as strings, such as `true`.",
   }),
   role: required(wire.role, {
     description: "The role of the workload. Must be `observer`, `operator` or `administrator`.",
   }),
   maxSessionMinutes: optional(wire.max_session_minutes.unwrap(), {
     description:
-      "The number of minutes after the issue of a token during which the workload can use the service. Must be between 5 and 1440.",
+      "The number of minutes after a token was issued during which the workload can use the service. Must be between 5 and 1440.",
     default: 60,
   }),
   singleUse: optional(z.boolean(), {

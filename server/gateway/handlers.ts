@@ -76,7 +76,7 @@ const deviceRevdial: HandlerOf<"deviceRevdial"> =
 const openDeviceStream =
   ({ agentTunnels }: Gateway): Handler<Peers["openDeviceStream"]> =>
   async ({ params, query }) => {
-    if (!agentTunnels.has(params.uid)) throw new NotFoundError("this instance has no tunnel of the device");
+    if (!agentTunnels.has(params.uid)) throw new NotFoundError("this instance has no tunnel to the device");
     try {
       return passTo(await agentTunnels.connect(params.uid, query.session));
     } catch (error) {
