@@ -242,7 +242,9 @@ describe("gatehouse device accept", () => {
     for (let n = 1; n <= 22; n += 1) await lab.enroll(`web-${n}`);
     await lab.enroll("db-1");
     const { stderr } = await gatehouse(["device", "accept", "f".repeat(64), "--yes"], lab.env);
-    expect(stderr).toMatch(/no device "f{64}"\. Pending devices: db-1, web-1, web-2, .*, web-19 and 3 more\./);
+    expect(stderr).toMatch(
+      /no device "f{64}"\. Pending devices: db-1, web-1, web-2, .*, web-19 and 3 more\./,
+    );
   });
 
   test("requires a uid if several devices that wait for acceptance have the name", async () => {
