@@ -19,7 +19,7 @@ const CHANGES = [
   ['filter: { tags: ["prod"] }', 'filter: { tags: ["prod", "edge"] }'],
 ] as const;
 
-/** Runs a program, and returns its output. @throws Error with the output if the exit code is another */
+/** Runs a program, and returns its output. @throws Error with the output if the exit code differs from `expected` */
 async function run(command: string, args: readonly string[], cwd: string, expected = 0): Promise<string> {
   const child = spawn(command, args, { cwd, stdio: ["ignore", "pipe", "inherit"] });
   const [output, [code]] = await Promise.all([text(child.stdout), once(child, "close")]);
@@ -36,6 +36,13 @@ function changeProgram(file: string): void {
     readFileSync(file, "utf8"),
   );
   writeFileSync(file, changed);
+}
+
+/** Copies a file to a text file, which browsers show instead of downloading it. Returns the path of the copy. */
+function asText(folder: string, name: string): string {
+  const copy = join(folder, `${name}.txt`);
+  writeFileSync(copy, readFileSync(join(folder, name)));
+  return copy;
 }
 
 interface Picture extends BrowserContextOptions {
@@ -77,6 +84,9 @@ try {
   const map = pathToFileURL(join(folder, "map.html")).href;
   await take(browser, "access-map", { url: map });
   await take(browser, "access-map-dark", { url: map, colorScheme: "dark", selected: "Contractor" });
+  const report = "gatehouse access --stack demo --folder fleet/fleet-access --report evidence.md";
+  await run("/bin/sh", ["-c", `. fleet/environment; ${report}`], folder);
+  await take(browser, "evidence", { url: pathToFileURL(asText(folder, "evidence.md")).href });
   await take(browser, "start-page", { url, viewport: { width: 900, height: 620 } });
 } finally {
   await browser.close();

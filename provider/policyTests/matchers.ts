@@ -255,13 +255,13 @@ class WrittenDecision implements Decision {
 
   get key(): AccessKey {
     if (isPrincipal(this.#subject))
-      throw new Error("the namespace authorizes logins by access policies; use principal instead of key");
+      throw new Error("the namespace authorizes logins by access policies; use `principal` instead of `key`");
     return this.#subject;
   }
 
   get principal(): Principal {
     if (isPrincipal(this.#subject)) return this.#subject;
-    throw new Error("the namespace authorizes logins by public keys; use key instead of principal");
+    throw new Error("the namespace authorizes logins by public keys; use `key` instead of `principal`");
   }
 }
 

@@ -152,7 +152,7 @@ export const functions: readonly PluginFunction[] = [
         .array(text)
         .optional()
         .describe(
-          "Only users and service accounts with one of these e-mail addresses, names or IDs, in a namespace in identity mode. In an address or name, `*` matches any text.",
+          "Only users and service accounts with one of these e-mail addresses, names or IDs. Only namespaces in identity mode support this filter. In an address or name, `*` matches any text.",
         ),
       logins: z.array(text).optional().describe("Only these login names."),
       addresses: z

@@ -160,7 +160,7 @@ export function parseSshPublicKey(line: string): SshPublicKey {
   const blob = Buffer.from(encoded, "base64");
   const padded = blob.toString("base64");
   if (encoded === "" || (encoded !== padded && encoded !== padded.replaceAll("=", ""))) {
-    throw new Error("must contain the key in base64 after its type");
+    throw new Error("must contain the base64-encoded key after the key type");
   }
   const [name, ...fields] = readFields(blob);
   const fits =

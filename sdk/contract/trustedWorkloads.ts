@@ -84,7 +84,7 @@ const settings = z.object({
   audience: z
     .string()
     .regex(/^[\x21-\x7e]{1,255}$/, "must have 1 to 255 visible ASCII characters")
-    .describe("Required value in the claim aud of the token, for example the URL of this service"),
+    .describe("Required value of the token's `aud` claim, for example the URL of this service"),
   claims,
   // Every operation that writes a workload needs the role administrator, so no caller can grant a role above the
   // caller's own role.

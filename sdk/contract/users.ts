@@ -216,7 +216,7 @@ export const updateUser = defineOperation({
       .max(1024)
       .optional()
       .describe(
-        "Current password; required with password. If it is set, new addresses take effect immediately",
+        "Current password. Required to change `password`. With this field, new addresses take effect immediately",
       ),
     code: addition(
       totpCode.describe(

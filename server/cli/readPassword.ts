@@ -64,6 +64,6 @@ export async function readPassword(io: CommandIo, flags: PasswordFlags): Promise
   }
   const password = await promptHidden(stdin, stderr, "Password: ");
   if ((await promptHidden(stdin, stderr, "Repeat the password: ")) !== password)
-    throw new OperatorError("The two passwords differ. Run the command again.");
+    throw new OperatorError("The passwords do not match. Run the command again.");
   return password;
 }

@@ -162,8 +162,8 @@ export function checkCost(table: Table, groups: readonly ConditionGroup[]): void
   }
   if (searches > MAXIMUM_SEARCHES) {
     throw new InvalidError(
-      `filter must contain at most ${MAXIMUM_SEARCHES} searches: each contains with a string, and each value ` +
-        "that is compared with a list, a count or a large text",
+      `filter must contain at most ${MAXIMUM_SEARCHES} searches. A search is a comparison by the operator "contains" with a string, or ` +
+        "a value that is compared with a list, a count or a large text",
     );
   }
 }

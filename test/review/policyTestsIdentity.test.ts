@@ -119,7 +119,7 @@ describe("in identity mode", () => {
       facts,
     );
     const { failures } = await runBody(bodyOf([where('one.key.name === "ana"')]), facts);
-    expect(failures).toMatchObject([{ message: expect.stringContaining("use principal instead of key") }]);
+    expect(failures).toMatchObject([{ message: expect.stringContaining("use `principal` instead of `key`") }]);
   });
 
   test("examples of refused logins contain the policy that denies, or the cause", async () => {
@@ -183,5 +183,5 @@ test("key in identity mode, and user and toRequireApproval in legacy mode, fail 
     { message: expect.stringMatching(/^(\d+) of \1 allowed cases need no approval$/) },
   ]);
   const where = "toAllow({ where: ({ principal }) => principal.id === 'ana' })";
-  await fails([where], factsOf(smallPolicy), "use key instead of principal");
+  await fails([where], factsOf(smallPolicy), "use `key` instead of `principal`");
 });

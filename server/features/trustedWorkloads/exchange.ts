@@ -130,7 +130,7 @@ export const exchangeWorkloadToken: Handler<Operations["exchangeWorkloadToken"]>
     const issuer = statedIssuer(token);
     const trusting = await services.db.trustedWorkload.findMany({ where: { tenantId, issuer } });
     if (trusting.length === 0)
-      throw new RejectedToken("no trusted workload of the namespace accepts the issuer of the token");
+      throw new RejectedToken("no trusted workload of the namespace has the issuer of the token");
     const claims = await verify(services, tenantId, token, issuer, trusting);
     const intended = trusting.filter(({ audience }) => [claims.aud].flat().includes(audience));
     const tokenClaims = new TokenClaims(claims);

@@ -62,12 +62,12 @@ describe("a running service", () => {
       await callServerCommand(again),
       postgresqlAddress() === undefined
         ? /^gatehouse-server: The database .* is in use by another process[^\n]*\n$/
-        : /^gatehouse-server: Another service runs on the data folder [^\n]*\n$/,
+        : /^gatehouse-server: Another gatehouse-server process is using the data folder [^\n]*\n$/,
     );
     const elsewhere = `file:${join(testFolder(), "other.db")}`;
     expectFailure(
       await callServerCommand([...again, "--database-url", elsewhere]),
-      /^gatehouse-server: Another service runs on the data folder [^\n]*\n$/,
+      /^gatehouse-server: Another gatehouse-server process is using the data folder [^\n]*\n$/,
     );
     // The failed starts have not affected the first service.
     expect((await service.admin(["setup-link"])).code).toBe(0);

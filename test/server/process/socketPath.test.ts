@@ -56,7 +56,7 @@ test("rejects a folder for which a service already listens", async () => {
   for (const folder of [testFolder(), longFolder()]) {
     await listenOn(await prepareSocketPath(folder));
     await expect(prepareSocketPath(folder)).rejects.toThrow(
-      `Another service runs on the data folder ${folder}`,
+      `Another gatehouse-server process is using the data folder ${folder}. Stop it first`,
     );
     removeSocket(folder);
   }
