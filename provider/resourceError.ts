@@ -103,10 +103,10 @@ export class ResourceError extends GatehouseError {
   }
 
   /**
-   * Returns the field, the detail and the remedy in the terms of a front end. Omits the name of the resource.
+   * Returns the field, the detail and the remedy in the terms of a front end, by default Pulumi's. Omits the resource.
    * @param field the name of the field in the front end
    */
-  textIn(words: Words, field: FieldPath = this.fault.field ?? []): string {
+  textIn(words: Words = pulumiWords, field: FieldPath = this.fault.field ?? []): string {
     return errorText({ ...written(this.fault, words), code: this.code, field });
   }
 }

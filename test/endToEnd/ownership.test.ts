@@ -296,7 +296,7 @@ describe("an update", { timeout: 120_000 }, () => {
   afterEach(() => fleet.clear());
 
   const REFUSAL =
-    /username is "\^ana\$" on the service, and "\^\(ana\|root\)\$" in the state; last changed by user admin from .* \(updatePublicKey\).*run with --refresh/s;
+    /username is "\^ana\$" on the service, and "\^\(ana\|root\)\$" in the state; last changed by user admin from .* \(updatePublicKey\).*Run with --refresh/s;
 
   it("does not revert a manual change of another field: the preview and the run report both values and the actor", {
     tags: ["long"],

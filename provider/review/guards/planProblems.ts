@@ -187,7 +187,7 @@ async function changedOutOfBand(connection: Connection, steps: readonly PlannedS
     for (const [name] of hidden) delete inputs[name];
     const change = { definition, id: step.id, state: before.outputs, inputs };
     const error = await whereReadable(() => changeConflict(connection, change));
-    return error ? [`${title}: ${error.message}`] : [];
+    return error ? [`${title}: ${error.textIn()}`] : [];
   });
   return (await Promise.all(reports)).flat();
 }
