@@ -104,7 +104,7 @@ interface ModeAnswers<S extends AccessSubject = AccessSubject> {
   objectCells(row: AccessRow): readonly string[];
   /** Returns the table cell for the object that allows the access. */
   objectText(row: AccessRow): string;
-  /** Returns the report fields for the subjects, and for the rules or policies that decide about their logins. */
+  /** Returns the report fields for the subjects, and for the rules or policies that allow or deny their logins. */
   policyFields(view: AccessView<S>): Pick<AccessReport, "keys" | "rules" | "principals" | "policies">;
   grant(row: AccessRow, fields: Pick<AccessGrant, "logins" | "addresses" | "rule" | "until">): AccessGrant;
   explained(view: AccessView<S>): {
@@ -195,7 +195,7 @@ const isSame = (left: readonly string[], right: readonly string[]): boolean =>
   left.length === right.length && left.every((text, index) => text === right[index]);
 
 const NO_END = "no end";
-/** Maximum number of device uids in the cache of device set descriptions. */
+/** Maximum number of device uids in the cache for descriptions of device sets. */
 const HELD_MAX = 1_000_000;
 const EXCEPTIONS_MAX = 3;
 
@@ -313,8 +313,8 @@ export interface AccessGrant {
   /** The client addresses of the sessions. */
   readonly addresses: readonly string[];
   /**
-   * Id of the rule that allows the access. Null in identity mode, and if no rule matches: the access is then allowed by
-   * default.
+   * Id of the rule that allows the access. Null in identity mode. Also null if no rule matches, since the service
+   * allows a login by default.
    */
   readonly rule: string | null;
   /** Id of the access policy that allows the access. Present only in identity mode. */
@@ -338,7 +338,10 @@ interface AccessAnswered {
   readonly at: string;
   /** Parts of the namespace that could not be read, as sentences. The report does not cover these parts. */
   readonly notEvaluated: readonly string[];
-  /** Data that could not be read and is not in `notEvaluated`, such as the list of sessions, as sentences. */
+  /**
+   * Other data that could not be read, such as the list of sessions, as sentences. `notEvaluated` contains the parts of
+   * the namespace that could not be read.
+   */
   readonly unknown: readonly string[];
   /** Notes on how ambiguous selectors were interpreted, as sentences. */
   readonly notes: readonly string[];

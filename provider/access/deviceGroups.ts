@@ -53,9 +53,10 @@ export class DeviceGroups {
   }
 
   /**
-   * Returns traits that cover a set of devices, without redundant traits. Devices outside the set have none of these
-   * traits. `left` contains the devices of the set that have none of the traits, in the given order. The selection is
-   * greedy: each iteration takes the trait that covers the most remaining devices.
+   * Selects traits that describe a set of devices. A trait is a tag or a name prefix that several devices have in
+   * common. No device outside the set has a selected trait, and no selected trait is redundant. In the result, `left`
+   * contains the devices of the set without a selected trait, in the given order. The selection is greedy: each
+   * iteration takes the trait that covers the most remaining devices.
    * @param places indexes of the set's devices in the list of all devices, without duplicates
    */
   cover(places: readonly number[]) {
@@ -138,7 +139,10 @@ function prefixes(devices: readonly AccessDevice[]): Trait[] {
   return [...found.values()];
 }
 
-/** Orders traits by size, kind and length. Tags come before prefixes, since device names can be similar by chance. */
+/**
+ * Sorts traits by number of devices, largest first. Of traits with the same number, tags come before prefixes, since
+ * device names can be similar by chance. Shorter traits of the same kind come first.
+ */
 const betterFirst = (left: Trait, right: Trait): number =>
   right.places.length - left.places.length ||
   byText(right.kind, left.kind) ||

@@ -48,7 +48,8 @@ export interface EvidenceGrant extends Pick<AccessGrant, "logins" | "addresses" 
   /** The key, user or service account that has the access. */
   readonly subject: EvidenceObject;
   /**
-   * The rule or access policy that allows the access. Null if no rule matches: the access is then allowed by default.
+   * The rule or access policy that allows the access. Null if no rule matches, since the service allows a login by
+   * default.
    */
   readonly by: EvidenceObject | null;
   /** Condition of the access. `unknown`: the service does not show whether the user has an SSH key. */
@@ -68,7 +69,9 @@ export interface AccessEvidence extends Pick<AccessReport, "devices" | "notEvalu
   readonly namespace: { readonly id: string; readonly name: string };
   /** The stack whose state shows which resource declares an object, such as `fleet/prod`. Null without `--stack`. */
   readonly stack: string | null;
-  /** The checked-out commit of the program. Null without `--stack`, and outside of a git repository. */
+  /**
+   * The checked-out commit of the program. Null without `--stack`. Also null if the program is not in a git repository.
+   */
   readonly revision: {
     readonly commit: string;
     /** RFC 3339. */
@@ -84,14 +87,20 @@ export interface AccessEvidence extends Pick<AccessReport, "devices" | "notEvalu
   readonly objects: readonly EvidenceObject[];
 }
 
-/** The live namespace, the resources of the stack (if a stack is given), and the exceptions in access.ignore. */
+/**
+ * The input of {@link accessEvidence}: the live namespace, the resources of the stack (if a stack is given), and the
+ * exceptions in access.ignore.
+ */
 export interface EvidenceSource {
   readonly live: NamespaceState;
   readonly own: readonly OwnResource[] | undefined;
   readonly exceptions: readonly Exception[];
 }
 
-/** Returns who has access in a namespace, with the declaration and the expiry time of each access. */
+/**
+ * Returns the evidence for an access review: the access in a namespace, and the objects that control it, with their
+ * declarations and expiry times.
+ */
 export function accessEvidence(
   source: Pick<AccessEvidence, "readAt" | "service" | "stack" | "revision">,
   { live, own, exceptions }: EvidenceSource,
@@ -109,7 +118,7 @@ export function accessEvidence(
     const isManaged = own ? urn !== undefined : by !== undefined;
     const exception = isManaged ? undefined : exceptionFor(exceptions, object, new Date(source.readAt));
     const { owner, ownerId } = object.state;
-    // If the server does not know the owner, only the state contains it.
+    // If the server does not return the owner, only the state contains it.
     const known = owner || ownerId || (declared.ownerId ? "" : declared.owner);
     return {
       ...shownObject({ object, exception }),

@@ -31,7 +31,7 @@ type Row = Readonly<Partial<Record<(typeof COLUMNS)[number], string | null | und
 interface Texts {
   readonly until: (time: string | null) => string;
   readonly devices: (uids: readonly string[]) => string;
-  /** The string for an object without an owner, used for kinds of objects that can have one. */
+  /** The string for an object that can have an owner, but has none. */
   readonly noOwner: string;
 }
 

@@ -73,7 +73,7 @@ export function accessExplanation(view: AccessView<AccessKey>): AccessExplanatio
 }
 
 /**
- * Returns the login that an inquiry asks to explain, with default values for omitted parameters.
+ * Returns the login that an inquiry selects for an explanation. Parameters that the inquiry omits get default values.
  * @throws AccessInquiryError unless the inquiry matches exactly one subject and one device
  */
 export function explainedLogin<S extends AccessSubject>(
@@ -190,7 +190,10 @@ export function reason(
   return `the firewall rule ${ruleText(rule)} ${verb}`;
 }
 
-/** Describes the owner of a key. The owner is not a member, or the membership has no effect. */
+/**
+ * Describes the owner of a key that the service refuses because of its owner. The owner is not a member, or the
+ * membership has no effect.
+ */
 function ownerText({ estate }: OfPolicy, { owner = "" }: AccessKey): string {
   const member = estate.policy.members?.find(({ id }) => id === owner);
   if (!member) return `the user ${owner}, who is not a member`;

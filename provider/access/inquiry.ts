@@ -182,11 +182,14 @@ function foundDevices<Device extends AccessDevice>(
 }
 
 /**
- * Returns the subjects that match any of the selectors. If there are no selectors, returns all subjects. `keys` selects
- * public keys by one of these: the fingerprint, the name, the first 4 or more characters of the fingerprint, or a name
- * or fingerprint with the wildcards `*` and `?`. In identity mode, `keys` selects the principal of an SSH key by the
- * fingerprint of the key, and `users` selects principals by e-mail address, name or id, with the wildcards `*` and `?`.
- * `person` selects the public keys of a member, or, in identity mode, the member.
+ * Returns the subjects that match any of the selectors. If there are no selectors, returns all subjects.
+ *
+ * In legacy mode, `keys` selects public keys by name, by fingerprint, or by the first 4 or more characters of the
+ * fingerprint. A name or fingerprint can contain the wildcards `*` and `?`. `person` selects the public keys of a
+ * member.
+ *
+ * In identity mode, `users` selects principals by e-mail address, name or id, with the wildcards `*` and `?`. `keys`
+ * selects the principal of an SSH key by the fingerprint of the key. `person` selects the member.
  * @throws AccessInquiryError with the selector that has no match, and similar names
  */
 function selectSubjects(

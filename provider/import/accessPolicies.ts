@@ -94,7 +94,10 @@ interface Inexpressible {
  */
 export type RefusalOf = (policy: Omit<PolicyInputs, "subject">, account?: NewAccount) => string | undefined;
 
-/** The access policies for identity mode. */
+/**
+ * The result of a conversion to identity mode: the new access policies, and the objects whose effect they cannot
+ * preserve.
+ */
 interface Conversion {
   readonly policies: readonly PolicyInputs[];
   readonly inexpressible: readonly Inexpressible[];
@@ -104,8 +107,8 @@ const EVERY_DEVICE = { hostname: ".*" };
 
 /**
  * Returns the access policies that replace the public keys and firewall rules of a namespace in identity mode. No key
- * gets more access than before. A key that would lose some of its access is listed in `inexpressible`: access policies
- * have no priorities, and they contain login names instead of patterns.
+ * gets more access than before. A key can lose access, since access policies have no priorities, and contain login
+ * names instead of patterns. `inexpressible` lists these keys.
  * @param refusalOf default: a program can declare every policy
  */
 export function accessPoliciesFor(
@@ -205,7 +208,10 @@ interface Denials {
   readonly inexpressible: readonly AccessRule[];
 }
 
-/** Returns deny policies for the firewall rules, and the rules that no policy can express. */
+/**
+ * Returns the deny policies that replace firewall rules, and the rules that no policy can express. Adds the reason for
+ * each of these rules to `reported`.
+ */
 function denialsOf(rules: readonly AccessRule[], refusalOf: RefusalOf, reported: Inexpressible[]): Denials {
   const policies: Omit<PolicyInputs, "subject">[] = [];
   const inexpressible: AccessRule[] = [];
@@ -243,7 +249,10 @@ function denialsOf(rules: readonly AccessRule[], refusalOf: RefusalOf, reported:
 /** Returns true for a pattern that matches every string of one line. */
 const isAny = (pattern: string): boolean => loginNamesIn(pattern).names.includes(EVERY_LOGIN);
 
-/** Returns an IPv4 address in the form of a network, in which the service stores it. */
+/**
+ * Returns a range of IPv4 addresses as a network, which is the form that the service stores: `10.0.0.1/32` for
+ * `10.0.0.1`.
+ */
 const asNetwork = (range: string): string => (range.includes("/") ? range : `${range}/32`);
 
 /** Returns true if a login exists that both rules may match. */

@@ -53,7 +53,8 @@ interface SharedValue {
 export type SharedValues = ReadonlyMap<string, SharedValue>;
 
 /**
- * Replaces the shared values in a resource's inputs by references to the variables. `referring` returns the reference.
+ * Replaces the shared values in a resource's inputs by references to the variables.
+ * @param referring returns the reference to the variable of a shared value
  */
 export const withShared = (
   inputs: Values,
@@ -150,7 +151,10 @@ export interface Table {
   readonly notes: readonly string[];
 }
 
-/** @param nameIn returns the field name that an input has in the rows of the data file */
+/**
+ * Returns the data file of a kind with many objects, and its columns.
+ * @param nameIn returns the field name that an input has in the rows of the data file
+ */
 export function tableOf(
   { file, objects, ...kind }: KindOfProgram,
   nameIn = (input: string): string => input,

@@ -107,7 +107,7 @@ export const namedByKind = (
   );
 
 /**
- * If the subject of an object is a new service account, replaces the id of the account by a reference in source code.
+ * Replaces the subject of an object by a reference in source code, if the subject is the id of a new service account.
  * Returns other objects unchanged.
  * @param accountIds the references to the ids of new accounts, by the ids in {@link ProgramOptions.newObjects}
  */
@@ -118,8 +118,8 @@ export function withSubject<T extends Declarable>(object: T, accountIds: Readonl
 }
 
 /**
- * Makes the namespace depend on other resources. @param dependsOn source code of these resources; undefined if there
- * are none
+ * Makes the resource that declares the namespace depend on other resources. @param dependsOn source code of these
+ * resources; undefined if there are none
  */
 export const withNamespaceLast = (
   kinds: readonly KindOfProgram[],

@@ -58,7 +58,7 @@ export function yamlFiles(
   return [{ path: "Pulumi.yaml", text: yamlText(program) }];
 }
 
-/** Returns entries for the section `resources` of an existing program, which declare objects with `adopt: true`. */
+/** Returns the entries that declare objects with `adopt: true`, for the section `resources` of an existing program. */
 export function yamlAdoptions(
   objects: readonly Declarable[],
   namesOf: (kind?: string) => Iterable<string>,

@@ -8,8 +8,8 @@ export interface AccessMapMeta extends Omit<MapSubtitle, "evaluated"> {
   readonly title: string;
   readonly notes?: readonly string[];
   /**
-   * Returns the last change of an object, by fingerprint or id, or undefined if it is not known. Set only for a map of
-   * drift.
+   * Returns a description of the last change to an object, by the fingerprint or id of the object. Returns undefined if
+   * the last change is not known. The function is present only for a map of drift.
    */
   readonly lastChangeOf?: (id: string) => string | undefined;
 }
@@ -83,11 +83,12 @@ function ownersOf(accesses: readonly Access[]): ReadonlyMap<string, string> {
   );
 }
 
-/** Maximum number of times for which a map shows the access. */
+/** Maximum number of points in time for which a map shows the access. */
 const TIMES_MAX = 20;
 
 /**
- * Returns the time for which the access was evaluated, and the later times at which access can change, in RFC 3339.
+ * Returns the points in time that a map shows, in RFC 3339: the time for which the access was evaluated, and the later
+ * times at which an expiry can change it.
  */
 function timesOf(before: Access, after: Access): string[] {
   const ends = [before, after].flatMap(({ decider }) => decider.ends);

@@ -22,8 +22,8 @@ const sha256 = (text: string) => `'sha256-${createHash("sha256").update(text).di
 const inert = (data: AccessMapData) => JSON.stringify(data).replaceAll("<", "\\u003c");
 
 /**
- * Returns the access map as one self-contained HTML file, which makes no requests. Its Content-Security-Policy allows
- * only the script and the style sheet in the file.
+ * Returns the access map as one self-contained HTML file. The page makes no requests. Its Content-Security-Policy
+ * allows only the script and the style sheet in the file.
  */
 export function accessMapHtml(data: AccessMapData): string {
   const [style, script] = [elementText(pageStyle(), "style"), elementText(pageScript(), "script")];
@@ -170,7 +170,7 @@ const SUBJECTS = {
   },
 };
 
-/** Returns the body of the page without data. The page's script inserts the data. */
+/** Returns the body of the page. It contains no map data: the page's script inserts the data. */
 function pageBody({ subject, times, isDrift }: AccessMapData): string {
   const { noun, searched, column: subjects, ofKeys, ofUsers } = SUBJECTS[subject];
   const [gained, lost] = isDrift ? ["gained, not declared", "lost, but declared"] : ["gained", "lost"];

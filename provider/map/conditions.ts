@@ -38,8 +38,8 @@ function phraseOf(pattern: string, subject: Subject, action: AccessRule["action"
 const NAME = /^[\w.:@+-]+$/;
 
 /**
- * Returns words for exactly the login names, addresses or device names that a pattern matches. Assumes that no name
- * contains a line break. Returns undefined if no words describe the pattern exactly.
+ * Returns words that describe exactly the login names, addresses or device names that a pattern matches. Assumes that
+ * no name contains a line break. Returns undefined if no words describe the pattern exactly.
  */
 function patternInWords(pattern: string, subject: Subject): string | undefined {
   const { any, one, many } = SUBJECTS[subject];

@@ -1,10 +1,10 @@
 /**
- * A change of access. `gained`: the access exists only after the change. `lost`: the access exists only before the
- * change. `kept`: the access exists before and after the change.
+ * The effect of a change on one access. `gained`: the access exists only after the change. `lost`: the access exists
+ * only before the change. `kept`: the access exists before and after the change.
  */
 export type MapChange = "gained" | "lost" | "kept";
 
-/** A public key. In identity mode, a user or service account. */
+/** A public key in legacy mode, or a user or service account in identity mode. */
 export interface MapKey {
   /** The fingerprint of a key, or the id of a user or service account. */
   readonly fingerprint: string;
@@ -43,8 +43,8 @@ export interface MapGroup {
 }
 
 /**
- * The access of one key to a set of devices. An edge combines all login names and addresses that have the same change,
- * rule and cause.
+ * The access of one key to a set of devices. An edge combines all login names and addresses for which the change, the
+ * rule and the cause are the same.
  */
 export interface MapEdge {
   readonly key: number;
@@ -58,7 +58,7 @@ export interface MapEdge {
   readonly rule: number;
   /**
    * Index in `texts` of the reason why the access is gained or lost. For kept access with a changed condition or expiry
-   * time, index of the sentence about the previous one. Omitted for unchanged access.
+   * time, the index of the sentence about the previous condition or expiry time. Omitted for unchanged access.
    */
   readonly cause?: number;
   /** The condition of the access; omitted for access without a condition. */
@@ -66,8 +66,8 @@ export interface MapEdge {
   /** The expiry time of the access, as text. Omitted for access that does not expire. */
   readonly until?: string;
   /**
-   * Indexes in {@link AccessMapData.times} of the times at which the access exists. Omitted if the access exists at all
-   * times.
+   * Indexes in {@link AccessMapData.times} of the points in time at which the access exists. Omitted if the access
+   * exists at all of them.
    */
   readonly times?: readonly number[];
 }
@@ -125,8 +125,8 @@ export interface AccessMapData {
   readonly addresses: readonly string[];
   readonly edges: readonly MapEdge[];
   /**
-   * The times for which the map shows the access, as text: the time for which it was evaluated, and each later expiry
-   * time.
+   * The points in time for which the map shows the access, as text: the time for which the access was evaluated, and
+   * each later expiry time.
    */
   readonly times: readonly string[];
   /** Additional remarks for the reader, as sentences. */

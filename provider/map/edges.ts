@@ -25,7 +25,10 @@ export const addressInWords = (address: string, evaluated: EvaluatedLogins): str
 export const loginInWords = (login: string): string =>
   login === ANY_LOGIN ? "any login that the policy does not mention" : login;
 
-/** Returns the edges of a map at all its times, with the device sets and texts to which the edges refer. */
+/**
+ * Returns the edges of a map for all points in time that it shows. Also returns the device sets and texts to which the
+ * edges refer.
+ */
 export function edgesOf(
   before: Access,
   after: Access,
@@ -51,7 +54,7 @@ export function edgesOf(
   return { edges, deviceSets: deviceSets.items, texts: texts.items };
 }
 
-/** Returns the edges at one time. Adds the device sets and texts of the edges to the given lists. */
+/** Returns the edges at one point in time. Adds the device sets and texts of the edges to the given lists. */
 function edgesAt(
   before: Access,
   after: Access,
@@ -89,7 +92,7 @@ function edgesAt(
   });
 }
 
-/** The access of a key with one login name from one address, and how a change affects it. */
+/** A part of an edge: the access of a key with one login name from one address, and the effect of a change on it. */
 interface EdgePart {
   readonly found: Omit<ComparedDevices, "places"> & { readonly devices: number };
   readonly login: string;
@@ -134,7 +137,7 @@ class Interned<T> {
   }
 }
 
-/** The devices that have the same change, rule and cause for one key, login name and address. */
+/** The devices for which the change, the rule and the cause are the same, for one key, login name and address. */
 interface ComparedDevices {
   readonly change: MapChange;
   /** Description of the rule that allows the login. For a lost login, the rule that allowed it before the change. */
@@ -155,10 +158,7 @@ interface ComparedDevices {
   readonly places: readonly number[];
 }
 
-/**
- * The decisions of one policy about one subject, login name and address. The policy is the one before or after the
- * change.
- */
+/** The access before or after the change (one side of the comparison) for one subject, login name and address. */
 interface Side {
   readonly access: Access;
   readonly subject: AccessSubject | undefined;
@@ -244,7 +244,7 @@ function* reached({ access, subject, admitted, shares }: Side): Generator<Reache
 
 /**
  * Yields the access that exists before and after the change. If its condition or expiry time changes on a device, the
- * cause contains the previous one.
+ * cause contains the previous condition or expiry time.
  */
 function* kept(before: Side, { reason, outcome, until, devices }: Reached): Generator<ComparedDevices> {
   const same = devices.clone();
@@ -310,8 +310,8 @@ function causeInWords(cause: AccessRule | AccessPolicy | string, verb: string): 
 }
 
 /**
- * Returns the reason why one side refuses access that the other side allows. The reason is a phrase, or the rule or
- * policy that denies the access.
+ * Returns the reason why a login is refused on one side of the change (before or after) and allowed on the other side.
+ * The reason is a phrase, or the rule or policy that denies the login.
  */
 function causeOf(
   place: number,
@@ -347,7 +347,7 @@ const policyInWords = (policy: AccessPolicy, before: string, after: string): Map
   patterns: [],
 });
 
-/** The conditions of the rules, as text. This cache saves time, since most rules decide logins for many keys. */
+/** The conditions of the rules, as text. This cache saves time, since most rules apply to logins of many keys. */
 const conditions = new WeakMap<AccessRule, MapText>();
 
 function ruleInWords(rule: AccessRule, before: string, after: string): MapText {

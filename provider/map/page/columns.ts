@@ -2,7 +2,7 @@
 const LINE = 48;
 
 const lists: Readonly<Record<Side, HTMLElement>> = { keys: byId("keys"), devices: byId("devices") };
-/** For each list, the id of the line that the Tab key focuses. */
+/** The id of the line that the Tab key focuses, for each of the two lists. */
 const entry: Record<Side, string | undefined> = { keys: undefined, devices: undefined };
 
 function drawColumns(state: Shown): void {

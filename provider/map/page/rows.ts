@@ -18,7 +18,7 @@ interface Row {
   readonly counts: Counts;
 }
 
-/** Returns the combined change bits of each key or device of a list. */
+/** Returns the change bits of each key or device of a list. The bits combine all of its changes. */
 function bitsOfAll(view: View, side: Side): Uint8Array {
   const bits = new Uint8Array(data[side].length);
   eachPair(view, (key, device, bit) => {
@@ -36,8 +36,8 @@ function eachPair({ pairs }: View, visit: (key: number, device: number, bits: nu
 }
 
 /**
- * Counts the items of the other list by kind of change. An item is counted for a kind of change if any member has such
- * a change with this item.
+ * Counts the items of the other list that have access with the given members, for each kind of change. An item counts
+ * for a kind of change if its access with at least one member has this change.
  * @param members the keys or devices of one line
  */
 function countsOf(view: View, side: Side, members: readonly number[]): Counts {
@@ -61,7 +61,7 @@ interface LiveGroup {
 }
 
 /**
- * Returns the lines of a list, with changed lines first. If filters are set, returns only lines with matching access.
+ * Returns the lines of a list. Changed lines come first. If filters are set, returns only lines with matching access.
  */
 function rowsOf(view: View, side: Side, open: ReadonlySet<string>): Row[] {
   const bits = bitsOfAll(view, side);

@@ -130,7 +130,7 @@ function reasonOf({ change, rule, cause }: MapEdge): Cell {
   return { text: `${shown(because.text)}; ${change === "lost" ? "before" : "now"} ${allowed}`, patterns };
 }
 
-/** For a map of drift: returns the last change of an edge's key. */
+/** Returns the last change to an edge's key, in a map of drift. */
 function changeOf({ key }: MapEdge): Cell | undefined {
   const changedBy = data.keys[key]?.changedBy;
   return changedBy === undefined ? undefined : { text: shown(changedBy) };
