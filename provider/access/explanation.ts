@@ -20,8 +20,8 @@ import { AccessInquiryError, type AccessView, standInOf, unknownLines } from "./
 /** A rule, and its effect on one login. */
 export interface ExplainedRule extends ConsideredRule {
   /**
-   * True if exactly one condition of the rule does not match, and the rule would decide the login if that condition
-   * matched.
+   * True if exactly one condition of the rule does not match, and the rule would allow or deny the login if that
+   * condition matched.
    */
   readonly onlyMismatch: boolean;
 }
@@ -66,7 +66,7 @@ export function accessExplanation(view: AccessView<AccessKey>): AccessExplanatio
     keyAdmitsDevice: keyAdmits({ ...key, username: "" }, device, login),
     considered: explanation.considered.map((rule, place) => ({
       ...rule,
-      // A rule that is weaker than the deciding rule would not decide the login even if it matched.
+      // A rule that is weaker than the deciding rule would have no effect on the login even if it matched.
       onlyMismatch: rule.mismatches.length === 1 && (decisive < 0 || place < decisive),
     })),
   };

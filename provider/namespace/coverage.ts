@@ -45,7 +45,8 @@ export function namespacesUsedBy(own: readonly OwnResource[]): ReadonlyMap<strin
 }
 
 /**
- * The fields of a resource that show which object the resource manages. The id and the outputs come from the state.
+ * The fields of a resource that identify the object that the resource manages. The id and the outputs come from the
+ * state.
  */
 export type ManagingResource = Pick<OwnResource, "definition" | "urn" | "id" | "outputs">;
 
@@ -173,7 +174,10 @@ export function unmanagedOf(
     .map((object) => ({ object, exception: exceptionFor(exceptions, object, now) }));
 }
 
-/** Returns the objects that no resource manages and that have expired on the service, in the format of reports. */
+/**
+ * Returns the objects that have expired on the service and that no resource manages. The result has the format of
+ * reports.
+ */
 export const endedObjects = (
   objects: readonly LiveObject[],
   managed: Pick<ManagedObjects, "ownerOf">,

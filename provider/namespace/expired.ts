@@ -21,9 +21,9 @@ export interface ExpiredObject {
   /** The expiry time, RFC 3339 in UTC. */
   readonly expiresAt: string;
   /**
-   * `enforced`: the service ended the access. `by-run`: the access continues until the next run or `gatehouse expire`.
-   * `removed`: the object no longer exists. `changed`: the object was changed out of band, so `gatehouse expire` does
-   * not delete the object.
+   * The status of the expired object. `enforced`: the service ended the access. `by-run`: the access continues until
+   * the next run or `gatehouse expire`. `removed`: the object no longer exists. `changed`: the object was changed out
+   * of band, so `gatehouse expire` does not delete the object.
    */
   readonly status: "enforced" | "by-run" | "removed" | "changed";
   /** The fields that were changed out of band. Present only if the status is `changed`. */
@@ -42,15 +42,17 @@ export const expiredObject = (
   ...expiry,
 });
 
-/** A resource of a state whose expiry time has passed. The object's fields have the values in the state. */
+/**
+ * A resource in a state, with an expiry time that has passed. The fields of the object have the values from the state.
+ */
 export interface ExpiredResource extends LiveObject {
   readonly urn: string;
   readonly shown: ExpiredObject;
 }
 
 /**
- * Finds the resources of a state whose expiry time has passed. `notEvaluated` contains a sentence for each resource
- * whose expiry time is secret or invalid in the state.
+ * Finds the resources in a state whose expiry time has passed. `notEvaluated` contains a sentence for each resource
+ * with a secret or invalid expiry time in the state.
  */
 export function stateExpiry(resources: readonly StateResource[]) {
   const now = new Date();

@@ -73,8 +73,8 @@ export async function inventoryOf(
 }
 
 /**
- * Returns the objects of a namespace for which reports show whether a program manages them, and the kinds that could
- * not be read.
+ * Returns the objects of a namespace that coverage reports include, and the kinds that could not be read. A coverage
+ * report shows which objects a program manages.
  */
 export function watchedIn(state: NamespaceState): Inventory {
   const unread = new Map(

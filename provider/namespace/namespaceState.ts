@@ -36,7 +36,7 @@ export class NamespaceState extends NamespaceObjects {
     return this.#policy;
   }
 
-  /** The objects whose coverage reports show, sorted by kind and name. */
+  /** The objects that coverage reports include, sorted by kind and name. */
   watched(): LiveObject[] {
     return kindsWith("watched").flatMap(({ definition, parts, watched }) => {
       const all = parts?.of(this.of) ?? [...(this.of(definition)?.values() ?? [])];
@@ -45,8 +45,9 @@ export class NamespaceState extends NamespaceObjects {
   }
 
   /**
-   * Returns the same namespace with the objects of each kind sorted by name. Kinds whose creation order affects
-   * decisions keep this order: it decides between rules of the same priority.
+   * Returns a copy of the namespace in which the objects of each kind are sorted by name. Kinds whose creation order
+   * affects decisions keep this order. For example, the creation order determines which of two rules with the same
+   * priority takes precedence.
    */
   inOrder(): NamespaceState {
     const sorted = Array.from(this.objects, ([name, own]) => {
@@ -57,17 +58,17 @@ export class NamespaceState extends NamespaceObjects {
     return this.with({ objects: new Map(sorted) });
   }
 
-  /** Returns the same namespace with changed content. */
+  /** Returns a copy of the namespace with changed content. */
   with(changes: Partial<NamespaceContent>): NamespaceState {
     return new NamespaceState({ ...this.#content(), ...changes });
   }
 
-  /** Returns the same namespace, in which one kind has the given objects. */
+  /** Returns a copy of the namespace in which the given objects replace the objects of one kind. */
   withObjects({ name }: { readonly name: string }, objects: Objects): NamespaceState {
     return this.with({ objects: new Map([...this.objects, [name, objects]]) });
   }
 
-  /** Returns the namespace without some of its objects. */
+  /** Returns a copy of the namespace without some of its objects. */
   without(objects: readonly LiveObject[]): NamespaceState {
     const left = new Map(this.objects);
     for (const some of Map.groupBy(objects, ({ definition }) => definition).values()) {
@@ -112,7 +113,10 @@ const byPrincipal = byTexts<Principal>(
   ({ id }) => id,
 );
 
-/** A cache of the policy parts that come from each list of objects, since many states share their lists. */
+/**
+ * A cache of the policy parts that each list of objects contributes. The cache saves time, since many states share
+ * their lists.
+ */
 const known = new WeakMap<Objects, { readonly facts: DecidingFacts; readonly parts: PolicyParts }>();
 
 function partsOf(name: KindName, objects: Objects, facts: DecidingFacts): PolicyParts {

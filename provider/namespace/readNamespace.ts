@@ -24,8 +24,8 @@ const SESSIONS_MAX = 500;
 
 interface ReadOptions {
   /**
-   * False if only the objects are needed, but not the access. Sessions are then not read, and the lists that the
-   * evaluation of access requires may be unreadable.
+   * False to read only the objects, without the data that the evaluation of access requires. Sessions are then not
+   * read, and a list that the evaluation requires may be unreadable without an error.
    * @default true
    */
   readonly evaluatesAccess?: boolean;
@@ -133,9 +133,9 @@ async function objectsOf(
 }
 
 /**
- * Returns true if an object has an expiry time that the server enforces. Only this project's server enforces expiry
- * times. It also identifies itself by the revision of a namespace. If the namespace could not be read, an object with
- * an enforced expiry time identifies the server.
+ * Returns true if any object has an expiry time that the server enforces. Such an object identifies this project's
+ * server, since no other server enforces expiry times. The check is required only if the namespace could not be read:
+ * otherwise, the revision of the namespace identifies the server.
  */
 const hasEnd = (objects: ReadonlyMap<KindName, Objects>): boolean =>
   [...objects.values()].some((own) =>
@@ -190,8 +190,8 @@ async function keysOfUsers({ listing }: TenantClient) {
 }
 
 /**
- * Returns SSH keys by the id of their user, and also by the e-mail address of their user. A plan knows the address
- * earlier than the id.
+ * Returns SSH keys by user. Each user occurs twice: by id and by e-mail address. In a plan, the address can be known
+ * before the id.
  */
 export function keysByUser(keys: readonly WireSshIdentity[]): Map<string, SshIdentity[]> {
   const byUser = new Map<string, SshIdentity[]>();

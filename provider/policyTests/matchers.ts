@@ -19,7 +19,7 @@ import type { Decision } from "./api/types.ts";
 import { type QueriedAccess, queriedAccess, readNetworks, readQuery, within } from "./queriedAccess.ts";
 import type { EvaluatedCases, PolicyCounterexample } from "./results.ts";
 
-/** The result of a matcher before negation. The caller negates the result of an assertion with `.not`. */
+/** The result of a matcher before negation. If the assertion uses `.not`, the caller negates the result. */
 interface Judgment {
   readonly holds: boolean;
   readonly message: string;
@@ -266,8 +266,9 @@ class WrittenDecision implements Decision {
 }
 
 /**
- * Returns examples of refused logins for the first few subjects, with the reason. For each key, prefers a login name and
- * a device that the key allows.
+ * Returns examples of refused logins for the first few subjects, with the reasons for the refusals. If a key allows
+ * some of the logins and devices, the example for this key uses one of these, so that it shows a refusal by the
+ * firewall instead of a refusal by the key.
  */
 function refusedExamples({ access: { decider, evaluated, time: at } }: QueriedAccess) {
   const [address] = evaluated.addresses;

@@ -18,9 +18,9 @@ export interface PolicyCounterexample {
   readonly key?: { readonly fingerprint: string; readonly name: string };
   /** The user or service account. Present only in identity mode. */
   readonly principal?: Pick<Principal, "id" | "name" | "kind">;
-  /** The rule that decides the login. Null in identity mode, and if no rule matches. */
+  /** The rule that allows or denies the login. Null in identity mode, and if no rule matches. */
   readonly rule: { readonly id: string; readonly action: "allow" | "deny"; readonly priority: number } | null;
-  /** An access policy that decides the login. Present only in identity mode. */
+  /** An access policy that allows or denies the login. Present only in identity mode. */
   readonly policy?: Pick<AccessPolicy, "id" | "name" | "action">;
   /** The outcome of an allowed login. Present only in identity mode. */
   readonly outcome?: Outcome;
@@ -29,9 +29,9 @@ export interface PolicyCounterexample {
    */
   readonly until?: string | null;
   /**
-   * The reason for a refusal. In legacy mode: the key's login names, devices, type, expiry or owner, or the rule. In
-   * identity mode: the SSH key, the policy, or the default if no policy allows the login. Omitted if the login is
-   * allowed.
+   * The reason for a refusal. In legacy mode, the reason is a property of the key (its login names, devices, type,
+   * expiry or owner) or the firewall rule. In identity mode, the reason is that the user has no usable SSH key, that a
+   * policy denies the login, or that no policy allows it. Omitted if the login is allowed.
    */
   readonly deniedBy?: "login" | "device" | "rule" | "key" | KeyLapse | "policy" | "policies" | "default";
 }
@@ -57,8 +57,8 @@ export interface PolicyFailure {
   /** Examples of cases that contradict the assertion. */
   readonly counterexamples: readonly PolicyCounterexample[];
   /**
-   * Number of cases that contradict the assertion. A case is a combination of key, login name, device and deciding
-   * rule.
+   * Number of cases that contradict the assertion. A case is a combination of key, login name, device, and the rule
+   * that allows or denies the login.
    */
   readonly cases: number;
   readonly evaluated?: EvaluatedCases;

@@ -36,7 +36,7 @@ export type NamespaceSearch = (declared: string) => Promise<NamespaceName | stri
 
 /** The namespaces that the tests of a suite check in one run. */
 export interface TestCoverage {
-  /** Returns a predicate for tests, which is true if a test checks the namespace with the given id. */
+  /** Returns a predicate for tests. The predicate returns true if a test checks the namespace with the given id. */
   readonly checksOn: (tenant: string) => (test: DeclaredTest) => boolean;
   /** Returns true if at least one test checks the namespace with the given id. */
   readonly isTested: (tenant: string) => boolean;
@@ -45,7 +45,8 @@ export interface TestCoverage {
   /** Blocking findings as sentences: declared tests that cannot run, and namespaces without a test. */
   readonly notEvaluated: readonly string[];
   /**
-   * Notes on required and new namespaces that have no test and that a policy file declares as untested, as sentences.
+   * Notes on untested namespaces, as sentences. These are required or new namespaces that have no test, and that a
+   * policy file declares as untested.
    */
   readonly untested: readonly string[];
 }

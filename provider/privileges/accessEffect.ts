@@ -10,20 +10,23 @@ import { hasPassed } from "@gatehouse-access/sdk/times";
 import { counted } from "../words.ts";
 import { linesOf, type ReviewedAccess } from "./accessLines.ts";
 
-/** Maximum number of times at which access is evaluated. The namespace is evaluated twice for each time. */
+/**
+ * Maximum number of points in time at which access is evaluated. The namespace is evaluated twice for each point in
+ * time.
+ */
 const TIMES_MAX = 20;
 
 /** The access that a change gives, removes or alters. */
 export interface AccessEffect {
   /** The lines about access that changes immediately, followed by the lines about access that starts later. */
   readonly lines: readonly ReviewedAccess[];
-  /** A note on the times beyond the limit, as a sentence. Empty if all times were evaluated. */
+  /** A note on the points in time beyond the limit, as a sentence. Empty if all points in time were evaluated. */
   readonly notEvaluated: readonly string[];
 }
 
 /**
- * Returns the access that a change gives, removes or alters immediately, and the access that it gives or prolongs
- * later. Access starts later if a deny rule expires. The lines about later access omit access that the change gives
+ * Returns the access that a change gives, removes or alters immediately. Also returns the access that the change gives
+ * or prolongs later, when a deny rule expires. The lines about later access omit access that the change gives
  * immediately.
  * @param before access before the change
  * @param after access after the change, with the same evaluated login names, addresses and uids as `before`
@@ -88,8 +91,8 @@ export class ReportedGains {
   }
 
   /**
-   * Returns the gained logins of changes that were not added before. A login that was added before is new again if its
-   * access has expired at the time of the changes.
+   * Returns the gained logins in the changes, without the logins that the report already contains. A login in the
+   * report counts as new if its reported access has expired at the time of the changes.
    * @param access the access after the changes
    */
   newIn(changes: Iterable<AccessChange>, { time }: Pick<Access, "time">): AccessChange[] {
@@ -102,7 +105,10 @@ export class ReportedGains {
     });
   }
 
-  /** Returns a change without known gains. Addresses with the same remaining devices share one change. */
+  /**
+   * Returns the part of a change that the known gains do not contain. Addresses with the same remaining devices share
+   * one change.
+   */
   #without(known: readonly Gain[], change: AccessChange): AccessChange[] {
     const byGains = Map.groupBy(change.addresses, (address) =>
       known.flatMap(({ addresses }, index) => (addresses.has(address) ? [index] : [])).join(" "),

@@ -23,7 +23,10 @@ export type ReviewedPrincipal = Pick<Principal, "id" | "name" | "kind">;
 
 /** Access that one or more keys or principals gain or lose, or whose condition or expiry time changes. */
 export interface ReviewedAccess {
-  /** `altered`: the access is kept, but its expiry time or its condition changes, such as a re-authentication. */
+  /**
+   * The kind of change: `gained`, `lost` or `altered`. `altered`: the access is kept, but its expiry time or its
+   * condition changes, such as a re-authentication.
+   */
   readonly change: AccessChange["change"];
   /** The public keys. Empty in identity mode. */
   readonly keys: readonly { readonly fingerprint: string; readonly name: string }[];
@@ -214,8 +217,8 @@ function reachPhrase(
 }
 
 /**
- * Returns sentences about the access that each key gains and loses, by fingerprint. The sentences omit their subject,
- * which is the key.
+ * Returns sentences about the access that each key gains and loses, by the fingerprint of the key. The sentences omit
+ * the key, which is their subject.
  */
 export function sentencesByKey(access: readonly ReviewedAccess[]): ReadonlyMap<string, string[]> {
   const sentences = new Map<string, string[]>();

@@ -47,10 +47,11 @@ export interface Widening {
 }
 
 /**
- * Returns the privileges that unmanaged objects give: their roles above observer, and the access that the namespace
+ * Returns the privileges that unmanaged objects give: their roles above `observer`, and the access that the namespace
  * would lose without them. If several objects give the same access, the namespace would lose it only without all of
  * them. In this case, the access is reported for each object that is sufficient to give it. An object without an
- * exception is called open. The access of an object with an exception never hides the same access of an open object.
+ * exception in access.ignore is called open. The access of an object with an exception never hides the same access of
+ * an open object.
  * @param isExcepted returns true for an object with an exception; these objects are evaluated last
  */
 export function wideningOf(
@@ -98,8 +99,8 @@ export function wideningOf(
     notEvaluated.push(
       `the access of ${counted(skipped.length, "further unmanaged object")} was not evaluated: the limit is ${OTHERS_MAX}`,
     );
-  // No other object has the access of a key, and all parts were evaluated together. Objects can therefore share access
-  // only if there are at least two separate evaluations.
+  // No other object gives the access of a key, and all parts (such as device tags) were evaluated together. Objects can
+  // therefore share access only if there are at least two separate evaluations.
   if (others.length + Math.min(parts.length, 1) < 2) return { of: widening, notEvaluated };
   const isSilent = (object: LiveObject) => widening.get(object)?.length === 0;
   const together = accessTogether(state, deciding, reported, isExcepted, isSilent);
@@ -131,9 +132,9 @@ interface Reported {
   readonly byAll: ReportedGains;
 }
 
-/** The access that unmanaged objects only give together, or that several objects each give. */
+/** The access that unmanaged objects give only together, or that each of several objects gives. */
 interface TogetherGiven {
-  /** The access of each object that is sufficient to give it, as sentences. */
+  /** The access that an object gives without the other objects, as sentences, by object. */
   readonly of: ReadonlyMap<LiveObject, readonly string[]>;
   /** The objects without an exception that were not evaluated because of the limit. */
   readonly cut: ReadonlySet<LiveObject>;
@@ -146,8 +147,9 @@ interface TogetherGiven {
 
 /**
  * Returns the access that the namespace would lose only if several unmanaged objects were removed together. The first
- * comparison removes the open objects. The second comparison also removes the objects with an exception, except
- * subjects: an object cannot replace a subject, but it can give access to one.
+ * comparison removes the open objects, which have no exception. The second comparison also removes the objects with an
+ * exception, but keeps subjects such as keys. A subject with an exception can get access from another object, but no
+ * other object can replace the subject.
  * @param isSilent returns true for an object for which no privilege is reported yet
  */
 function accessTogether(
@@ -186,7 +188,7 @@ function accessTogether(
   return { of, cut, unexplained: hasOpen ? [] : unexplained };
 }
 
-/** Limits changes to the devices that have a part without an exception. */
+/** Limits changes to the devices with at least one part (such as a tag) that has no exception. */
 function onDevices(
   changes: readonly AccessChange[],
   parts: readonly LiveObject[],
@@ -203,7 +205,8 @@ function onDevices(
 }
 
 /**
- * Returns the privileges of an unmanaged object in addition to logins: a role above observer, or a different privilege.
+ * Returns the privileges of an unmanaged object in addition to logins: a role above `observer`, or a different
+ * privilege.
  */
 function privilegesBesideLogins(object: LiveObject): string[] {
   const { role, watched } = kindOf(object);
@@ -215,7 +218,7 @@ function privilegesBesideLogins(object: LiveObject): string[] {
   ];
 }
 
-/** Access that a change of a namespace gives. */
+/** The access that a change to a namespace gives. */
 class GainedAccess {
   readonly changes: readonly AccessChange[];
   readonly #before: Privileges;
@@ -250,7 +253,7 @@ class GainedAccess {
   }
 }
 
-/** Returns the access that objects give, which is the access that the namespace loses without them. */
+/** Returns the access that objects give: the access that the namespace would lose without them. */
 const gainsOfRemoved = (state: NamespaceState, objects: readonly LiveObject[]): GainedAccess =>
   new GainedAccess(state.without(objects), state);
 

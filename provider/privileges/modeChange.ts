@@ -17,7 +17,7 @@ import {
 import { byText } from "../words.ts";
 import { isGain, type ReviewedAccess } from "./accessLines.ts";
 
-// A change of the access mode replaces the objects that authorize logins: public keys and firewall rules in legacy
+// A change to the access mode replaces the objects that authorize logins: public keys and firewall rules in legacy
 // mode, access policies in identity mode. The users keep their SSH keys, so the review compares the objects that apply
 // to the same SSH key.
 
@@ -38,9 +38,9 @@ function filterKey({ hostname, tags = [] }: DeviceFilter): string {
 }
 
 /**
- * Returns the findings that a change of the access mode copies. A copied finding is about a filter that an object of
- * the base has too, with the same finding. The filter of an object that gives access is treated as copied only if both
- * conditions are true for each SSH key to which the object applies:
+ * Returns the copied findings of a change to the access mode. A finding is copied if it is about a filter for which an
+ * object of the base already had the same finding. The filter of an object that gives access is treated as copied only
+ * if both conditions are true for each SSH key to which the object applies:
  * - an object that gave access to the same SSH key had the same filter and the same finding, and
  * - the SSH key gains no access.
  *
@@ -92,7 +92,7 @@ export function copiedFindings(
   return new Set(findingsAfter.filter(isCopied));
 }
 
-/** The effect of a change to each access mode on logins that are not evaluated. */
+/** The effect of an access mode change on logins that are not evaluated, by the new access mode. */
 const OTHER_LOGINS: Readonly<Record<AccessMode, string>> = {
   identity:
     "the access mode changes from legacy to identity: logins with the password of a device account end, and users can approve new SSH keys in the browser",
@@ -104,9 +104,9 @@ const UNDISTINGUISHED =
   "but no evaluated login, address or device distinguishes them; add logins and addresses with --login and --from";
 
 /**
- * Reports the effects of a change of the access mode that the access changes do not contain. The first is the effect on
- * logins without an SSH key. The others are SSH keys for which the access policies differ from the public key in logins
- * or devices, although no evaluated login name, address or device shows a difference.
+ * Reports the effects of an access mode change that the access changes do not contain. The first effect is on logins
+ * without an SSH key. The other effects are on SSH keys for which the access policies and the public key differ in
+ * logins or devices, although no evaluated login name, address or device shows the difference.
  * @param lines the access changes
  */
 export function limitationsOfModeChange(

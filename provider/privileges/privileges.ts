@@ -74,7 +74,7 @@ export function comparable(
   return { before: privilegesOf(old, scope, isKnown), after: privilegesOf(now, scope, isKnown) };
 }
 
-/** The changes of privileges other than access, with one field for each list of the report. */
+/** The changes to privileges other than access, with one field for each list of the report. */
 export interface OtherChanges {
   /** Members who are added or removed, or whose role or expiry time changes. */
   readonly members: readonly MemberChange[];
@@ -88,7 +88,7 @@ export interface OtherChanges {
   readonly privileges: readonly OtherPrivilege[];
 }
 
-/** The changes of privileges between two states of a namespace. */
+/** The changes to privileges between two states of a namespace. */
 export interface PrivilegeChanges extends OtherChanges {
   /** Access changes, with losses first. Null if the access is not known. */
   readonly access: readonly ReviewedAccess[] | null;
@@ -102,7 +102,7 @@ const changing = kindsWith("changes").toSorted(
 /** The lists of changes other than access, in the order of reports. */
 export const changeLists = changing.map(({ changes }) => changes);
 
-/** Returns the changes of privileges other than access. */
+/** Returns the changes to privileges other than access. */
 function otherChanges(before: NamespaceState, after: NamespaceState): OtherChanges {
   const lists = changing.map(({ definition, changes: { list, between } }) => {
     const sides = knownSides(definition.name, before, after);
@@ -112,8 +112,8 @@ function otherChanges(before: NamespaceState, after: NamespaceState): OtherChang
 }
 
 /**
- * Returns both states with the known objects of a kind. If the kind could not be read, uses the objects in the plans,
- * so that reports show the privileges that a plan gives.
+ * Returns both states with the known objects of a kind. If the kind could not be read, the known objects come from the
+ * plans, so that reports show the privileges that a plan gives.
  */
 function knownSides(kind: KindName, before: NamespaceState, after: NamespaceState) {
   const [old, now] = [before, after].map(({ ofUnread }) => ofUnread.get(kind) ?? NO_OBJECTS);
@@ -147,7 +147,7 @@ export function differenceOf(
 const GAINED_MAX = 5;
 
 /**
- * Returns the privileges that changes give, other than logins: roles above observer, forwarding and the enrollment of
+ * Returns the privileges that changes give, other than logins: roles above `observer`, forwarding and the enrollment of
  * devices. The summary of a review lists these privileges.
  */
 export function gainsOf(changes: OtherChanges): string[] {

@@ -16,8 +16,8 @@ import { type Repository, requireInside, within } from "./repository.ts";
 const MODULES = "node_modules";
 
 /**
- * Returns the program's directory and its parent directories up to the repository root, as paths relative to the root.
- * The path of the root is an empty string.
+ * Returns the program's directory and its parent directories up to the repository root. The paths are relative to the
+ * root, and the path of the root is an empty string.
  */
 function foldersUp(program: string): string[] {
   const parent = dirname(program);

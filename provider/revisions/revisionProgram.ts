@@ -7,7 +7,8 @@ import { checkOut, type Repository, requireInside } from "./repository.ts";
 interface RevisionProgram {
   readonly folder: string;
   /**
-   * Reasons why this preview may differ from a preview that ran when the revision was the latest one, as sentences.
+   * Reasons why this preview may differ from an earlier preview of the same revision, when it was the latest one. The
+   * reasons are sentences.
    */
   readonly unknown: readonly string[];
 }

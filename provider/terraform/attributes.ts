@@ -22,14 +22,14 @@ type Role =
   | { readonly role: "instruction"; readonly field: InputField }
   /** A value that the service sets. */
   | { readonly role: "output"; readonly field: OutputField }
-  /** A secret that the configuration sets. It is not stored in state or plan. */
+  /** A secret that the configuration sets. It is not stored in the state or the plan. */
   | { readonly role: "secret"; readonly field: OutputField }
   /**
-   * A version number of a secret. A new version number sets a new secret, because Terraform cannot detect a change of
+   * A version number of a secret. A new version number sets a new secret, because Terraform cannot detect a change to
    * the secret itself.
    */
   | { readonly role: "secretVersion" }
-  /** A secret input. It is not stored in state or plan. */
+  /** A secret input. It is not stored in the state or the plan. */
   | { readonly role: "secretInput"; readonly field: InputField }
   /** A version number of a secret input. A new version number sends the secret again. */
   | { readonly role: "secretInputVersion" };
@@ -60,7 +60,7 @@ export function attributesOf(definition: ResourceDefinition): readonly Attribute
   return all.map((attribute) => withTerms(definition, attribute));
 }
 
-/** The sentence in the description of an input whose change replaces the object. */
+/** A sentence for the description of an input, if a change to the input replaces the object. */
 const REPLACES = " Changing this forces a new resource to be created.";
 
 /**
@@ -72,7 +72,7 @@ const defaultText = (value: unknown): string =>
     ? ` Defaults to \`${value === "" ? '""' : value}\`.`
     : "";
 
-/** Returns a type that describes the default of each nested attribute in its description. */
+/** Returns a copy of a type in which the description of each nested attribute includes its default. */
 function withDefaults(type: Type, fallback: unknown): Type {
   if (type.kind !== "object" || typeof fallback !== "object" || fallback === null) return type;
   const values = fallback as Readonly<Record<string, unknown>>;

@@ -27,7 +27,7 @@ interface InstalledProvider {
 
 /**
  * Installs the provider in a filesystem mirror. The mirror contains a directory for the registry host of each CLI.
- * @param env contains HOME, the home directory
+ * @param env contains `HOME`, the home directory
  * @param mirror the directory of the mirror; default: the mirror in the home directory, which both CLIs search by
  *   default
  * @throws Error on Windows, which cannot start scripts as programs, and if the directory cannot be written

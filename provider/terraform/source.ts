@@ -17,8 +17,8 @@ export const TERRAFORM_CLIS = {
     /** The file with the CLI's settings. */
     settings: "~/.terraformrc",
     /**
-     * The first version that supports each feature. `least` is the first version that supports the features without
-     * their own entry.
+     * The first version that supports each feature. `least` is the first version that works with the provider. It
+     * applies to each feature without its own entry.
      */
     versions: { least: "1.5", functions: "1.8", ephemeral: "1.10", writeOnly: "1.11" },
   },

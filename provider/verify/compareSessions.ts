@@ -38,8 +38,8 @@ const deviceNameOf = ({ device, deviceUid }: Session): string => device?.name ??
 const startOf = ({ startedAt }: Session): string => new Date(startedAt).toISOString();
 
 /**
- * Maximum time between the decision about a login and the start of its session, in milliseconds. The service first
- * decides, and then stores the session. The clocks of several instances can also differ.
+ * Maximum time between the decision about a login and the start of its session, in milliseconds. The service stores the
+ * session after the decision. The clocks of several instances can also differ.
  */
 const DECISION_LAG = 10_000;
 
@@ -52,9 +52,9 @@ export interface ComparisonInput {
   readonly otherDevices: readonly Device[];
   /** The reasons why devices outside of the list could not be read, by the uid of the device. */
   readonly unreadDevices: ReadonlyMap<string, string>;
-  /** The sessions that started after the last change of the policy, latest first. */
+  /** The sessions that started after the last change to the policy, latest first. */
   readonly sessions: readonly Session[];
-  /** The time of the last change of the policy; undefined if it is not known. */
+  /** The time of the last change to the policy; undefined if it is not known. */
   readonly lastChange: Date | undefined;
   /**
    * True if the server stores the key of each login that uses a key. A session without a key is then a login with a
@@ -65,7 +65,10 @@ export interface ComparisonInput {
 
 type Comparison = Pick<Verification, "compared" | "unauthenticated" | "differences" | "notEvaluated">;
 
-/** The kind of data with which a login is compared. {@link ComparedSessions} contains a count for each kind. */
+/**
+ * The kind of session data that a comparison with the policy uses. {@link ComparedSessions} contains a count for each
+ * kind.
+ */
 type Basis = Exclude<keyof ComparedSessions, "total">;
 
 /** The data of a session that identifies who logged in. */
@@ -100,7 +103,8 @@ const ALLOWED: Prediction = { decision: "allow" };
 
 /**
  * Compares the logins that a service allowed with the policy of the namespace. A login matches the policy if the policy
- * allows it at the start of the session, or shortly before, when the service made its decision.
+ * allows it at the start of the session. A login also matches if the policy allows it shortly before, since the service
+ * decides before the session starts.
  */
 export function compareSessions(input: ComparisonInput): Comparison {
   const { estate, sessions } = input;
@@ -187,7 +191,7 @@ function deviceFinder({ estate, otherDevices }: ComparisonInput) {
     accepted.get(uid) ?? (known.has(uid) ? "not accepted" : undefined);
 }
 
-/** Compares logins with a policy of one access mode. */
+/** A comparison of logins with a policy, for one access mode. */
 interface ModeComparison {
   readonly basisOf: (session: Session) => LoginBasis;
   /**
@@ -388,7 +392,7 @@ const keysAt = ({ keys }: Principal, at: Date): Principal["keys"] =>
 /**
  * Returns a function that counts the expiry times until a given time. Omits expiry times before the first session and
  * after the last session.
- * @param ends the times at which the decision about a login can change without a change of the policy
+ * @param ends the times at which the decision about a login can change without a change to the policy
  */
 function periodsOf(ends: readonly string[], sessions: readonly Session[]): ModeComparison["periodOf"] {
   const starts = sessions.map(({ startedAt }) => Date.parse(startedAt));

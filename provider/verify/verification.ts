@@ -63,7 +63,7 @@ export interface Verification {
   readonly since: string;
   /** The time at which the command read the policy, in RFC 3339. */
   readonly until: string;
-  /** The last change of the policy in the audit trail. Null if it is not known. */
+  /** The last change to the policy in the audit trail. Null if it is not known. */
   readonly lastChange: TrailNote | null;
   readonly compared: ComparedSessions;
   /** The number of sessions that were not compared because their login did not succeed. */

@@ -14,7 +14,7 @@ import type { Verification } from "./verification.ts";
 /** The options of {@link verifyNamespace}. */
 export interface VerificationOptions {
   /**
-   * Start of the compared period. Sessions that started earlier are not compared. Required if the last change of the
+   * Start of the compared period. Sessions that started earlier are not compared. Required if the last change to the
    * policy is not known.
    */
   readonly since: Date | undefined;
@@ -29,7 +29,8 @@ const PARALLEL = 16;
 const ATTEMPTS = 3;
 
 /**
- * Compares the logins that the service has allowed since the last change of the policy with the policy.
+ * Compares the logins that the service allowed with the policy of the namespace. The compared period begins at the last
+ * change to the policy, or at `since` if that is later.
  * @throws EngineError (`usage`) if the last change is not known and `since` is omitted, or if `since` is in the future;
  *   RequestError if the sessions or the policy cannot be read
  */
@@ -87,7 +88,7 @@ export async function verifyNamespace(
   }
 }
 
-/** The last change of the policy according to the audit trail. */
+/** The last change to the policy according to the audit trail. */
 interface Trail {
   /** The last change. Undefined if it is not known, or if the policy did not change after the start of the search. */
   readonly lastChange: PolicyChange | undefined;
@@ -113,7 +114,9 @@ async function readTrail(
   }
 }
 
-/** Returns the compared period. @throws EngineError (`usage`) if neither the last change nor `since` is known */
+/**
+ * Returns the compared period. @throws EngineError (`usage`) if the last change is not known and `since` is omitted
+ */
 function periodOf(
   { lastChange, missing }: Trail,
   since: Date | undefined,

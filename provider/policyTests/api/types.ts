@@ -28,8 +28,8 @@ export type PolicySettings = NamespaceSettings;
 /** The argument of a policy test: a namespace in its current state, or after a planned change. */
 export interface PolicySubjects {
   /**
-   * The logins that are allowed now, for `expect(access)`. Use `expect(access.at("2026-12-01T18:00Z"))` for a different
-   * time.
+   * The allowed logins at the current time. Pass this property to `expect`. For a different time, use
+   * `expect(access.at("2026-12-01T18:00Z"))`.
    */
   readonly access: TimedAccess;
   /** The accepted devices, the public keys and the firewall rules, for custom predicates. */
@@ -77,7 +77,7 @@ export interface TimedAccess extends Access {
  */
 export type PolicyTestBody = (subjects: PolicySubjects) => void | Promise<void>;
 
-/** An allowed login, which is the argument of `where`. */
+/** An allowed login. The function `where` of a query receives it as its argument. */
 export interface Decision {
   /** The public key of the login. In identity mode, a test that reads this property fails. */
   readonly key: AccessKey;
@@ -208,7 +208,7 @@ export interface AccessMatchers extends ValueMatchers<Access> {
 /** Matchers for `members`. */
 export interface MemberMatchers<Item> extends ListMatchers<Item> {
   /**
-   * Asserts that exactly one member has the role owner.
+   * Asserts that exactly one member has the role `owner`.
    * @example expect(members).exactlyOneOwner();
    */
   exactlyOneOwner(): void;
