@@ -6,7 +6,7 @@ import { LEGACY_NOUNS, LegacyDecider } from "./legacyDecider.ts";
 import { pairsAcrossModes, type SubjectPair } from "./modeSwitch.ts";
 import type { AccessSubject, NamespacePolicy, SubjectFacts } from "./namespacePolicy.ts";
 
-/** Returns the decider of a policy. */
+/** Returns the decider of a policy: the object that evaluates its logins in the access mode of the policy. */
 export const deciderOf = (policy: NamespacePolicy): Decider =>
   policy.identity ? new IdentityDecider(policy, policy.identity) : new LegacyDecider(policy);
 
@@ -34,7 +34,7 @@ export const subjectFacts = (subject: AccessSubject): SubjectFacts =>
 /**
  * Pairs the subjects of two policies. If the access mode changes, pairs a public key with the principal that has this
  * SSH key.
- * @param at the time of the logins, at which SSH keys may have expired
+ * @param at the time of the logins. SSH keys may have expired at this time
  */
 export function subjectPairs(before: NamespacePolicy, after: NamespacePolicy, at: Date): SubjectPair[] {
   if (accessModeOf(before) !== accessModeOf(after)) return pairsAcrossModes(before, after, at);
@@ -47,7 +47,7 @@ export function subjectPairs(before: NamespacePolicy, after: NamespacePolicy, at
 /**
  * Prepares a policy's decisions about the evaluated login names and addresses.
  * @param uids uids of devices; default: the devices of the policy. To compare two policies, pass the same list for both
- * @param time the time of the logins, at which keys, rules and memberships may have expired
+ * @param time the time of the logins. Keys, rules and memberships may have expired at this time
  */
 export const evaluateAccess = (
   policy: NamespacePolicy,

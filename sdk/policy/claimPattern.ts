@@ -4,8 +4,8 @@ const WORD = 32;
 const SLASH = "/".charCodeAt(0);
 
 /**
- * The required value of a claim. `*` matches any string without a slash, and `**` matches any string. All other
- * characters match themselves.
+ * A pattern for a claim of a token: the value that a trusted workload requires for this claim. `*` matches any string
+ * without a slash, and `**` matches any string. All other characters match themselves.
  *
  * The class simulates an automaton. The automaton is in state `n` when the first `n` literal characters of the required
  * value have matched. If a wildcard precedes the next literal character, the automaton can stay in its state. The class

@@ -17,9 +17,9 @@ import type { Subject } from "./pattern.ts";
 export type AccessMode = "legacy" | "identity";
 
 /**
- * Evaluates logins to the devices of a namespace. In legacy mode, the decider evaluates public keys and firewall rules.
- * In identity mode, it evaluates access policies and their principals. The decider contains everything that differs
- * between the modes, including the words that reports use.
+ * Evaluates logins to the devices of a namespace, for one access mode. In legacy mode, the decider evaluates public
+ * keys and firewall rules. In identity mode, it evaluates access policies and their principals. The decider contains
+ * everything that differs between the modes, including the words that reports use.
  */
 export interface Decider<S extends AccessSubject = AccessSubject> {
   readonly mode: AccessMode;
@@ -35,8 +35,8 @@ export interface Decider<S extends AccessSubject = AccessSubject> {
   /** True if the policy denies every login because no object allows any login. */
   readonly deniesEverything: boolean;
   /**
-   * The reason why a login is denied if no rule or policy matches it, as part of a sentence. Undefined if such a login
-   * is allowed.
+   * The reason why a login is denied if no rule or policy matches it, as part of a sentence. Undefined if the mode
+   * allows such a login.
    */
   readonly defaultDenial: string | undefined;
   /** The expiry times of the objects on which the access depends, in RFC 3339. */
@@ -57,7 +57,7 @@ export interface Decider<S extends AccessSubject = AccessSubject> {
     logins: readonly string[],
   ): { readonly login: string; readonly device: AccessDevice } | undefined;
   /**
-   * Returns the reason why a subject allows different devices or logins after a change of the policy. The reason is a
+   * Returns the reason why a subject allows different devices or logins after a change to the policy. The reason is a
    * sentence without a period.
    */
   changedAdmission(before: S, after: S): string;
@@ -76,9 +76,9 @@ export interface DeciderNouns {
   readonly subjectInShort: Noun;
   /** The name of the flag, query field and column for subjects: `key` or `user`. */
   readonly selector: "key" | "user";
-  /** The noun for an object that decides logins: `firewall rule` or `access policy`. */
+  /** The noun for an object that allows or denies logins: `firewall rule` or `access policy`. */
   readonly object: Noun;
-  /** The short noun for an object that decides logins: `rule` or `policy`. */
+  /** The short noun for an object that allows or denies logins: `rule` or `policy`. */
   readonly objectInShort: string;
   /** The noun for the source of evaluated logins: `patterns` or `policies`. */
   readonly loginSources: string;
@@ -97,9 +97,12 @@ export interface DecidingObject {
   readonly noun: "key" | "rule" | "access policy";
   /** Properties that sentences list after the name of the object: `allow, priority 7`. Undefined for a key. */
   readonly details: string | undefined;
-  /** The effect on matching logins. `admit`: the key accepts the login, and the firewall then decides. */
+  /** The effect on matching logins. `admit`: the key accepts the login, and the firewall then allows or denies it. */
   readonly effect: "admit" | "allow" | "deny";
-  /** True if the object gives access. False for an allow rule, since it only limits other rules. */
+  /**
+   * True if the object gives access. False for an allow rule of the firewall. The firewall allows logins by default, so
+   * an allow rule only limits other rules.
+   */
   readonly givesAccess: boolean;
   readonly filter: DeviceFilter;
   /** The patterns, including empty patterns. */
@@ -149,7 +152,7 @@ export interface SingleLogin {
 export interface Decision {
   /** The reason for the denial; undefined if the login is allowed. */
   readonly deniedBy: DenyingPart | IdentityExplanation["deniedBy"];
-  /** The firewall rule that decides the login; null if no rule decides it. */
+  /** The firewall rule that allows or denies the login; null if no rule does. */
   readonly rule: AccessRule | null;
   /** The access policy that denies the login; null if no policy denies it. */
   readonly policy: AccessPolicy | null;
@@ -158,10 +161,11 @@ export interface Decision {
 /** The reason for a decision. Within one {@link Access}, equal reasons are the same object. */
 export interface Reason {
   readonly outcome: "allow" | "reauthentication" | "deny";
-  /** The firewall rule that decides the login. Null in identity mode, and if no rule matches. */
+  /** The firewall rule that allows or denies the login. Null in identity mode, and if no rule matches. */
   readonly rule: AccessRule | null;
   /**
-   * The access policy that decides the login in identity mode. If several policies apply, this is the first of them.
+   * The access policy that allows or denies the login. If several policies apply, this is the first of them. Null in
+   * legacy mode.
    */
   readonly policy: AccessPolicy | null;
   /**
@@ -171,9 +175,7 @@ export interface Reason {
   readonly until?: string | undefined;
 }
 
-/**
- * A group of devices. For logins with one login name from one address, the decision has the same reason on all of them.
- */
+/** A group of devices on which the decision has the same reason, for logins with one login name from one address. */
 export interface Share {
   readonly reason: Reason;
   readonly devices: DeviceSet;
@@ -191,7 +193,7 @@ export interface Verdict {
   readonly open: DeviceSet;
   /** The devices on which the logins are allowed after a re-authentication. */
   readonly held: DeviceSet;
-  /** The shares whose logins end when a rule expires. */
+  /** The shares on which the logins end when a rule expires. */
   readonly endings: readonly Share[];
 }
 
@@ -203,7 +205,7 @@ export interface Evaluation {
   readonly evaluated: EvaluatedLogins;
   /** Uids of the devices. A {@link DeviceSet} contains indexes of this list. */
   readonly uids: readonly string[];
-  /** The time of the logins, at which keys, rules and memberships may have expired. */
+  /** The time of the logins. Keys, rules and memberships may have expired at this time. */
   readonly time: Date;
 }
 
@@ -221,13 +223,16 @@ export abstract class Access<S extends AccessSubject = AccessSubject> implements
   /** The device sets of the policy. */
   protected readonly sets: DeviceSets;
   /**
-   * The public keys that may be used for logins: the service accepts their type, they have not expired, and their owner
+   * The public keys that can be used for logins. The service accepts their type, they have not expired, and their owner
    * (if any) is a member. Empty in identity mode.
    */
   abstract readonly keys: readonly AccessKey[];
   /** The rules in force, strongest first. A {@link RuleSet} contains indexes of this list. Empty in identity mode. */
   abstract readonly rules: readonly AccessRule[];
-  /** The objects in force that authorize logins: {@link keys} and {@link rules}, or the access policies. */
+  /**
+   * The objects in force that authorize logins. In legacy mode, {@link keys} and {@link rules}. In identity mode, the
+   * access policies.
+   */
   abstract readonly objects: readonly DecidingObject[];
 
   constructor(decider: Decider<S>, policy: NamespacePolicy, { evaluated, uids, time }: Evaluation) {
@@ -240,8 +245,8 @@ export abstract class Access<S extends AccessSubject = AccessSubject> implements
   }
 
   /**
-   * Returns an object that identifies the subjects with the same verdicts. It is the same for all public keys, since
-   * the firewall's verdicts do not depend on the key.
+   * Returns an object that identifies a group of subjects with the same verdicts. All public keys are in the same
+   * group, since the firewall's verdicts do not depend on the key.
    */
   abstract groupOf(subject: S | undefined): object;
 
@@ -252,14 +257,15 @@ export abstract class Access<S extends AccessSubject = AccessSubject> implements
   abstract outcomeOf(outcome: Reason["outcome"], subject: S): Outcome;
 
   /**
-   * Returns the time from which a subject has no access, regardless of the rules. For a key, this is the expiry of the
-   * key or of its owner's membership. For a principal, it is the expiry of the last SSH key. Undefined if the access
-   * does not expire, or if the expiry is not known.
+   * Returns the time from which a subject has no access, regardless of the rules. For a key, this is the expiry time of
+   * the key or of its owner's membership. For a principal, it is the expiry time of the SSH key that expires last.
+   * Undefined if the access does not expire, or if the expiry time is not known.
    */
   abstract endOf(subject: S): string | undefined;
 
   /**
-   * Returns the reason why a key cannot be used for any login. Undefined if the key can be used, and for a principal.
+   * Returns the reason why a key cannot be used for any login. Undefined if the key can be used. Also undefined for a
+   * principal.
    */
   abstract lapseOf(subject: S): KeyLapse | undefined;
 

@@ -42,8 +42,8 @@ export interface LegacyPolicy {
   /** The firewall rules, oldest first. Community instances have no firewall rules. */
   readonly rules: readonly AccessRule[];
   /**
-   * The members of the namespace, for keys with an owner. If undefined, the members could not be read, and keys with an
-   * owner are evaluated as if their owners were members.
+   * The members of the namespace, for the evaluation of keys with an owner. Undefined if the members could not be read.
+   * Keys with an owner are then evaluated as if their owners were members.
    */
   readonly members?: readonly AccessMember[] | undefined;
 }
@@ -166,12 +166,14 @@ export interface LoginAttempt {
 /** The firewall's decision about a login. */
 export interface FirewallDecision<R> {
   readonly allowed: boolean;
-  /** The rule that decides the login. Null if no rule matches: the login is then allowed. */
+  /**
+   * The rule that allows or denies the login. Null if no rule matches, since the firewall allows logins by default.
+   */
   readonly rule: R | null;
 }
 
 /**
- * Decides a login by the firewall rules of the device's namespace (rules section 14). A rule must be active and
+ * Returns the decision of a namespace's firewall rules about a login (rules section 14). A rule must be active and
  * unexpired, and must match the login name, the address and the device. Of these rules, the rule with the highest
  * priority decides. If several rules have this priority, the rule that was created last decides. If no rule matches,
  * the login is allowed. An empty pattern matches everything. An invalid pattern matches everything in a deny rule, and
@@ -233,15 +235,15 @@ export interface KeyCredential {
 export interface LoginDecision<R> {
   /** The part of the policy that denies the login; undefined if the login is allowed. */
   readonly deniedBy: DenyingPart | undefined;
-  /** The firewall rule that decides the login. Null if no rule matches, or if the key denies the login. */
+  /** The firewall rule that allows or denies the login. Null if no rule matches, or if the key denies the login. */
   readonly rule: R | null;
 }
 
 /**
- * Decides a login as a generator with small steps, like {@link firewallDecision}. This function defines the order of
- * the checks: first the key, regardless of the device ({@link keyRefusal}), then the devices of the key, then the
- * firewall. The first check that denies the login decides.
- * @param credential the key, or `"password"` for a login with a password: the device checks the password, so this
+ * Returns the decision about a login as a generator with small steps, like {@link firewallDecision}. This function
+ * defines the order of the checks. The first check is the key, regardless of the device ({@link keyRefusal}). The
+ * second is the devices of the key, and the third is the firewall. The first check that denies the login decides.
+ * @param credential the key, or `"password"` for a login with a password. Only the device checks the password, so this
  *   decision ignores it
  * @param rules the rules of the namespace, strongest first
  * @param patterns the source of compiled patterns; default: a cache that all callers share
@@ -294,8 +296,8 @@ export const isInForce = (rule: Pick<FirewallRuleFacts, "active" | "expiresAt">,
   rule.active && !hasExpired(rule, at);
 
 /**
- * Sorts the rules of a namespace, strongest first. The same order of `rules` is required as for {@link
- * firewallDecides}.
+ * Sorts the rules of a namespace, strongest first. Rules of the same priority must be in the order of their creation,
+ * as for {@link firewallDecides}.
  */
 export function strongestFirst<R extends FirewallRuleFacts>(rules: readonly R[]): R[] {
   // If several rules have the same priority, the rule that was created last comes first. For this order, the list is
@@ -303,13 +305,13 @@ export function strongestFirst<R extends FirewallRuleFacts>(rules: readonly R[])
   return rules.toReversed().sort((left, right) => right.priority - left.priority);
 }
 
-/** Returns true if a part of a rule matches a login. */
+/** Returns true if one condition of a rule matches a login. */
 type Condition = (rule: FirewallRuleFacts, attempt: LoginAttempt, patterns?: PatternSource) => boolean;
 
 /** Returns true if an invalid pattern is treated as a match in the rule. An invalid pattern must never give access. */
 const matchesBroken = (rule: Pick<FirewallRuleFacts, "action">): boolean => rule.action === "deny";
 
-/** The conditions of a rule. The rule matches a login if all conditions match. */
+/** The conditions of a rule, by field. The rule matches a login if all conditions match. */
 const CONDITIONS: Readonly<Record<"login" | "address" | "device", Condition>> = {
   login: (rule, { login }, patterns) => patternFound(rule.username, login, matchesBroken(rule), patterns),
   address: (rule, { sourceIp }, patterns) =>
@@ -345,8 +347,8 @@ export interface Explanation {
   readonly key: AccessKey | undefined;
   readonly device: AccessDevice;
   /**
-   * The firewall rule that matches the login and decides it, even if the key denies the login. Null if no rule matches:
-   * the firewall then allows the login.
+   * The firewall rule that allows or denies the login, even if the key denies it. Null if no rule matches, since the
+   * firewall allows logins by default.
    */
   readonly rule: AccessRule | null;
   /** All rules of the namespace, strongest first. */

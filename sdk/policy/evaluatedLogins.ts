@@ -40,8 +40,9 @@ const FILLERS = [".", "1"];
 /**
  * Returns the login names and addresses for which policies are evaluated. These are {@link DEFAULT_LOGIN}, {@link
  * ANY_LOGIN}, {@link ANY_ADDRESS}, the names and addresses in the options, and the names and addresses in the policies.
- * In legacy mode, they come from the patterns of keys and rules. In identity mode, they come from the access policies.
- * If a part of a pattern is not a literal, such as `[a-z]+`, the result contains one example of it.
+ * In legacy mode, the names and addresses of a policy come from the patterns of keys and rules. If a part of a pattern
+ * is not a literal, such as `[a-z]+`, the result contains one example of it. In identity mode, the names and addresses
+ * come from the access policies.
  */
 export function loginsToEvaluate(
   policies: readonly NamespacePolicy[],

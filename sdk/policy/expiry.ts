@@ -20,8 +20,8 @@ export const hasExpired = ({ expiresAt }: { readonly expiresAt?: string | undefi
 
 /**
  * The reason why a public key cannot be used for any login. `type`: the service refuses keys of this type. `expired`:
- * the key has expired. `owner`: the owner is not a member, has not accepted the invitation, or has an expired
- * membership.
+ * the key has expired. `owner`: the owner is not a member, has not accepted the invitation, or has a membership that
+ * has expired.
  */
 export type KeyLapse = "type" | "expired" | "owner";
 
@@ -51,15 +51,15 @@ export function keyLapse(key: KeyValidity, owner: KeyOwner | undefined, at: Date
   return owner?.isAccepted && !hasExpired(owner, at) ? undefined : "owner";
 }
 
-/** Returns the earlier of two optional times in RFC 3339. */
+/** Returns the earlier of two times in RFC 3339. If only one time is defined, returns this time. */
 export function earlier(left: string | undefined, right: string | undefined): string | undefined {
   if (left === undefined || right === undefined) return left ?? right;
   return Date.parse(left) <= Date.parse(right) ? left : right;
 }
 
 /**
- * Returns true if access has a later expiry time than before. An undefined expiry time stands for access that does not
- * expire.
+ * Returns true if the expiry time of an access is later after a change than before. An undefined expiry time means that
+ * the access does not expire.
  */
 export const isLaterEnd = (before: string | undefined, after: string | undefined): boolean =>
   before !== undefined && (after === undefined || Date.parse(after) > Date.parse(before));

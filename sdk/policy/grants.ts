@@ -6,7 +6,7 @@ import { earlier } from "./expiry.ts";
 import type { Outcome } from "./identity.ts";
 import type { AccessSubject } from "./namespacePolicy.ts";
 
-/** The logins that one rule or access policy allows for one subject. */
+/** The logins that one rule or access policy allows for one subject and one login name. */
 export interface Grant extends Pick<Reason, "rule" | "policy"> {
   readonly subject: AccessSubject;
   readonly login: string;
@@ -62,19 +62,22 @@ function allowedTo(access: Access, login: string, subject: AccessSubject): Group
   return [...groups.in(access.evaluated)];
 }
 
-/** A change of access: the devices on which the logins of one subject with one login name change. */
+/** A change to access: the devices on which the logins of one subject with one login name change. */
 export interface AccessChange {
-  /** The subject after the change. If the change deletes the subject, the subject before the change. */
+  /** The subject after the change. If the change deletes the subject, this is the subject before the change. */
   readonly subject: AccessSubject;
   /**
-   * The subject with the same SSH key before a change of the access mode: the public key of a principal, or the
-   * principal of a public key. Undefined if the mode does not change, or if the SSH key has a subject in only one of
-   * the modes.
+   * The subject with the same SSH key before a change to the access mode: the public key of a principal, or the
+   * principal of a public key. Undefined if the mode does not change. Also undefined if the SSH key has a subject in
+   * only one of the modes.
    */
   readonly previous?: AccessSubject | undefined;
   readonly login: string;
   readonly addresses: readonly string[];
-  /** `altered`: the logins are allowed before and after the change, but with a different outcome or expiry time. */
+  /**
+   * The kind of change: `gained`, `lost` or `altered`. `altered`: the logins are allowed before and after the change,
+   * but with a different outcome or expiry time.
+   */
   readonly change: "gained" | "lost" | "altered";
   /** The outcome of the logins before the change. `deny` for gained access. */
   readonly before: Outcome;
@@ -143,7 +146,7 @@ export function* accessChanges(before: Access, after: Access): Generator<AccessC
 interface AlikeAddresses {
   readonly verdictBefore: Verdict;
   readonly verdictAfter: Verdict;
-  /** Devices on which logins are allowed in only one of the two verdicts. */
+  /** Devices on which logins are allowed either before or after the change, but not both. */
   readonly changed: DeviceSet;
   readonly addresses: readonly string[];
 }
@@ -178,7 +181,10 @@ function alikeToBoth(before: Access, after: Access) {
   }
 }
 
-/** An outcome and the expiry time of the access. The time is an empty string for access that does not expire. */
+/**
+ * A label of allowed logins: their outcome, and the expiry time of the access. The time is an empty string for access
+ * that does not expire.
+ */
 type Label = `${Outcome} ${string}`;
 
 const labelOf = (outcome: Outcome, until: string | undefined): Label => `${outcome} ${until ?? ""}`;
@@ -251,7 +257,7 @@ interface OpenGroup<Label> extends Omit<Group<Label>, "addresses"> {
   readonly parts: (readonly string[])[];
 }
 
-/** Groups addresses that have the same devices and label. */
+/** Groups addresses for which the devices and the label are the same. */
 class Groups<Label> {
   readonly #all: OpenGroup<Label>[] = [];
   readonly #byLabel = new Map<Label, OpenGroup<Label>[]>();

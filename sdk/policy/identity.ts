@@ -88,7 +88,7 @@ export type KeyState = "live" | "approval" | "none" | "unknown";
 /** The roles with which a user can confirm a new SSH key. */
 const ENROLLING: ReadonlySet<string> = new Set(["owner", "administrator", "operator"]);
 
-/** Returns true if a key has not expired and, for a single-use key, has not been used. */
+/** Returns true if a key can be used: it has not expired, and it is not a single-use key that has been used. */
 export const isLive = ({ expiresAt, consumedAt }: SshIdentity, at: Date): boolean =>
   consumedAt === null && (expiresAt === null || new Date(expiresAt) > at);
 
@@ -109,7 +109,7 @@ export function outcomeFor(
   keys: KeyState,
 ): Outcome {
   if (decision === "deny" || keys === "none") return "deny";
-  // The user must confirm the login in any case, whether the user has an SSH key or not.
+  // The user must confirm the login in any case, with or without an SSH key.
   if (keys === "unknown" && decision === "reauthentication" && kind === "user") return decision;
   if (keys !== "live") return keys;
   // Service accounts never re-authenticate.
@@ -236,7 +236,10 @@ export function explainIdentity(
   return { ...explanation, reauthPeriod, outcome: outcomeFor(decision, principal, keys) };
 }
 
-/** Sorts deny policies before allow policies, and then by name and id. */
+/**
+ * Sorts access policies: deny policies first, then allow policies. Policies with the same action are sorted by name and
+ * id.
+ */
 export const inPolicyOrder = (policies: readonly AccessPolicy[]): AccessPolicy[] => {
   const keyOf = ({ action, name, id }: AccessPolicy) => [action === "deny" ? "0" : "1", name, id].join("\0");
   return policies.toSorted((left, right) => (keyOf(left) < keyOf(right) ? -1 : 1));

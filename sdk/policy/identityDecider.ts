@@ -140,7 +140,7 @@ function reauthenticationText({ action, requireReauth, reauthPeriod }: AccessPol
 interface PreparedPolicy {
   readonly policy: AccessPolicy;
   readonly hasSource: (address: string) => boolean;
-  /** The reason for a login that this policy decides. */
+  /** The reason for a login that this policy allows without a re-authentication, or denies. */
   readonly reason: Reason;
   /** The reason for a login that this policy allows after a re-authentication. */
   readonly strict: Reason;
@@ -214,7 +214,8 @@ class IdentityAccess extends Access<Principal> {
   }
 
   /**
-   * Returns the policies for which `test` returns true. Caches the result by `key`. Equal sets are the same object.
+   * Returns the policies for which `test` returns true. The result is cached under `key`. Equal sets are the same
+   * object.
    */
   #select(key: string, test: (policy: PreparedPolicy) => boolean): PolicySet {
     const known = this.#byKey.get(key);

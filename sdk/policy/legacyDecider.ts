@@ -236,8 +236,8 @@ class LegacyAccess extends Access<AccessKey> {
   }
 
   /**
-   * Yields each rule with the devices that it decides, and removes these devices from `left`. Finally, yields the
-   * devices that no rule decides.
+   * Yields each rule with the devices on which it allows or denies the logins, and removes these devices from `left`.
+   * Finally, yields the devices on which no rule matches.
    */
   *#decisions(
     rules: readonly AccessRule[],
@@ -255,8 +255,8 @@ class LegacyAccess extends Access<AccessKey> {
   }
 
   /**
-   * Groups the devices that a rule decides by the expiry time of the logins. When a rule expires, the weaker rules
-   * decide.
+   * Groups devices by the time at which their logins end. The rule allows the logins until it expires. Then the weaker
+   * rules allow or deny them.
    */
   #byEnd(rules: readonly AccessRule[], rule: AccessRule | null, devices: DeviceSet) {
     const groups = new Map<string | undefined, DeviceSet>();

@@ -15,8 +15,8 @@ export interface LoginNames {
 }
 
 /**
- * Returns the login names that a pattern both contains and matches. For `^(dev1)$|deploy`, these are `dev1` and
- * `deploy`. The pattern also matches other names that contain `deploy`, but access policies cannot express them.
+ * Returns the login names that a pattern contains as literals and also matches. For `^(dev1)$|deploy`, these are `dev1`
+ * and `deploy`. The pattern also matches other names that contain `deploy`, but access policies cannot express them.
  */
 export function loginNamesIn(pattern: string): LoginNames {
   if (ANY.has(pattern)) return { names: [EVERY_LOGIN], isWhole: true };

@@ -3,11 +3,11 @@ import { isLive, type Principal } from "./identity.ts";
 import type { AccessSubject, NamespacePolicy } from "./namespacePolicy.ts";
 
 // In legacy mode, the subject of access is a public key. In identity mode, the subject is a principal, which has SSH
-// keys. A change of the mode replaces the subjects, but the users keep their SSH keys.
+// keys. A change to the mode replaces the subjects, but the users keep their SSH keys.
 
 /**
- * A subject before and after a change of the policy. If the subject is undefined on one side, it has no access on that
- * side.
+ * A subject before (`was`) and after (`is`) a change to the policy. If one of them is undefined, the subject has no
+ * access at that time.
  */
 export interface SubjectPair {
   readonly was: AccessSubject | undefined;
@@ -18,7 +18,7 @@ export interface SubjectPair {
  * Pairs the subjects of two policies of different access modes. A public key and a principal form a pair if the
  * principal has this SSH key. The principal in such a pair has only this key. If the principal has other SSH keys, they
  * are in a separate pair without a public key.
- * @param at the time of the logins, at which SSH keys may have expired
+ * @param at the time of the logins. SSH keys may have expired at this time
  */
 export function pairsAcrossModes(before: NamespacePolicy, after: NamespacePolicy, at: Date): SubjectPair[] {
   return after.identity

@@ -15,9 +15,9 @@ export interface Network {
   /** The first address after the network. Undefined if the network contains the last possible address. */
   readonly next: string | undefined;
   /**
-   * Addresses whose evaluation shows whether a policy restricts access to the network: the first and last address of
-   * the network, and the adjacent addresses outside of the network. For IPv4, the list also contains addresses that an
-   * unanchored pattern would match by mistake (`10\.1`: 110.1.0.0, 10.10.0.0).
+   * Sample addresses that show whether a policy restricts access to the network: the first and last address of the
+   * network, and the adjacent addresses outside of the network. For IPv4, the list also contains addresses that an
+   * unanchored pattern would match by mistake: 110.1.0.0 and 10.10.0.0 for the pattern `10\.1`.
    */
   readonly probes: readonly string[];
 }
@@ -46,7 +46,7 @@ export function networkOf(text: string): Network | undefined {
 /**
  * Returns the canonical form of an address or network in an access policy: `10.1.2.3/8` becomes `10.0.0.0/8`, and
  * `192.0.2.7` becomes `192.0.2.7/32`. Returns undefined for other strings. Also returns undefined for a network of
- * IPv4-mapped addresses, which no client address matches.
+ * IPv4-mapped addresses, since no client address matches it.
  */
 export function networkText(text: string): string | undefined {
   const entry = entryOf(text);
@@ -113,7 +113,10 @@ export const notANetwork = (text: string): string =>
 
 const family = (address: string) => (isIPv4(address) ? "ipv4" : "ipv6");
 
-/** Returns the previous or next address. Returns undefined before the first and after the last possible address. */
+/**
+ * Returns the previous or next address. Returns undefined if there is none: before the first possible address, and
+ * after the last one.
+ */
 function neighborOf(address: Address, step: -1 | 1): Address | undefined {
   const bytes = address.toByteArray();
   const full = step === 1 ? 255 : 0;

@@ -182,7 +182,7 @@ class Engine {
   readonly #expression: RE2JS;
   #isBounded = false;
 
-  /** @throws PatternError if the string is not a regular expression */
+  /** Compiles a pattern for the engine. @throws PatternError if the string is not a regular expression */
   constructor(text: string) {
     try {
       this.#expression = RE2JS.compile(text);
@@ -277,8 +277,8 @@ function matcher(literals: Literals | undefined, engine: Pattern["test"]): Patte
 const TEXTS_MAX = 64;
 
 /**
- * Describes by literals which strings a pattern matches. With this description, most tests are string comparisons,
- * which are a hundred times faster than a regular expression engine. Kinds:
+ * A description of the strings that a pattern matches, by literals. With this description, most tests are string
+ * comparisons, which are a hundred times faster than a regular expression engine. Kinds:
  * - `whole`: the pattern matches strings that are equal to one of `texts`;
  * - `start`, `end`, `part`: the pattern matches strings that begin with, end with or contain one of `texts`;
  * - `line`: the pattern matches strings that begin with one of `texts`, without a line break after it;
@@ -443,7 +443,9 @@ export function literalOf(node: AST.Node): string | undefined {
   return /^\\[!-/:-@[-`{-~]$/.test(raw) ? raw.slice(1) : undefined;
 }
 
-/** A pattern in a notation such as CIDR, which the service would nevertheless interpret as a regular expression. */
+/**
+ * A pattern in a notation such as CIDR. The service would nevertheless interpret the pattern as a regular expression.
+ */
 export interface Mistaken {
   readonly notation: "CIDR notation" | "a range of addresses" | "a glob";
   /** The correct pattern, or a helper call that returns the pattern. Undefined if there is no short replacement. */

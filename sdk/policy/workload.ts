@@ -1,6 +1,6 @@
 import { ClaimPattern } from "./claimPattern.ts";
 
-/** The claims of a token, as the issuer signed them. */
+/** The claims of a token: the named statements about a program that the issuer signed. */
 export type Claims = Readonly<Record<string, unknown>>;
 
 function textsOf(value: unknown): string[] {

@@ -92,7 +92,7 @@ const placeOf = (object: FindingObject, field: Field | undefined) => `${objectId
 
 /**
  * Returns findings for the filters of public keys.
- * @param explained ids of objects with a pattern that matches nothing, for which a separate finding exists
+ * @param explained ids of objects with a pattern that matches nothing. A separate finding exists for each of them
  */
 function keyFilters(access: Access, explained: ReadonlySet<string>): Finding[] {
   const { devices } = access.policy;
@@ -174,7 +174,7 @@ const deniesEverything = ({ action, username, sourceIp, filter }: AccessRule): b
   isEverything(sourceIp, "address", true) &&
   isEveryDevice(filter, true);
 
-/** Period in days. An expiry time after this period is reported as late. */
+/** Period in days. An expiry time after this period is reported as too late. */
 const LATE_DAYS = 366;
 
 /** Returns findings for the expiry times of keys, rules and memberships, and for the owners of keys. */
@@ -301,7 +301,7 @@ function expiryFindings(options: LintOptions): Finding[] {
   ];
 }
 
-/** Returns true if a role may change the policy: administrator and owner (rules section 4). */
+/** Returns true if a role may change the policy. These roles are `administrator` and `owner` (rules section 4). */
 const mayChangePolicy = (role: string) => role === "administrator" || role === "owner";
 
 const endless = (object: FindingObject, role: string): Finding => ({

@@ -16,7 +16,7 @@ import {
 
 /**
  * Returns findings about the effects of rules.
- * @param explained ids of objects with a pattern that matches nothing, for which a separate finding exists
+ * @param explained ids of objects with a pattern that matches nothing. A separate finding exists for each of them
  */
 export function ruleFindings(access: Access, explained: ReadonlySet<string>): Finding[] {
   const { policy, evaluated, rules } = access;
@@ -123,9 +123,9 @@ interface Decision {
   readonly devices: DeviceSet;
 }
 
-/** Two rules of the same priority that decide differently about a login. */
+/** Two rules of the same priority, of which one allows a login and the other denies it. */
 interface Disagreement {
-  /** Index of the rule that decides. It was created later than the other rule. */
+  /** Index of the rule that takes effect, since it was created later than the other rule. */
   readonly winner: number;
   readonly loser: number;
   readonly login: string;
@@ -143,13 +143,13 @@ class Decisions {
   /** Rules that have an effect: without the rule, at least one decision would be different. */
   readonly needed = new Set<number>();
   /**
-   * The stronger rules that decide all logins of a rule. Contains an entry for each rule that matches logins but
-   * decides none of them.
+   * The stronger rules that take precedence for all logins of a rule, by rule. Contains an entry for each rule that
+   * matches logins but has precedence for none of them.
    */
   readonly stronger = new Map<number, Set<number>>();
   /**
-   * The weaker rules that would make the same decisions as a rule. Contains an entry for each rule that could be
-   * removed without a different decision.
+   * The weaker rules that would make the same decisions as a rule, by rule. Contains an entry for each rule that could
+   * be removed without changing a decision.
    */
   readonly weaker = new Map<number, Set<number>>();
   readonly #disagreements = new Map<string, Disagreement>();

@@ -23,7 +23,7 @@ type Part = "project" | "place";
 
 const PARTS: readonly Part[] = ["project", "place"];
 
-/** A claim that identifies parts of a program. The regular expression matches only values without a wildcard. */
+/** A claim that identifies parts of a program. The regular expression matches only claim values without a wildcard. */
 interface NamingClaim {
   readonly claim: string;
   readonly value: RegExp;
@@ -74,10 +74,10 @@ const GITHUB: Provider = {
     ["repository_owner_id", NUMBER],
     ["repository", /^[^/*\s]+\//],
     ["repository_owner", exactly(GITHUB_NAME)],
-    // The claim job_workflow_ref does not identify the repository of a job, because other repositories can call a
+    // The claim `job_workflow_ref` does not identify the repository of a job, because other repositories can call a
     // reusable workflow.
     ["workflow_ref", /^[^/*\s]+\//],
-    // An owner can change the format of subjects, so a subject such as environment:production does not identify an
+    // An owner can change the format of subjects, so a subject such as `environment:production` does not identify an
     // owner.
     ["sub", /^repo:[^/*\s]+\//],
   ],
@@ -98,8 +98,8 @@ const GITHUB: Provider = {
 
 /**
  * Returns true if the claims identify a workflow file of the repository, at a branch or tag. A reusable workflow
- * (`job_workflow_ref`) is not a place: jobs of every branch can call it, with their own inputs, and after they run
- * their own code.
+ * (`job_workflow_ref`) is not a place. Jobs on every branch can call it with their own inputs, and can run their own
+ * code after it.
  */
 function isGithubWorkflow(claims: Claims): boolean {
   const file = exactly(`(${GITHUB_NAME}/${GITHUB_NAME})/\\.github/workflows/[^*@/:\\r\\n]+@${REF}`);
@@ -136,7 +136,7 @@ const GITLAB: Provider = {
       names: PARTS,
     },
   ],
-  // The claim ref_type is required, because a branch and a tag can have the same name.
+  // The claim `ref_type` is required, because a branch and a tag can have the same name.
   namesPlace: ({ ref = "*", ref_type: type = "" }) =>
     exactly(REF_NAME).test(ref) && /^(?:branch|tag)$/.test(type),
   require: {
@@ -146,8 +146,8 @@ const GITLAB: Provider = {
 };
 
 /**
- * The address of a service account. It identifies both parts: the account belongs to one project, and the owner of the
- * project decides who can use the account.
+ * The address of a service account. It identifies both the project and the place: the account belongs to one project,
+ * and the owner of the project decides who can use the account.
  */
 const ACCOUNT = {
   value: /^[a-z0-9-]+@[a-z0-9.-]+\.iam\.gserviceaccount\.com$/,
@@ -158,7 +158,7 @@ const GOOGLE: Provider = {
   isIssuer: (issuer) => issuer === "https://accounts.google.com",
   owners: [
     ["sub", NUMBER],
-    // Google assigns the addresses of service accounts. For other addresses, the claim email_verified must show that
+    // Google assigns the addresses of service accounts. For other addresses, the claim `email_verified` must show that
     // the user owns the address.
     ["email", /^[a-z0-9-]+@[a-z0-9.-]+\.gserviceaccount\.com$/],
     ["hd", /^[^*\s]+$/],
@@ -238,7 +238,7 @@ const requiredValue = (claims: Claims, name: string): string =>
   // The value of a claim such as `constructor` must not come from the prototype.
   (Object.hasOwn(claims, name) ? claims[name] : undefined) ?? "";
 
-/** A problem of a workload, as the end of a sentence, and a suggestion. */
+/** A problem with a workload, as the end of a sentence, and a suggestion. */
 interface Problem {
   readonly text: string;
   readonly suggestion: string;
@@ -246,8 +246,9 @@ interface Problem {
 
 /**
  * Returns findings for trusted workloads that accept tokens of programs that other users control. For a workload with
- * the role observer, the claims must identify the owner or the program. For a workload with a higher role, lint must
- * know the claims of the issuer, and the claims must identify the owner, the project and a place that can be protected.
+ * the role `observer`, the claims must identify the owner or the program. For a workload with a higher role, the issuer
+ * must be one that lint supports. The claims must then identify the owner, the project, and a place that the owner can
+ * protect.
  */
 export function workloadFindings(workloads: readonly LintedWorkload[]): Finding[] {
   return workloads.flatMap((workload): Finding[] => {
@@ -294,7 +295,7 @@ function openTo(workload: LintedWorkload): Problem | undefined {
   };
 }
 
-/** Returns a problem if the claims of a workload do not identify all parts. Required for a role above observer. */
+/** Returns a problem if the claims of a workload do not identify all parts. Required for a role above `observer`. */
 function unprotected({ issuer, claims }: LintedWorkload): Problem | undefined {
   const provider = PROVIDERS.find(({ isIssuer }) => isIssuer(issuer));
   if (!provider) {
@@ -338,13 +339,13 @@ interface Values {
   readonly other: readonly string[];
 }
 
-/** Values of the claim `event_name` of GitHub. */
+/** Values of GitHub's claim `event_name`. */
 const EVENTS: Values = {
   pullRequest: ["pull_request", "pull_request_target", "pull_request_review", "pull_request_review_comment"],
   other: ["push", "schedule", "workflow_dispatch"],
 };
 
-/** Values of the claim `pipeline_source` of GitLab. */
+/** Values of GitLab's claim `pipeline_source`. */
 const SOURCES: Values = {
   pullRequest: ["merge_request_event", "external_pull_request_event"],
   other: [
