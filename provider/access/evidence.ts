@@ -27,15 +27,15 @@ export interface EvidenceObject extends UnmanagedObject {
    */
   readonly declaredBy: string | null;
   /**
-   * With `--stack`: true if the state manages the object. Without `--stack`: true if a program has declared the object.
-   * Null if the declarations are not known.
+   * True if the object is managed. With `--stack`, an object is managed if it is in the state. Without `--stack`, it is
+   * managed if a program has declared it. Null if the declarations are not known.
    */
   readonly isManaged: boolean | null;
   /** The expiry time of the object, RFC 3339 in UTC; null if the object does not expire. */
   readonly until: string | null;
   /**
-   * The way in which the access expires. `enforced`: the service enforces the expiry. `by-run`: a run, or `gatehouse expire`,
-   * deletes the object. Omitted if the object does not expire.
+   * The kind of expiry. `enforced`: the service enforces the expiry. `by-run`: a run, or `gatehouse expire`, deletes
+   * the object. Omitted if the object does not expire.
    */
   readonly ends?: "enforced" | "by-run";
 }
@@ -67,7 +67,7 @@ export interface AccessEvidence extends Pick<AccessReport, "devices" | "notEvalu
   /** Address of the service. */
   readonly service: string;
   readonly namespace: { readonly id: string; readonly name: string };
-  /** The stack whose state shows which resource declares an object, such as `fleet/prod`. Null without `--stack`. */
+  /** The stack, such as `fleet/prod`. Its state shows which resource declares an object. Null without `--stack`. */
   readonly stack: string | null;
   /**
    * The checked-out commit of the program. Null without `--stack`. Also null if the program is not in a git repository.

@@ -1,6 +1,6 @@
 /**
- * Returns true if the whole string matches the glob, in which `*` matches any string and `?` matches one character. The
- * search backtracks only to the last `*`, so the search time is at most proportional to the product of both lengths.
+ * Returns true if the whole string matches the glob. `*` matches any string, and `?` matches one character. The search
+ * backtracks only to the last `*`, so the search time is at most proportional to the product of both lengths.
  */
 export function globFits(glob: string, text: string): boolean {
   const [wanted, given] = [[...glob], [...text]];

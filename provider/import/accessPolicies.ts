@@ -13,8 +13,8 @@ import type { Declarable } from "../namespace/liveObjects.ts";
 import { rangesIn } from "./helperCalls.ts";
 
 /**
- * Adds a comment with the subject's name to a policy whose subject is an id. @param names the names of users and
- * service accounts, by id
+ * Adds a comment to an access policy if its subject is an id. The comment contains the subject's name. @param names the
+ * names of users and service accounts, by id
  */
 export function withSubjectName(object: Declarable, names: ReadonlyMap<string, string>): Declarable {
   const { user = "" } = (object.inputs.subject ?? {}) as { readonly user?: string };

@@ -4,14 +4,14 @@ import { HelperCall } from "./literal.ts";
 /** Matches a pattern in which every special character is escaped by a backslash. */
 const ESCAPED = /^(?:[^\\^$.|?*+()[\]{}]|\\[\\^$.|?*+()[\]{}])+$/u;
 
-/** Returns the call of `login` or `hostname` that returns the pattern; undefined if no call returns the pattern. */
+/** Returns the call to `login` or `hostname` that returns the pattern; undefined if no call returns the pattern. */
 export function namesIn(helper: "login" | "hostname", pattern: string): HelperCall | undefined {
   const parts = alternativesIn(pattern) ?? [];
   const args = parts.map((part) => (ESCAPED.test(part) ? part.replaceAll(/\\(.)/gu, "$1") : ""));
   return checked(helper, args, pattern);
 }
 
-/** Returns the call of `cidr` that returns the pattern; undefined if no call returns the pattern. */
+/** Returns the call to `cidr` that returns the pattern; undefined if no call returns the pattern. */
 export function rangesIn(pattern: string): HelperCall | undefined {
   const args = (alternativesIn(pattern) ?? []).map(rangeOf);
   return args.every((range) => range !== undefined) ? checked("cidr", args, pattern) : undefined;

@@ -10,7 +10,7 @@ export class Code {
 }
 
 /**
- * A call of the helper `login`, `hostname` or `cidr`, which returns a pattern. The inherited field `text` contains the
+ * A call to the helper `login`, `hostname` or `cidr`, which returns a pattern. The inherited field `text` contains the
  * call in TypeScript. Other languages use `helper` and `args`.
  */
 export class HelperCall extends Code {
@@ -147,7 +147,7 @@ export const hcl = (value: unknown): string => lineOf(value, HCL);
 export const FUNCTIONS = "provider::gatehouse::";
 
 /**
- * Returns a call of a pattern helper in Terraform's language. In Terraform, the helpers are functions of the provider.
+ * Returns a call to a pattern helper in Terraform's language. In Terraform, the helpers are functions of the provider.
  * @param args source text of the arguments
  */
 export const helperCall = (helper: string, args: string): string => `${FUNCTIONS}${helper}(${args})`;

@@ -18,8 +18,8 @@ export interface MapKey {
   /** A description of the object's last change, such as `last changed by user ana`. Present only in a map of drift. */
   readonly changedBy?: string;
   /**
-   * `new`: the key exists only after the change. `removed`: the key exists only before the change. Omitted if the key
-   * exists before and after the change.
+   * The presence of the key before and after the change. `new`: the key exists only after the change. `removed`: the
+   * key exists only before the change. Omitted if the key exists before and after the change.
    */
   readonly state?: "new" | "removed";
 }
@@ -29,8 +29,8 @@ export interface MapDevice {
   readonly name: string;
   readonly tags: readonly string[];
   /**
-   * `new`: the device exists only after the change. `removed`: the device exists only before the change. Omitted if the
-   * device exists before and after the change.
+   * The presence of the device before and after the change. `new`: the device exists only after the change. `removed`:
+   * the device exists only before the change. Omitted if the device exists before and after the change.
    */
   readonly state?: "new" | "removed";
 }

@@ -103,7 +103,7 @@ export interface UnmanagedObject {
   readonly declaredEarlier?: true;
 }
 
-/** A project and its stack, whose program declares objects. */
+/** A project and its stack. The program of the project declares objects. */
 export interface Declarer {
   readonly project: string;
   readonly stack: string;

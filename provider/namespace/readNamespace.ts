@@ -19,7 +19,7 @@ import { isOwnAnswer } from "../service/server.ts";
 import { byText, byTexts } from "../words.ts";
 import { byKey, NamespaceState } from "./namespaceState.ts";
 
-/** Number of most recent sessions whose login names and addresses are evaluated. */
+/** Number of most recent sessions that are searched for login names and addresses to evaluate. */
 const SESSIONS_MAX = 500;
 
 interface ReadOptions {

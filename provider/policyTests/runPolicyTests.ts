@@ -62,7 +62,7 @@ export interface PolicyTestSelection {
  * program. A file that cannot be loaded, or that declares no test, is treated as a failed test.
  *
  * Other test runners are unsuitable: `run()` of node:test works only once in a process (Node.js 22), waits for open
- * connections, and reports the line of our call of `test()` instead of the line in the policy file. Vitest runs files
+ * connections, and reports the line of our call to `test()` instead of the line in the policy file. Vitest runs files
  * in workers, compiles enums, and needs almost 40 MB.
  */
 export async function runPolicyTests(

@@ -21,7 +21,9 @@ import { byText, CONDITIONS, instantText, OTHER_ADDRESSES, OTHER_LOGINS, untilTe
 /** A user or service account in a report. */
 export type ReviewedPrincipal = Pick<Principal, "id" | "name" | "kind">;
 
-/** Access that one or more keys or principals gain or lose, or whose condition or expiry time changes. */
+/**
+ * A line about access. One or more keys or principals gain or lose the access, or its condition or expiry time changes.
+ */
 export interface ReviewedAccess {
   /**
    * The kind of change: `gained`, `lost` or `altered`. `altered`: the access is kept, but its expiry time or its

@@ -18,7 +18,7 @@ import { accessSentence, firstSentences, linesOf, sentencesByKey } from "./acces
 import { comparable, type Privileges } from "./privileges.ts";
 
 /**
- * Maximum number of unmanaged objects whose access is evaluated, not counting keys. The namespace is evaluated again
+ * Maximum number of unmanaged objects, other than keys, for which access is evaluated. The namespace is evaluated again
  * for each of these objects.
  */
 const OTHERS_MAX = 20;

@@ -94,8 +94,8 @@ export interface AccessChange {
 }
 
 /**
- * Yields the effect of a policy change: the logins whose outcome or expiry time differs between the two policies. If
- * the access mode changes, compares the logins that use the same SSH key.
+ * Yields the effect of a policy change: the logins for which the outcome or the expiry time differs between the two
+ * policies. If the access mode changes, compares the logins that use the same SSH key.
  * @param before the access before the change, with the same evaluated logins and the same list of uids as `after`
  */
 export function* accessChanges(before: Access, after: Access): Generator<AccessChange> {

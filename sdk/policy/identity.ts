@@ -27,7 +27,10 @@ export interface AccessPolicy {
 
 /** The subjects of an access policy. `all-members` does not include service accounts. */
 export interface PolicySubject {
-  /** `user`: one user or service account. `role`: all members with a role. `all-members`: all users. */
+  /**
+   * The kind of subject. `user`: one user or service account. `role`: all members with a role. `all-members`: all
+   * users.
+   */
   readonly type: "user" | "role" | "all-members";
   /** The id of a user or service account, or a role. Ignored for `all-members`. */
   readonly value: string;

@@ -142,7 +142,7 @@ function restRow(view: View, side: Side, id: string, members: readonly number[],
 }
 
 /**
- * For each key or device, returns the index of the line at which its links end: the item's own line, or the line of its
+ * Returns the index of the line at which the links of each key or device end: the item's own line, or the line of its
  * group if the group is closed.
  */
 function rowPlaces(side: Side, rows: readonly Row[]): Int32Array {

@@ -34,7 +34,9 @@ interface NamingClaim {
 interface Provider {
   /** Returns true for the issuers that the provider itself operates. Each pattern contains the whole URL. */
   readonly isIssuer: (issuer: string) => boolean;
-  /** Returns true for a customer's own server, which has a separate issuer. */
+  /**
+   * Returns true if the claims of a workload are those of a customer's own server. Such a server has a separate issuer.
+   */
   readonly isServer?: (workload: LintedWorkload) => boolean;
   /** Claims that identify the owner, even if the value also contains wildcards. */
   readonly owners: readonly (readonly [claim: string, value: RegExp])[];
