@@ -110,7 +110,7 @@ describe("a webhook", { timeout: 120_000 }, () => {
     const { stack, messagesOf, program } = world;
     const nowhere = await stack.run(["drift", ...JSON_FORM], { GATEHOUSE_NOTIFY_URL_FILE: "" });
     expect([nowhere.code, nowhere.stdout]).toEqual([1, ""]);
-    expect(nowhere.stderr).toContain("GATEHOUSE_NOTIFY_URL: the webhook address for --notify is missing");
+    expect(nowhere.stderr).toContain("GATEHOUSE_NOTIFY_URL is not set, but --notify needs a webhook.");
     const broken = join(program.folder, "broken.json");
     writeFileSync(broken, "[");
     expect(await messagesOf(1, [...JSON_FORM, "--notify-state", broken])).toEqual([]);
