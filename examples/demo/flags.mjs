@@ -29,7 +29,7 @@ export function readFlags(args) {
       throw new Error(`--engine cannot be ${values.engine}. Choose cli or embedded.`);
     }
     if (values.keep !== undefined && existsSync(values.keep)) {
-      throw new Error(`--keep: the folder ${values.keep} exists already. Choose a new folder.`);
+      throw new Error(`--keep: the folder ${values.keep} already exists. Choose a new folder.`);
     }
     return values;
   } catch (error) {

@@ -145,7 +145,7 @@ it(
         if (!line.startsWith("$ ")) expect(comparable(outputs)).toContain(comparable(line));
       }
       const again = await demo(tmpdir(), "--keep", folder);
-      expect(again).toMatchObject({ code: 1, output: expect.stringContaining("the folder exists already") });
+      expect(again).toMatchObject({ code: 1, output: expect.stringContaining("fleet already exists.") });
     } finally {
       process.kill(Number(pid));
     }
@@ -158,7 +158,7 @@ it("the demo prints the last lines of an agent that does not start, and a remedy
   expect(code, output).toBe(1);
   expect(output).toContain(
     "The demo failed: The agent of edge-01 exited with exit code 2. Last lines of the output:\n" +
-      "  gatehouse-agent: --allow-forwarding must be on or off\n" +
+      "  gatehouse-agent: --allow-forwarding (GATEHOUSE_AGENT_ALLOW_FORWARDING) must be on or off.\n" +
       "Fix the problem that the output reports, then run the demo again.",
   );
   expect(readdirSync(folder)).toEqual([]);

@@ -172,9 +172,9 @@ describe("manual changes", { timeout: 120_000 }, () => {
       ),
     ]);
     for (const [line, error] of [
-      ["PublicKey x", "access.ignore:1: must have the form <kind> <id> until <YYYY-MM-DD>: <reason>"],
+      ["PublicKey x", "access.ignore:1 must have the form <kind> <id> until <YYYY-MM-DD>: <reason>"],
       ["Key x until 2999-01-31: y", "The kind Key is invalid. Use one of Member, PublicKey"],
-      ["PublicKey x until 2999-02-30: y", "the date 2999-02-30 is invalid"],
+      ["PublicKey x until 2999-02-30: y", "The date 2999-02-30 is invalid"],
     ] as const) {
       program.write("access.ignore", line);
       const refused = await stack.run(["drift"], POLICY);

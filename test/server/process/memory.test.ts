@@ -12,10 +12,10 @@ function megabytesOf(pid: number): number {
   return (Number(kibibytes) * 1024) / 1e6;
 }
 
-// The service used more than 200 MB before it limited V8's heap, and now uses 165 MB. bench/RESULTS.md has measurements
-// under a longer load.
+// Without the limits of V8's heap, the service uses 212 to 222 MB. With the limits, it uses 190 to 194 MB (Node.js 22.23).
+// bench/RESULTS.md has measurements under a longer load.
 test.skipIf(process.platform !== "linux")(
-  "the service uses less than 195 MB after thousands of requests",
+  "the service uses less than 205 MB after thousands of requests",
   // The test loads the service, and reads the memory of a process from the operating system.
   { timeout: 180_000, tags: ["long"] },
   async () => {
@@ -36,7 +36,7 @@ test.skipIf(process.platform !== "linux")(
       }
     };
     await Promise.all(Array.from({ length: AT_A_TIME }, send));
-    expect(megabytesOf(service.pid)).toBeLessThan(195);
+    expect(megabytesOf(service.pid)).toBeLessThan(205);
   },
 );
 
