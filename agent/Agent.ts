@@ -53,16 +53,16 @@ interface Enrolled {
 }
 
 /**
- * Duration of a tunnel, in milliseconds. After a tunnel that was open longer than this duration, the reconnect pauses
- * start again at their minimum.
+ * Minimum duration of a stable tunnel, in milliseconds. After a tunnel that was open for longer, the agent resets the
+ * reconnect delay.
  */
 const LASTING = 30_000;
 /**
- * HTTP statuses that reject the token of a tunnel, because the token is revoked or the device is deleted. After any
- * different status, such as 429 or 503, the token is still valid, and the agent repeats the request later.
+ * HTTP statuses with which the service rejects the token of a tunnel: the token is revoked, or the device is deleted.
+ * After any other status, such as 429 or 503, the token is still valid, and the agent repeats the request later.
  */
 const TOKEN_REFUSALS: ReadonlySet<number> = new Set([401, 403, 404]);
-/** HTTP statuses of the response to a challenge request if the service does not support challenges. */
+/** HTTP statuses that a service without support for challenges returns for a challenge request. */
 const WITHOUT_CHALLENGES: ReadonlySet<number> = new Set([401, 403, 404, 405]);
 /**
  * Interval between reports of the device, in milliseconds. A random part is added to each interval, so that the devices
@@ -98,7 +98,7 @@ export class Agent {
   readonly #timing: Timing;
   readonly #stop = new AbortController();
   #enrolled: Enrolled | undefined;
-  /** True after the first enrollment of this process. */
+  /** True after this process has enrolled the device for the first time. */
   #wasEnrolled = false;
 
   constructor(options: AgentOptions) {
@@ -176,7 +176,7 @@ export class Agent {
 
   async #enroll(): Promise<Enrolled> {
     const { url, proxyFor, tenant, hostname, mac, key, pin, version, log } = this.#options;
-    // The client does not retry requests, because `run` retries the enrollment after a pause.
+    // The client does not retry requests, because `run` retries the enrollment after a delay.
     const client = createClient({ url, ...(proxyFor && { proxyFor }), retry: { attempts: 1 } });
     try {
       const proof = await this.#proof(client);
@@ -209,8 +209,8 @@ export class Agent {
   }
 
   /**
-   * Returns a challenge from the service and its signature, which prove that this agent has the device's private key.
-   * Returns undefined if the service does not support challenges, as in version 0.19.
+   * Returns a challenge from the service and the signature of this challenge. They prove that this agent has the
+   * device's private key. Returns undefined if the service does not support challenges, as in version 0.19.
    */
   async #proof(client: Client): Promise<{ challenge: string; signature: string } | undefined> {
     const { tenant, key } = this.#options;

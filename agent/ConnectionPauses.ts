@@ -1,8 +1,8 @@
 import { MINUTE } from "@gatehouse-access/sdk/times";
 
 /**
- * Maximum pause after the first failure, in milliseconds. The maximum doubles with each further failure, up to
- * `LAST_MAXIMUM`. Each pause is a random part of the current maximum. So after a restart of the service, 2,000 agents
+ * Maximum retry delay after the first failure, in milliseconds. The maximum doubles with each further failure, up to
+ * `LAST_MAXIMUM`. Each delay is a random part of the current maximum. So after a restart of the service, 2,000 agents
  * reconnect at a rate of 400 per second. A single agent reconnects after 2.5 seconds on average.
  */
 const FIRST_MAXIMUM = 5_000;
@@ -10,7 +10,7 @@ const LAST_MAXIMUM = 30_000;
 /** Longest `Retry-After` time that the agent accepts from the service, in milliseconds. */
 const LONGEST_REQUEST = 10 * MINUTE;
 
-/** The pauses between the connection attempts of an agent. */
+/** The delays between the connection attempts of an agent. */
 export class ConnectionPauses {
   readonly #random: () => number;
   #maximum = FIRST_MAXIMUM;
@@ -21,8 +21,8 @@ export class ConnectionPauses {
   }
 
   /**
-   * Returns the pause before the next attempt, in milliseconds. A random time is added to the requested time, so that
-   * agents that were refused at the same time do not reconnect at the same time.
+   * Returns the delay before the next attempt, in milliseconds: the time that the service requests, plus a random time.
+   * So agents that were refused at the same time do not reconnect at the same time.
    * @param retryAfter time that the service requests, in milliseconds; reduced to 10 minutes if it is longer
    */
   next(retryAfter = 0): number {
@@ -31,7 +31,7 @@ export class ConnectionPauses {
     return pause;
   }
 
-  /** Resets the maximum pause to its first value. */
+  /** Resets the maximum delay to its first value. */
   reset(): void {
     this.#maximum = FIRST_MAXIMUM;
   }

@@ -46,7 +46,7 @@ export interface Program {
   hangUp(): void;
 }
 
-/** Time, in milliseconds, that programs have to exit after SIGHUP. The agent then kills them. */
+/** Time, in milliseconds, that programs have to exit after SIGHUP. After this time, the agent kills them. */
 const HANG_UP = 2_000;
 /** Interval, in milliseconds, at which the agent checks whether a program with paused output is still running. */
 const CHECK_INTERVAL = 50;
@@ -180,9 +180,9 @@ function* remainingOutput(fd: number): Generator<Buffer> {
 }
 
 /**
- * Returns a stream that writes a client's input to a terminal. Replaces the terminal's own stream, which blocks the
- * whole agent while the terminal's buffer is full, until the program reads its input. Discards input after the terminal
- * is closed.
+ * Returns a stream that writes a client's input to a terminal. It replaces the terminal's own stream. If the terminal's
+ * buffer is full, a write to that stream blocks the whole agent until the program reads its input. Discards input after
+ * the terminal is closed.
  */
 const terminalInput = ({ fd, _socket }: TerminalInside, isOpen: () => boolean): Writable =>
   new Writable({
@@ -225,7 +225,7 @@ export function runInTerminal(
     rows,
     cwd: folder,
     env: { ...environment, TERM: term },
-    // With `null`, the library delivers the output as bytes instead of strings.
+    // With the encoding `null`, the library delivers the output as bytes instead of strings.
     encoding: null,
   });
   const inside = run as unknown as TerminalInside;
@@ -297,8 +297,8 @@ interface PendingWrite {
 
 /**
  * Sends the stdout and stderr of a program to a client at the client's speed. Both streams share the client's receive
- * window. If a write of each stream waits for the window, the library sends one of them twice and never sends the
- * other. So this function writes to only one stream at a time.
+ * window. If both streams have a write that waits for the window, the library sends one of the writes twice and never
+ * sends the other. So this function writes to only one stream at a time.
  * @returns a promise that resolves when all output has been sent, and never resolves if the channel closes earlier
  */
 async function passOutput(channel: ServerChannel, stdout: Readable, stderr: Readable): Promise<void> {

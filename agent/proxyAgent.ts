@@ -26,8 +26,8 @@ class ProxyAgent extends HttpsProxyAgent<string> {
       throw new ProxyError(this.#proxy, this.#target, error);
     });
     if (status === 200) return socket;
-    // Without this check, the library would return the proxy's response as if it came from the service. With some
-    // statuses, the agent would then discard its token.
+    // Without this check, the library would return the proxy's response as if it came from the service. If that
+    // response had a status such as 401, the agent would discard its token.
     socket.destroy();
     throw new ProxyError(this.#proxy, this.#target, status);
   }

@@ -21,7 +21,7 @@ export class ServicePin {
   #warned: string | undefined;
 
   /**
-   * Opens the file of the pinned key, which is in the same folder as the device's key. Later, the process needs no
+   * Opens the file of the pinned key, which is in the same folder as the device's key. After that, the process needs no
    * permissions for the folder.
    * @throws Error the process cannot use the folder
    */
@@ -29,7 +29,7 @@ export class ServicePin {
     mkdirSync(folder, { recursive: true, mode: 0o700 });
     this.#file = join(folder, FILE);
     this.#descriptor = openSync(this.#file, "a+", 0o600);
-    // An incomplete line contains no pinned key.
+    // An incomplete line is not a pinned key.
     this.#key = LINE.exec(readFileSync(this.#file, "utf8"))?.[1];
   }
 

@@ -60,13 +60,13 @@ export function isProgram(path: string): boolean {
   }
 }
 
-/** Maximum bytes of a file in one response. */
+/** Maximum number of bytes of file data in one response. */
 const READ_MAX = PACKET_MAX - 1024;
 /** Number of bytes before the data in a DATA response: length, type, request id, length of the data. */
 const DATA_HEADER = 13;
 /** Maximum number of files and folders that a client may have open. */
 const HANDLES_MOST = 256;
-/** Maximum number of entries of a folder in one response. */
+/** Maximum number of folder entries in one response. */
 const ENTRIES = 100;
 
 const STATUS = {
@@ -194,8 +194,8 @@ const exists = (path: Buffer): Promise<boolean> =>
 const codeOf = (error: unknown): string => (error as NodeJS.ErrnoException).code ?? "";
 
 /**
- * Error codes of a failed hard link, if the file system does not support hard links or the user may not create a link
- * to the file.
+ * Error codes of link(2) if the file system cannot create the hard link, or if the user may not create a link to the
+ * file.
  */
 const NO_LINKS = new Set(["EPERM", "ENOSYS", "ENOTSUP", "EOPNOTSUPP", "EXDEV", "EMLINK"]);
 
@@ -204,7 +204,7 @@ async function renameToNew(from: Buffer, to: Buffer): Promise<void> {
   if ((await lstat(from)).isFile()) {
     try {
       // A hard link cannot overwrite a file that a different program creates at the same time. A check followed by a
-      // rename could.
+      // rename could overwrite it.
       await link(from, to);
       await unlink(from).catch(async (error: unknown) => {
         await unlink(to);
@@ -238,7 +238,7 @@ async function canonical(path: Buffer): Promise<Buffer> {
 /**
  * An SFTP server for one client, with the permissions of this process. Supports SFTP version 3 and extensions of
  * OpenSSH. File names are bytes. The server processes one request after another, and so acknowledges writes in order.
- * After an interruption, scp and sftp truncate the file after the last of these writes.
+ * After an interruption, scp and sftp truncate the file after the last acknowledged write.
  */
 export class FileServer {
   readonly #stream: Duplex;

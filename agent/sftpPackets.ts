@@ -36,7 +36,10 @@ export const TYPE = {
   EXTENDED_REPLY: 201,
 } as const;
 
-/** Flags that list the file attributes in a packet (draft-ietf-secsh-filexfer-02, section 5). */
+/**
+ * Flags of an attribute list in a packet. Each flag marks an attribute that the list contains
+ * (draft-ietf-secsh-filexfer-02, section 5).
+ */
 const HAS = { SIZE: 1, OWNER: 2, MODE: 4, TIMES: 8 } as const;
 
 /** A field of a packet: a 32-bit number, a 64-bit number, or a string. */

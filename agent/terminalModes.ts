@@ -1,4 +1,4 @@
-/** Returns pairs of an opcode and a name, with consecutive opcodes that begin with `first`. */
+/** Assigns an opcode to each name. The opcodes are consecutive and begin with `first`. */
 const names = (first: number, list: string) =>
   list.split(" ").map((name, index) => [first + index, name] as const);
 
@@ -23,7 +23,8 @@ const SWITCHES: ReadonlyMap<number, string> = new Map([
 ]);
 
 /**
- * From this opcode on, RFC 4254 does not define the length of values. So parsing stops at the first of these opcodes.
+ * The first opcode for which RFC 4254 does not define the length of the value. Parsing stops at this opcode and at all
+ * higher opcodes.
  */
 const UNKNOWN = 160;
 const ENTRY = 5;

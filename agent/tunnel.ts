@@ -7,13 +7,13 @@ import type { Log } from "./SessionChannel.ts";
 import type { SshServer } from "./SshServer.ts";
 
 /**
- * Interval at which the agent sends keep-alive messages, in milliseconds. `SILENCE` is the maximum time between
- * keep-alive messages of the service.
+ * Interval at which the agent sends keep-alive messages, in milliseconds. `SILENCE` is the maximum time between two
+ * keep-alive messages from the service.
  */
 const KEEP_ALIVE = 30_000;
 const SILENCE = 35_000;
 /**
- * Maximum length of one line that the service sends on the tunnel, in bytes. `HEAD_MAX` is the maximum length of the
+ * Maximum length, in bytes, of one line that the service sends on the tunnel. `HEAD_MAX` is the maximum length of the
  * HTTP request head on a picked-up connection.
  */
 const LINE_MAX = 4096;

@@ -1,5 +1,5 @@
-// `npm run demo`: previews and applies a policy in TypeScript, and changes objects out of band. Then reports, reviews
-// and repairs the drift. A key expires while its session is open.
+// The demo (`npm run demo`). Previews and applies a policy in TypeScript, and changes objects out of band. Then
+// reports, reviews and repairs the drift. At the end, a key expires while a session that uses the key is open.
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
@@ -190,9 +190,7 @@ async function changeManually(
 const quoted = (text: string): string =>
   /^[\w./:@-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 
-/**
- * Creates the folder of the demo, which other users cannot read. This is the folder of `--keep`, or a temporary folder.
- */
+/** Creates the folder of the demo: the folder of `--keep`, or a temporary folder. Other users cannot read it. */
 function newFolder(): string {
   if (options.keep === undefined) return mkdtempSync(join(tmpdir(), "gatehouse-demo-"));
   const folder = resolve(options.keep);
@@ -259,7 +257,8 @@ async function story(service: Service, folder: string): Promise<void> {
     await gatehouse(env, 0, "test");
     heading("Log in to three devices by SSH, and explain the policy's decisions");
     await logInThreeTimes({ ...env, GATEHOUSE_TENANT: fleet.tenant }, service, folder);
-    // If the service is kept, it keeps the example policy, in which the contractor's key expires years later.
+    // With `--keep`, the kept service has the policy of the example, in which the contractor's key expires years later.
+    // So the demo does not change the expiry time.
     if (options.keep === undefined) {
       heading("Let the contractor's key expire while its session is open");
       await letKeyExpire(env, service, folder, timeOfRun);

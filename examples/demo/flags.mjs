@@ -1,5 +1,5 @@
 // The flags of the demo. This module is in JavaScript, because `scripts/run.mjs` checks the flags before it builds the
-// packages, and with Node.js versions that cannot run TypeScript.
+// packages. That script also runs with Node.js versions that cannot run TypeScript.
 import { existsSync } from "node:fs";
 import { parseArgs } from "node:util";
 

@@ -80,7 +80,10 @@ export function setEnd(program: string, end: Date): void {
   writeFileSync(file, text.replace("    expiresAt,\n", `    expiresAt: "${end.toISOString()}",\n`));
 }
 
-/** Runs the agent of a device. @throws ChildError with the agent's last lines if the agent does not open a tunnel */
+/**
+ * Runs the agent of a device.
+ * @throws ChildError with the agent's last lines if the agent does not open a tunnel
+ */
 export function startAgent(
   folder: string,
   { url }: Service,

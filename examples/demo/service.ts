@@ -14,7 +14,7 @@ export interface Service {
   /** Port on which the service accepts SSH logins to devices. */
   readonly sshPort: string;
   readonly pid: number;
-  /** Rejects with the last output lines of the service if the service exits before `stop`. */
+  /** A promise that rejects with the last output lines of the service if the service exits before `stop`. */
   readonly died: Promise<never>;
   admin(...args: string[]): Promise<string>;
   adminWithPassword(password: string, ...args: string[]): Promise<string>;

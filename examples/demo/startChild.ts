@@ -12,15 +12,15 @@ export interface Child<Ready> {
   readonly process: ChildProcess;
   /** The value that the option `ready` parsed from an output line, such as an address. */
   readonly ready: Ready;
-  /** Rejects with a {@link ChildError} if the process exits before `stop`. Never resolves. */
+  /** A promise that rejects with a {@link ChildError} if the process exits before `stop`. It never resolves. */
   readonly died: Promise<never>;
   /** Stops the process and waits for its exit. */
   stop(): Promise<void>;
 }
 
 /**
- * A process of the demo exited, or was not ready in time. The message contains the last output lines of the process and
- * the remedy.
+ * The error of a process of the demo that exited, or that was not ready in time. The message contains the last output
+ * lines of the process and the remedy.
  */
 export class ChildError extends Error {
   constructor(name: string, problem: string, lines: readonly string[]) {

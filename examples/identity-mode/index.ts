@@ -66,7 +66,7 @@ const deploy = new ServiceAccount("deploy", {
   validDays: 90,
 });
 
-// A change of the key replaces the service account. The policy then applies to the new account, because it refers to
+// A change to the key replaces the service account. The policy then applies to the new account, because it refers to
 // the account's ID.
 new AccessPolicy("deploy", {
   name: "Deployment",

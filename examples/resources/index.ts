@@ -1,5 +1,5 @@
 // A Pulumi program with the examples of this folder. Each file is a separate example. The program omits the examples
-// accessPolicy, serviceAccount and installKey, because they need ShellHub 0.27 or later.
+// `accessPolicy`, `serviceAccount` and `installKey`, because they need ShellHub 0.27 or later.
 import { ci } from "./apiKey";
 
 export * from "./device";

@@ -10,7 +10,7 @@ export const ana = new PublicKey(
     username: login("root", "ana"), // ^(ana|root)$
     filter: { tags: [edge.name] },
   },
-  // `dependsOn` is required only if the tags come from a Tag resource. With literal tags, Gatehouse creates the
+  // `dependsOn` is required only if the tags come from a `Tag` resource. With literal tags, Gatehouse creates the
   // resources in the correct order automatically.
   { dependsOn: gateways },
 );

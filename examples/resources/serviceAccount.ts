@@ -6,8 +6,8 @@ export const backup = new ServiceAccount("backup", {
   validDays: 90,
 });
 
-// A replacement of the account changes its ID. The policy then applies to the new account, because it refers to the
-// output.
+// The ID of the account changes if the account is replaced. The policy then applies to the new account, because it
+// refers to the output `accountId`.
 export const backupAccess = new AccessPolicy("backup", {
   name: "Backup",
   subject: { user: backup.accountId },

@@ -1,4 +1,4 @@
 import { Tag } from "@gatehouse-access/provider";
 
-// A change of the name renames the tag on all devices and in all filters.
+// A change to the name renames the tag on all devices and in all filters.
 export const edge = new Tag("edge", { name: "edge" });

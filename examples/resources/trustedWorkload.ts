@@ -2,7 +2,7 @@ import { githubActions, TrustedWorkload } from "@gatehouse-access/provider";
 
 const audience = "https://gatehouse.example.com";
 
-// Jobs that review pull requests get the role observer.
+// Jobs that review pull requests get the role `observer`.
 export const review = new TrustedWorkload("review", {
   ...githubActions({ repository: "acme/fleet" }),
   name: "review",

@@ -1,5 +1,5 @@
-// Writes the review as a note on a merge request. Requires only Node.js 22. The token comes from GITLAB_TOKEN, and is
-// only sent in the headers of requests to CI_API_V4_URL.
+// Writes the review as a note on a merge request. Requires only Node.js 22. Reads the token from `GITLAB_TOKEN`, and
+// sends it only in the headers of requests to `CI_API_V4_URL`.
 import { readFileSync } from "node:fs";
 
 const { env } = process;
@@ -20,7 +20,7 @@ async function note() {
     throw new Error("GITLAB_TOKEN is missing. Set it, since a CI_JOB_TOKEN cannot write notes.");
   const review = readFileSync(file, "utf8");
   const [marker] = review.split("\n", 1);
-  // In a merged results pipeline, CI_COMMIT_SHA is an internal commit that users cannot find.
+  // In a merged results pipeline, `CI_COMMIT_SHA` is an internal commit that users cannot find.
   const commit = env.CI_MERGE_REQUEST_SOURCE_BRANCH_SHA || env.CI_COMMIT_SHA;
   const body = `${review}\n_Review of commit ${commit} by [this job](${env.CI_JOB_URL})._\n`;
   const { body: self } = await request("GET", "/user");

@@ -51,7 +51,9 @@ interface CliEventsOptions {
 
 interface Operation {
   readonly step: Step;
-  /** False for a component resource, since only custom resources have an object on the service. */
+  /**
+   * True for a custom resource, false for a component resource. Only custom resources have an object on the service.
+   */
   readonly custom: boolean;
   readonly finish: (error?: string) => void;
 }
@@ -63,8 +65,8 @@ export class CliEvents {
   readonly #planning: boolean;
   readonly #values: boolean;
   /**
-   * Steps by the resource's URN. If an earlier run replaced a resource but did not delete the old object, the deletion
-   * of the old object is a separate step of this run. The key of that step consists of the URN and the object's id.
+   * Steps by the resource's URN. The deletion of a deposed object is a separate step, whose key consists of the URN and
+   * the object's id. A deposed object is an old object that an earlier run replaced but did not delete.
    */
   readonly #steps = new Map<string, Writable<Step>>();
   readonly #replaced = new Set<string>();
@@ -165,8 +167,8 @@ export class CliEvents {
     for (const state of [old, now]) {
       if (!state) continue;
       const inputs = Object.entries(shownProps(state.inputs as Props));
-      // Omits the credential of a default provider instance, because it is the credential of the stack, which gatehouse
-      // already has.
+      // Omits the credential of a default provider instance. It is the credential of the stack, which Gatehouse already
+      // has.
       const relevant = inputs.filter(([, value]) => !(isDefaultInstance(urn) && holds(value, "[secret]")));
       Object.assign(this.#provider(`${urn}::${state.id}`), Object.fromEntries(relevant));
     }
@@ -180,8 +182,8 @@ export class CliEvents {
 
   /**
    * Adds the resource's values before and after the operation to a step. The deletion event of a replacement contains
-   * only the old object. In the event of an import, `old` is the imported object, so its values are not used as the
-   * values before the operation.
+   * only the old object. In an import event, `old` is the imported object, so its values are not used as the values
+   * before the operation.
    */
   #addValues(step: Writable<Step>, { op, old, new: now }: StepEventMetadata): void {
     if (old && op !== "import") step.before ??= this.#valuesOf(old);
@@ -231,8 +233,8 @@ export class CliEvents {
   }
 
   /**
-   * Returns true if the event deletes an old object that an earlier run replaced but did not delete. This run deletes
-   * the old object even if the new object does not change.
+   * Returns true if the event deletes a deposed object: an old object that an earlier run replaced but did not delete.
+   * This run deletes a deposed object even if the new object does not change.
    */
   #isLeftOver(metadata: StepEventMetadata): boolean {
     if (metadata.op !== "delete-replaced") {

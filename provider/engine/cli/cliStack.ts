@@ -71,8 +71,8 @@ export class CliStack implements Stack {
   /** The content of the settings file before this run created the stack; undefined if there was no file. */
   #settingsBefore: string | undefined;
   /**
-   * Number of unfinished items that earlier runs left in the state: pending operations, and old objects that are not
-   * deleted yet. Undefined until the state is read.
+   * Number of unfinished items that earlier runs left in the state: pending operations, and deposed objects (old
+   * objects that a replacement did not delete). Undefined until the state is read.
    */
   #undone: number | undefined;
 
@@ -128,8 +128,8 @@ export class CliStack implements Stack {
         const { stdout } = await handle.preview({ ...run, ...more, plan: file }).finally(() => {
           workspace.envVars = envVars;
         });
-        // The CLI's preview reports neither pending operations nor old objects that are not deleted yet. So their
-        // number in the state is checked too.
+        // The CLI's preview reports neither pending operations nor deposed objects. So their number in the state is
+        // checked too.
         isEmpty = this.#undone === 0 && isNothingToDo(stdout, await readFile(file, "utf8"));
       };
       const plan = await this.#run("preview", create, preview, { values });
@@ -292,9 +292,10 @@ export class CliStack implements Stack {
   }
 
   /**
-   * Reports the pending operations of an earlier run, but only once. The CLI itself reports them only after the
-   * preview, which is too late for the user to inspect them. If a provider instance in the state has a credential,
-   * makes the CLI use the credential from the program instead, which may be newer.
+   * Inspects the state of an existing stack. Further calls have no effect. Reports the pending operations of an earlier
+   * run. The CLI itself reports them only after the preview, which is too late for the user to inspect them. If a
+   * provider instance in the state has a credential, makes the CLI use the credential from the program instead. The
+   * credential in the program may be newer.
    */
   async #inspectState(handle: CliHandle, log: RunLog): Promise<void> {
     if (this.#undone !== undefined) return;
@@ -345,7 +346,7 @@ interface CliUpdate extends ReturnType<typeof targetOptions> {
 }
 
 /**
- * Returns the options of the Automation API that limit a run to some resources.
+ * Returns the options of the Automation API that limit a run to the selected resources.
  * @throws EngineError (`usage`) if the options contradict each other
  */
 function targetOptions(options: TargetOptions) {

@@ -1,5 +1,5 @@
-// Sends the action's requests to GitHub's API. Requires only Node.js 22. The token comes from GITHUB_TOKEN, and is only
-// sent in the headers of requests to GITHUB_API_URL.
+// Sends the action's requests to GitHub's API. Requires only Node.js 22. Reads the token from `GITHUB_TOKEN`, and sends
+// it only in the headers of requests to `GITHUB_API_URL`.
 import { appendFileSync, readFileSync } from "node:fs";
 import { basename } from "node:path";
 
@@ -70,16 +70,17 @@ async function issue(file, program, code) {
 }
 
 /**
- * Removes the parts of a report that differ in each run: the request id and the time when a change was first seen. A
- * report contains this time if the service does not report the user. On a new runner, it is the current time.
+ * Removes the parts of a report that differ in each run: the request id, and the time when a change was first seen. A
+ * report contains this time only if the service does not report the user of the change. On a new runner, the time is
+ * always the current time.
  */
 function undated(report) {
   return report.replaceAll(/first seen [\d-]+ [\d:]+ UTC|request id [\w-]+/g, "");
 }
 
 /**
- * Finds the workflow run with the reviewed plan: the run for the last commit of the merged pull request. If this run
- * was started manually, it is this run.
+ * Finds the workflow run with the reviewed plan. After a push, it is the latest successful review of the last commit of
+ * the merged pull request. If a user started this run manually, it is this run.
  */
 async function findReview() {
   let id = env.GITHUB_RUN_ID;
@@ -114,7 +115,10 @@ async function mergedPull() {
   }
 }
 
-/** Returns true for a comment or issue of this action. Other users can copy the marker, so the author must match. */
+/**
+ * Returns true for a comment or issue that this action created. Other users can copy the marker, so the author must
+ * match.
+ */
 function isOurs({ user, body }, marker) {
   return user?.login === env.AUTHOR && body?.split(/\r?\n/, 1)[0] === marker;
 }
