@@ -34,8 +34,8 @@ export const fileError =
 export const INSTALL = "https://www.pulumi.com/docs/install/";
 
 /**
- * There is no `pulumi` command on the PATH. If the user selects the embedded engine and the engine cannot run the
- * stack, the error is an UnsupportedError instead.
+ * Thrown if there is no `pulumi` command on the PATH. If the user selects the embedded engine and the engine cannot run
+ * the stack, the error is an UnsupportedError instead.
  */
 export class NoEngineError extends EngineError {
   /** @param runtime runtime of the program; the embedded engine supports only Node.js */
@@ -53,9 +53,9 @@ export class NoEngineError extends EngineError {
 }
 
 /**
- * The project's files cannot be used, because Pulumi.yaml or the stack's configuration is missing or invalid, or the
- * SDK is not installed. If the state cannot be used, the error is a BackendError. If the program throws an exception,
- * the error is a ProgramError.
+ * Thrown if the project's files cannot be used, because Pulumi.yaml or the stack's configuration is missing or invalid,
+ * or the SDK is not installed. If the state cannot be used, the error is a BackendError. If the program throws an
+ * exception, the error is a ProgramError.
  */
 export class ProjectError extends EngineError {
   constructor(detail: string, more?: ErrorMore) {
@@ -64,8 +64,8 @@ export class ProjectError extends EngineError {
 }
 
 /**
- * The selected stack does not exist, or no stack is selected and the project does not have exactly one stack. If an
- * existing stack cannot be read, the error is a BackendError or a PassphraseError.
+ * Thrown if the selected stack does not exist, or if no stack is selected and the project does not have exactly one
+ * stack. If an existing stack cannot be read, the error is a BackendError or a PassphraseError.
  */
 export class StackSelectionError extends EngineError {
   constructor(message: string) {
@@ -97,8 +97,8 @@ function existingStacks(stacks: readonly string[]): string {
 }
 
 /**
- * No state backend is configured, or a file of the backend cannot be read, parsed or written. If the embedded engine
- * does not support the backend or the state, the error is an UnsupportedError.
+ * Thrown if no state backend is configured, or if a file of the backend cannot be read, parsed or written. If the
+ * embedded engine does not support the backend or the state, the error is an UnsupportedError.
  */
 export class BackendError extends EngineError {
   constructor(detail: string, more?: ErrorMore) {
@@ -106,7 +106,10 @@ export class BackendError extends EngineError {
   }
 }
 
-/** The passphrase of the stack's secrets is missing or wrong, or a secret was encrypted with a different key. */
+/**
+ * Thrown if the passphrase of the stack's secrets is missing or wrong, or if a secret was encrypted with a different
+ * key.
+ */
 export class PassphraseError extends EngineError {
   constructor(detail: string, more?: ErrorMore) {
     super("passphrase", detail, more);
@@ -120,8 +123,8 @@ export class PassphraseError extends EngineError {
 }
 
 /**
- * A different process holds the lock of the stack. If the process that holds the lock died on this machine, the next
- * command removes the lock. It then merges the journal, or throws a JournalConflictError.
+ * Thrown if a different process holds the lock of the stack. If that process died on this machine, the next command
+ * removes the lock. It then merges the journal, or throws a JournalConflictError.
  */
 export class LockedError extends EngineError {
   constructor(message: string) {
@@ -139,8 +142,8 @@ export class LockedError extends EngineError {
 }
 
 /**
- * The journal of a killed run does not match the state, because a different program changed the state after the run was
- * killed. If the journal cannot be read or written, the error is a BackendError.
+ * Thrown if the journal of a killed run does not match the state, because a different program changed the state after
+ * the run was killed. If the journal cannot be read or written, the error is a BackendError.
  */
 export class JournalConflictError extends EngineError {
   constructor(message: string) {
@@ -157,8 +160,8 @@ export interface UnsupportedUse {
 }
 
 /**
- * The program or the state uses a feature that the embedded engine does not support. Nothing was changed. If a file is
- * invalid for all engines, the error is a ProjectError or a BackendError.
+ * Thrown if the program or the state uses a feature that the embedded engine does not support. Nothing was changed. If
+ * a file is invalid for all engines, the error is a ProjectError or a BackendError.
  */
 export class UnsupportedError extends EngineError {
   readonly uses: readonly UnsupportedUse[];
@@ -172,12 +175,9 @@ export class UnsupportedError extends EngineError {
   }
 }
 
-/**
- * The run would delete or replace a protected resource. The failed step has this error, and the run ends with an
- * UpdateFailedError.
- */
+/** The error of a step that would delete or replace a protected resource. The run ends with an UpdateFailedError. */
 export class ProtectedError extends EngineError {
-  /** @param what a sentence without a final period, which describes the rejected deletion or replacement */
+  /** @param what the rejected deletion or replacement, as a sentence without a final period */
   constructor(what: string, urn: string) {
     super(
       "protected",
@@ -186,7 +186,7 @@ export class ProtectedError extends EngineError {
   }
 }
 
-/** The user did not confirm the plan, so the command changed nothing. */
+/** Thrown if the user did not confirm the plan. The command changed nothing. */
 export class DeclinedError extends EngineError {
   constructor() {
     super("declined", "Nothing was changed.");
@@ -194,7 +194,7 @@ export class DeclinedError extends EngineError {
 }
 
 /**
- * Calls the `confirm` function in the options with the plan, if the options contain this function.
+ * Passes the plan to the function `confirm` of the options, if it is set.
  * @throws DeclinedError if `confirm` returns false
  */
 export async function requireConfirmation({ confirm }: Confirmable, plan: Plan): Promise<void> {
@@ -206,7 +206,7 @@ export class RunError extends EngineError {
   /** The finished and failed steps. */
   readonly result: Result;
   /**
-   * True if the diagnostics of the result contain all causes, with one error for each failed resource and for each
+   * True if the diagnostics of the result contain all causes: one error for each failed resource, and one for each
    * error of the program. Each of these errors has a URN. In this case, the message of this error contains no
    * additional cause.
    */
@@ -220,8 +220,8 @@ export class RunError extends EngineError {
 }
 
 /**
- * The Pulumi program threw an exception, or exited with a code other than 0. If a resource fails and the program
- * continues, the error is an UpdateFailedError.
+ * Thrown if the Pulumi program threw an exception, or exited with a code other than 0. If a resource fails and the
+ * program continues, the error is an UpdateFailedError.
  */
 export class ProgramError extends RunError {
   /** The call stacks of the errors that the program threw. */
@@ -239,8 +239,8 @@ interface ProgramErrorMore {
 }
 
 /**
- * A step failed, or the preflight of a plan failed. If the program fails, the error is a ProgramError. If the run is
- * interrupted, the error is a CancelledError.
+ * Thrown if a step failed, or if the preflight of a plan failed. If the program fails, the error is a ProgramError. If
+ * the run is interrupted, the error is a CancelledError.
  */
 export class UpdateFailedError extends RunError {
   constructor(message: string, result: Result, isExplained = false) {
@@ -249,8 +249,8 @@ export class UpdateFailedError extends RunError {
 }
 
 /**
- * The run was interrupted by SIGINT, SIGTERM, SIGHUP or an abort signal. The state contains all finished steps. If a
- * run stops because a step failed, the error is an UpdateFailedError.
+ * Thrown if the run was interrupted by SIGINT, SIGTERM, SIGHUP or an abort signal. The state contains all finished
+ * steps. If a run stops because a step failed, the error is an UpdateFailedError.
  */
 export class CancelledError extends RunError {
   constructor(result: Result) {

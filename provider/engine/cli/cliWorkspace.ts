@@ -21,7 +21,7 @@ export interface CliWorkspace {
 export async function openWorkspace(project: Project, env: NodeJS.ProcessEnv): Promise<CliWorkspace> {
   const backend = await chooseBackend(project, env);
   const { url, source } = backend;
-  // The Pulumi CLI does not create the folder either, but its error message does not name the setting to fix.
+  // The Pulumi CLI does not create the folder either, but its error message does not contain the setting to fix.
   if (url.startsWith("file://")) await requireBackendFolder(backend, project);
   const given = Object.entries(env).filter((entry): entry is [string, string] => entry[1] !== undefined);
   const envVars: Record<string, string> = { PULUMI_SKIP_UPDATE_CHECK: "true", ...Object.fromEntries(given) };

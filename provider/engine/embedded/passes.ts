@@ -107,7 +107,7 @@ export interface PassResult {
 }
 
 /**
- * Reads the state for one pass, such as a preview or an update.
+ * Reads the state for one pass. A pass is one part of a command, such as the preview or the update.
  * @throws BackendError, PassphraseError, UnsupportedError
  */
 export async function openPass(settings: RunSettings): Promise<Pass> {
@@ -188,10 +188,10 @@ export function conclude(settings: RunSettings, pass: Pass, passResult: PassResu
 
 /**
  * Runs the program and applies the resources that it declares. In a dry run, only plans the changes. Reads live objects
- * before the program starts: all objects with the option `refresh`, otherwise only the objects of pending operations
- * from an earlier run.
- * @throws UnsupportedError, ProjectError; EngineError if targets match no resource, the run deviates from a held plan,
- *   or the provider does not start
+ * before the program starts. With the option `refresh`, reads all objects. Otherwise, reads only the objects of pending
+ * operations from an earlier run.
+ * @throws UnsupportedError, ProjectError; EngineError if targets match no resource, the run deviates from the confirmed
+ *   plan, or the provider does not start
  */
 export async function deployPass(
   settings: RunSettings,
@@ -254,7 +254,7 @@ function failure(
 /** Formats an error of the program as a string: the position in the project, the cause, the remedy and the code. */
 function failureText({ cause, remedy, code = "program", positions }: ProgramFailure, root: string): string {
   const place = placeIn(root, positions);
-  // The cause is a message of the user's own code, so it is not changed.
+  // The cause is a message from the user's own code, so it is not changed.
   const text = remedy === undefined ? cause : `${withPeriod(cause)} ${remedy}`;
   return withCode(place === undefined ? text : `${place}: ${text}`, { code });
 }

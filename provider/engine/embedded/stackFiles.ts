@@ -157,8 +157,8 @@ const UNSALTED = {
 };
 
 /**
- * Recovers the steps of an earlier gatehouse process that died while it held the lock of the stack. Merges the journal
- * of that process into the state and removes the lock. Its unfinished operations become pending.
+ * Recovers the steps of an earlier Gatehouse process that died while it held the lock of the stack. Merges the journal
+ * of that process into the state and removes the lock. The unfinished operations of that process become pending.
  * @returns a message about the merge; undefined if no process died, or if a running process holds the lock
  * @throws JournalConflictError if a different program has changed the state in the meantime; BackendError, LockedError
  */

@@ -144,8 +144,8 @@ export class Deployment implements Monitor {
   }
 
   /**
-   * Stores the state entry of the provider instance for all dynamic resources of the stack. The entry contains the
-   * configuration of the stack.
+   * Stores the state entry of the provider instance that all dynamic resources of the stack share. The entry contains
+   * the configuration of the stack.
    */
   async #useDefaultProvider(): Promise<void> {
     const { stack, project, config } = this.#options;
@@ -184,7 +184,8 @@ export class Deployment implements Monitor {
   }
 
   /**
-   * Leaves an existing resource unchanged that is excluded from this run. The resource keeps its URN from the state.
+   * Keeps the state entry of an existing resource that is excluded from this run. The resource keeps its URN from the
+   * state.
    */
   #leave(old: Entry, step: Step): Registered {
     const { urn, id = "", outputs = {} } = old.state;
@@ -263,8 +264,8 @@ export class Deployment implements Monitor {
   }
 
   /**
-   * Adds the resource's values before and after the change to every step of a dry run. The values before the change
-   * come from the snapshot, since a dry run does not change the snapshot.
+   * Adds values to every step of a dry run: the resource's values before and after the change. The values before the
+   * change come from the snapshot, since a dry run does not change the snapshot.
    */
   addValues(): void {
     const { log, snapshot, taken } = this.#context;
@@ -294,7 +295,8 @@ function describePlan(plan: ResourcePlan, step: Writable<Step>): void {
   else if (plan.old?.state.id) step.id = plan.old.state.id;
 }
 
-// The key includes the object's id. An old object that is not deleted yet has the same URN as its replacement.
+// The key includes the object's id. A deposed object, that is, an old object that a replacement did not delete, has the
+// same URN as the new object.
 const objectKey = ({ urn, id = "" }: Pick<ResourceState, "urn" | "id">) => `${urn} ${id}`;
 
 /**
@@ -311,8 +313,8 @@ export class HeldPlan {
   }
 
   /**
-   * @throws EngineError (`not_planned`) if the step differs from the plan, except in values that were unknown in the
-   * plan
+   * @throws EngineError (`not_planned`) if the step differs from the plan. Values that were unknown in the plan are not
+   *   compared.
    */
   require(step: Step): void {
     if (step.type === STATE_IDENTITY_TYPE) return;
@@ -347,8 +349,8 @@ const misfit = (what: string) =>
 const notAs = ({ path }: FieldChange) => misfit(`${path} differs from the plan`);
 
 /**
- * Returns the planned change of the object that contains the field `path`. Returns undefined unless parts of this
- * object were unknown in the plan.
+ * Returns the planned change to the object that contains the field `path`, if parts of this object were unknown in the
+ * plan. Returns undefined otherwise.
  */
 const unknownAbove = (fields: readonly FieldChange[], path: string) =>
   fields.find((field) => path.startsWith(`${field.path}.`) && hasUnknown(field.new));

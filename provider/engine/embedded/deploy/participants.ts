@@ -19,8 +19,8 @@ export class Participants {
   readonly #targets: UrnPatterns;
   readonly #excludes: UrnPatterns;
   /**
-   * URNs of the resources, among those evaluated so far, that match `target` or `exclude`. If the options include
-   * dependents, also contains the URNs of their dependents.
+   * URNs of the evaluated resources that match `target` or `exclude`. If the options include dependents, also contains
+   * the URNs of their dependents. A resource is evaluated after all resources that it refers to.
    */
   readonly #found = new Set<string>();
 
@@ -229,7 +229,8 @@ export class TakenEntries {
   }
 
   /**
-   * Returns the entries to delete: entries that belong to no resource of the program, and old objects of replacements.
+   * Returns the entries to delete: entries that belong to no resource of the program, and deposed objects (old objects
+   * that a replacement did not delete).
    */
   left(): Entry[] {
     return this.#snapshot

@@ -16,8 +16,8 @@ import type { KnownObject, ProviderDiff, ProviderProcess } from "../program/prov
 import type { TakenEntries } from "./participants.ts";
 
 /**
- * The reason for a replacement, in place of a property name, if the object has initialization errors and
- * replaceOnChanges contains `*`.
+ * The reason for a replacement, in place of a property name, if the initialization of the object failed and
+ * `replaceOnChanges` contains `*`.
  */
 const INIT_ERROR_KEY = "#initerror";
 
@@ -72,7 +72,8 @@ export async function planResource(input: PlanInput): Promise<ResourcePlan> {
   const wanted = ignoreChanges(goal.props, oldInputs, goal.ignoreChanges);
   const inputs = await provider.check(goal, oldInputs, wanted);
   if (input.replaceRequested || old.state.taint === true) {
-    // The run ignores the result of `diff`, but the call is required: it passes the object to replace to the provider.
+    // The run ignores the result of `diff`, but the call is required: in this call, the provider receives the object to
+    // replace.
     await provider.diff(goal, old.state, inputs);
     return replacement(input, old, ["id"], false);
   }
@@ -108,7 +109,7 @@ async function replacement(
 
 /**
  * Returns the dependents that must be deleted before `root`, in the order of their creation. These dependents read
- * properties of a deleted resource, and a change of these properties would replace the dependent.
+ * properties of a deleted resource, and a change to these properties would replace the dependent.
  */
 async function dependentReplacements(input: PlanInput, root: Entry): Promise<Entry[]> {
   const live = input.snapshot.entries().filter((entry) => !entry.state.delete);
@@ -224,7 +225,7 @@ export function ignoreChanges(inputs: Props, oldInputs: Props, ignored: readonly
   return result;
 }
 
-/** Returns the properties that force a replacement, according to the provider and the option replaceOnChanges. */
+/** Returns the properties that force a replacement, according to the provider and the option `replaceOnChanges`. */
 function replaceKeys(
   diff: ProviderDiff,
   paths: readonly string[],

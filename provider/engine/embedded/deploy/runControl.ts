@@ -7,8 +7,8 @@ import type { TakenEntries } from "./participants.ts";
 type StopReason = "failed" | "cancelled" | "unsupported";
 
 /**
- * Stops a run. A stopped run starts no new work, but finishes the work in flight. If there are several reasons to stop,
- * the first reason is reported.
+ * A switch that stops a run. A stopped run starts no new work, but finishes the work in flight. If there are several
+ * reasons to stop, the first reason is reported.
  */
 export class StopSwitch {
   #reason: StopReason | undefined;

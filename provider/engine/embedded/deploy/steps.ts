@@ -74,8 +74,7 @@ export async function deleteAll(
 }
 
 /**
- * Returns the steps of the deletions. If a resource must not be deleted, fails the step of the resource and stops the
- * run.
+ * Returns the steps of the deletions. If a resource must not be deleted, marks its step as failed and stops the run.
  */
 function announce(
   context: DeletionContext,
@@ -113,8 +112,8 @@ function refusal(context: DeletionContext, state: ResourceState): Error | undefi
 }
 
 /**
- * Deletes one object, and then applies the mutation `after` to the snapshot. On failure, sets the error of `step`,
- * stops the run and returns false.
+ * Deletes one object, and then applies the mutation `after` to the snapshot. If the deletion fails, sets the error of
+ * `step`, stops the run and returns false.
  */
 async function deleteEntry(
   context: DeletionContext,
@@ -152,7 +151,10 @@ function hasObject(state: ResourceState, deleted: ReadonlySet<string>): boolean 
   return !(state.deletedWith && deleted.has(state.deletedWith));
 }
 
-/** Returns for each resource the other resources that must be deleted first, because they refer to the resource. */
+/**
+ * Returns the deletion blockers of each resource. The blockers are other resources to delete that refer to the
+ * resource, so they must be deleted first.
+ */
 export function deletionBlockers(condemned: readonly ResourceState[]): Map<ResourceState, ResourceState[]> {
   const byUrn = Map.groupBy(condemned, ({ urn }) => urn);
   const blockers = new Map<ResourceState, ResourceState[]>(condemned.map((state) => [state, []]));

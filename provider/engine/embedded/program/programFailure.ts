@@ -125,7 +125,7 @@ function compilerLine(line: string) {
 
 /**
  * Returns the position of a syntax error. Node.js prints the position before the message, in three lines: the file with
- * the line number, the source line, and a mark below the column.
+ * the line number, the source line, and a caret below the column.
  */
 function syntaxPosition(error: Error, stack = ""): Position[] | undefined {
   if (error.name !== "SyntaxError" || stack.startsWith("SyntaxError")) return undefined;

@@ -69,9 +69,9 @@ type Client = InstanceType<typeof rpc.ResourceProviderClient>;
 type Done<Answer> = (error: grpc.ServiceError | null, answer: Answer) => void;
 
 /**
- * A process of the Pulumi SDK that runs the dynamic providers of a program. `start` starts the process, and so does the
- * first call of any other method. Requests and responses contain secrets in plaintext. Only the result of `check` marks
- * secrets.
+ * A process of the Pulumi SDK that runs the dynamic providers of a program. `start` starts the process. The first call
+ * of any other method also starts it. Requests and responses contain secrets in plaintext. Only the result of `check`
+ * marks secrets.
  */
 export class ProviderProcess {
   readonly #settings: ProcessSettings;
@@ -126,7 +126,7 @@ export class ProviderProcess {
 
   /**
    * Calls the provider's `diff`, and returns whether the object must be updated or replaced. If the response does not
-   * contain whether the object changes, compares the old and the new inputs.
+   * report whether the object changes, compares the old and the new inputs.
    */
   async diff(target: Target, old: KnownObject, news: Props): Promise<ProviderDiff> {
     const request = changing(new proto.DiffRequest(), target, old, news);

@@ -14,8 +14,8 @@ const GRACE = 2000;
 
 export interface SdkProcess {
   /**
-   * Resolves with the exit code after the process has exited and all of its output has been read. If a signal ended the
-   * process, the exit code is 128.
+   * A promise of the exit code. It resolves after the process has exited and all of its output has been read. If a
+   * signal ended the process, the exit code is 128.
    */
   readonly exited: Promise<number>;
   /**
@@ -40,7 +40,7 @@ interface SdkProcessOptions {
   readonly args: readonly string[];
   readonly env: NodeJS.ProcessEnv;
   readonly nodeArgs?: readonly string[];
-  /** Additional modules from the folder of this file that the process loads before the script. */
+  /** Additional modules that the process loads before the script. They are in the folder of this file. */
   readonly loadedFirst?: readonly "ownPackage"[];
   readonly onStdout: (line: string) => void;
   readonly onStderr: (line: string) => void;

@@ -8,7 +8,7 @@ import { failureMessage, failuresOf } from "./programFailure.ts";
 // functions. The SDK also loads the Automation API, a debugger, and the exporters of traces. With this module,
 // `gatehouse preview` of two resources takes 1.6 s instead of 2.0 s, and 2.1 s of CPU time instead of 2.9 s. The SDK
 // records a stack trace for each promise, and creates fifty promises for a public key. The SDK prints these traces only
-// if PULUMI_DEBUG_PROMISE_LEAKS is set and a promise never settles. The SDK also records a stack trace for each
+// if `PULUMI_DEBUG_PROMISE_LEAKS` is set and a promise never settles. The SDK also records a stack trace for each
 // resource, to report the position of the declaration to the engine. The SDK translates all these traces with source
 // maps. For each resource, the SDK sends four debug messages to the engine. This engine uses neither stack traces nor
 // debug messages. With this module, `gatehouse up` of 1,000 public keys takes 11 s of CPU time instead of 30 s. The
@@ -109,7 +109,7 @@ export function standIn(load: () => object): object {
 }
 
 /**
- * Replaces the SDK's module v8Hooks. The original enables a debugger at the start, because error messages of the SDK
+ * Replaces the SDK's module `v8Hooks`. The original enables a debugger at the start, because error messages of the SDK
  * may contain the file of a function. The replacement enables the debugger at its first use. V8 then also reports the
  * scripts that were loaded earlier.
  */
@@ -163,8 +163,8 @@ replaceModule(TRACES.tracing, (load, require) =>
 
 /**
  * Replaces the SDK's tracing module. The original loads the exporters at the start, although spans are exported only
- * with the option `--tracing`. The replacement loads the original when the export starts. Before the export starts, the
- * tracer that is registered in the process creates the spans, if there is one.
+ * with the option `--tracing`. The replacement loads the original when the export starts. Until then, the tracer that
+ * is registered in the process creates the spans. If no tracer is registered, the spans have no effect.
  */
 export function lateTracing(load: () => Tracing, api: () => TraceApi): Tracing {
   let exporting: Tracing | undefined;
