@@ -62,9 +62,9 @@ export const STATE_ID = "__stateId";
 export const OPEN_INPUTS = "__openInputs";
 
 /**
- * The output that contains the project, stack and resource that declared the object when the state was written. If
- * these differ from the current resource, the object has moved, and an update claims the object. Diffs of values ignore
- * this output.
+ * The output that contains the declarer of the object: the project, stack and resource that declared the object when
+ * the state was written. If the current resource is a different one, the object has moved, and an update stores the
+ * current resource as its declarer on the service. Diffs of values ignore this output.
  */
 export const DECLARER = "__declarer";
 
@@ -118,8 +118,8 @@ export const leftText = (id: string, owner: string): string =>
   `left the object ${id} on the service: ${owner} has declared it last; set GATEHOUSE_DELETE_CLAIMED=true or --delete-claimed to delete it`;
 
 /**
- * Parses the message about an object that was left: `type "name": `, followed by {@link leftText}. Returns undefined
- * for any other message.
+ * Parses the message about an object that a deletion left on the service: `type "name": `, followed by {@link
+ * leftText}. Returns undefined for any other message.
  */
 export function readLeftNotice(message: string): Left | undefined {
   const [, type, name, id, owner] =

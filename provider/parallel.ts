@@ -17,8 +17,8 @@ export async function inParallel<T, R>(
 }
 
 /**
- * Returns a generator that all workers share. A loop that fails closes the generator, and this ends the loops of the
- * other workers. An array iterator would not be closed.
+ * Returns a generator that all workers share. If a call fails, the loop of its worker closes the generator, and this
+ * ends the loops of the other workers. An array iterator would not be closed.
  */
 function* entriesOf<T>(items: readonly T[]) {
   yield* items.entries();

@@ -36,7 +36,7 @@ const PHRASES = {
   dependsOn: "dependsOn",
 } as const;
 
-/** A front end's wording for each of the phrases in `PHRASES`, which contains the wording for Pulumi. */
+/** A front end's wording for each of the phrases in `PHRASES`. The values in `PHRASES` are the wording for Pulumi. */
 export type Phrases = Readonly<Record<keyof typeof PHRASES, string>>;
 
 const pulumiWords: Words = (term) => {

@@ -101,9 +101,9 @@ export function instantText(at: string): string {
 export const untilText = (end: string): string => `until ${instantText(end)}`;
 
 /**
- * Returns the display form of a subject. For a key, this is its name with the first characters of its fingerprint,
- * since several keys may share a name. For a user, it is the e-mail address. For a service account, it is the name with
- * the first characters of its id.
+ * Returns the display form of a subject. For a key, returns its name with the first characters of its fingerprint,
+ * since several keys may share a name. For a user, returns the e-mail address. For a service account, returns its name
+ * with the first characters of its id.
  */
 export function subjectText(subject: AccessSubject): string {
   if (!("kind" in subject)) return named(subject.name, subject.fingerprint);
@@ -113,9 +113,7 @@ export function subjectText(subject: AccessSubject): string {
 const named = (name: string, id: string): string =>
   `${name} (${id.slice(0, FINGERPRINT_WIDTH)}…)`.trimStart();
 
-/**
- * The condition under which a login is allowed, in the form of the end of a sentence. Empty if there is no condition.
- */
+/** The condition under which a login is allowed, in a form that can end a sentence. Empty if there is no condition. */
 export const CONDITIONS: Readonly<Record<Outcome, string>> = {
   allow: "",
   deny: "",
@@ -196,8 +194,8 @@ const isLookAlike = (value: unknown): value is string =>
   typeof value === "string" && /^\s*https:/i.test(value) && /[^\x20-\x7e]/.test(value);
 
 /**
- * Returns a value as JSON for output. Returns `nothing` for undefined. If a URL contains non-ASCII characters, its host
- * is written in punycode.
+ * Returns a value as JSON for output. Returns the argument `nothing` for undefined. If a URL contains non-ASCII
+ * characters, its host is written in punycode.
  */
 export function valueJson(value: unknown): string {
   if (isLookAlike(value)) return printableIssuer(value);

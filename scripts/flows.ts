@@ -1,4 +1,4 @@
-// `npm run size -- --flows`: counts the modules that each of six flows executes. Examples of flows are `gatehouse up`
+// Counts the modules that each of six flows executes (`npm run size -- --flows`). Examples of flows are `gatehouse up`
 // and an SSH login.
 import { execFileSync } from "node:child_process";
 import { once } from "node:events";
@@ -220,7 +220,7 @@ async function printCalls(folder: string, fleet: fleets.SshService): Promise<voi
 
 /**
  * Configures Terraform to run the provider from its unbundled modules. The coverage of a bundle does not show the
- * modules that it contains.
+ * modules in the bundle.
  */
 async function terraformCreate(folder: string, env: Record<string, string>): Promise<void> {
   const config = join(folder, "terraform.rc");

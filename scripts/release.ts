@@ -1,5 +1,5 @@
-// `npm run release`: builds all artifacts of a release, checks them, and tests their installation. The command does not
-// publish anything. docs/architecture/releasing.md describes how to publish the release.
+// Builds all artifacts of a release, checks them, and tests their installation (`npm run release`). The command does
+// not publish anything. docs/architecture/releasing.md describes how to publish the release.
 import { existsSync } from "node:fs";
 import { mkdir, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";

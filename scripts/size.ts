@@ -1,5 +1,5 @@
-// `npm run size [-- --flows]`: prints the lines of code by folder. With `--flows`, also prints the number of modules
-// that each of six flows executes, such as `gatehouse up` (flows.ts).
+// Prints the lines of code by folder (`npm run size [-- --flows]`). With `--flows`, also prints the number of modules
+// that each of six flows executes (flows.ts). An example of a flow is `gatehouse up`.
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";

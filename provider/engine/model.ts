@@ -126,8 +126,8 @@ export interface Result {
   readonly outputs: Record<string, Shown>;
   readonly diagnostics: readonly Diagnostic[];
   /**
-   * Objects that deletions left on the service, because a different stack was the last to declare them. Omitted if
-   * there are none.
+   * Objects that deletions left on the service. A deletion leaves an object if a different stack was the last to
+   * declare it. Omitted if there are none.
    */
   readonly left?: readonly Left[];
   readonly durationMs: number;
@@ -177,8 +177,8 @@ export function failedSteps(steps: readonly Step[]): string | undefined {
 }
 
 /**
- * Returns the result without the values of the resources before and after each step. Commands print the result in this
- * form.
+ * Returns the result without `before` and `after`, the values of the resources before and after each step. Commands
+ * print the result in this form.
  */
 export function withoutValues(result: Result): Result {
   return { ...result, steps: result.steps.map(shownStep) };
@@ -251,7 +251,7 @@ export interface DestroyOptions extends TargetOptions, Confirmable {
 export interface StackOptions {
   /** Project directory, which contains Pulumi.yaml. @default the current directory */
   readonly folder?: string;
-  /** Name of the stack. @default PULUMI_STACK, or the project's only stack */
+  /** Name of the stack. @default `PULUMI_STACK`, or the project's only stack */
   readonly stack?: string;
   /** Engine that runs the stack. @default the Pulumi CLI; rejects with NoEngineError if the CLI is not on the PATH */
   readonly engine?: EngineName;
@@ -274,8 +274,8 @@ export interface StateResource {
   readonly inputs?: Readonly<Record<string, unknown>>;
   readonly outputs?: Readonly<Record<string, unknown>>;
   /**
-   * True for the old entry of a replaced resource whose object a later run will delete. The URN is equal to the URN of
-   * the new resource.
+   * True for the entry of a deposed object: the old object of a replaced resource, which a later run will delete. The
+   * URN is equal to the URN of the new resource.
    */
   readonly delete?: boolean;
   /** Input paths in the resource option `ignoreChanges`, as declared in the last run of the program. */
@@ -297,9 +297,7 @@ export interface Stack {
    * them.
    */
   readonly selector: string;
-  /**
-   * Plans the changes of `up`. The only possible change is the creation of a missing stack, unless `create` is false.
-   */
+  /** Plans the changes of `up`. Changes nothing, except that it creates a missing stack unless `create` is false. */
   preview(options?: PreviewOptions): Promise<Plan>;
   /**
    * Runs a preview and then applies the program. Ends after the preview if neither an object nor the state would

@@ -20,7 +20,8 @@ export interface Project {
   /** Working directory of the program. */
   readonly programFolder: string;
   /**
-   * The program's file, relative to the working directory. "." stands for the file in the field `main` of package.json.
+   * The program's file, relative to the working directory. The path `.` stands for the file in the field `main` of
+   * package.json.
    */
   readonly entryPoint: string;
   readonly runtime: string;
@@ -259,11 +260,11 @@ interface BackendChoice {
   readonly field?: FieldPath;
 }
 
-/** Returns the directory of the Pulumi CLI: PULUMI_HOME, or `.pulumi` in the user's home directory. */
+/** Returns the directory of the Pulumi CLI: `PULUMI_HOME`, or `.pulumi` in the user's home directory. */
 export const pulumiHome = (env: NodeJS.ProcessEnv): string =>
   env.PULUMI_HOME || join(homeOfUser(), ".pulumi");
 
-/** Returns the user's home directory from the user database. Ignores the variable HOME, as the Pulumi CLI does. */
+/** Returns the user's home directory from the user database. Ignores the variable `HOME`, as the Pulumi CLI does. */
 function homeOfUser(): string {
   try {
     return userInfo().homedir;
@@ -274,8 +275,8 @@ function homeOfUser(): string {
 }
 
 /**
- * Selects the backend from the first source that is set: PULUMI_BACKEND_URL, `backend.url` in Pulumi.yaml, or the last
- * `pulumi login`.
+ * Selects the backend from the first source that is set: `PULUMI_BACKEND_URL`, `backend.url` in Pulumi.yaml, or the
+ * last `pulumi login`.
  * @throws BackendError if no backend is configured, or the credentials file of `pulumi login` cannot be read
  */
 export async function chooseBackend(project: Project, env: NodeJS.ProcessEnv): Promise<BackendChoice> {
@@ -317,9 +318,9 @@ export function backendFolder(choice: BackendChoice, project: Project): string {
 }
 
 /**
- * Requires that the directory of a file:// backend exists, as the Pulumi CLI does. Otherwise, a mistyped path would
- * look like a project without stacks, and a run would create all objects again. Subdirectories may be missing, because
- * the first run creates them. With `?create_dir=true`, the first run also creates the directory itself.
+ * Like the Pulumi CLI, requires that the directory of a file:// backend exists. Otherwise, a mistyped path would look
+ * like a project without stacks, and a run would create all objects again. Subdirectories may be missing, because the
+ * first run creates them. With `?create_dir=true`, the first run also creates the directory itself.
  * @throws BackendError if the directory does not exist, or is a file
  */
 export async function requireBackendFolder(choice: BackendChoice, project: Project): Promise<void> {

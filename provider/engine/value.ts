@@ -67,7 +67,7 @@ export function mapProps(props: Props, fn: (value: Value, key: string) => Value)
 export const plainProps = (props: Props): Props => mapProps(props, plain);
 
 /**
- * Marks each output as secret whose input with the same name is secret. This is required because providers receive and
+ * Marks an output as secret if the input with the same name is secret. This is required because providers receive and
  * return secrets in plaintext. In objects, marks individual properties. If an item of an array is secret, marks the
  * whole array.
  */
@@ -196,7 +196,10 @@ export function changedFields(old: Known | undefined, inputs: Props): FieldChang
   return fieldDiff(before, inputs);
 }
 
-/** Returns the differences that a refresh found: first the inputs, and then the outputs with different names. */
+/**
+ * Returns the differences that a refresh found: first the changed inputs, and then the changed outputs. If an input and
+ * an output with the same name changed, returns only the input.
+ */
 export function refreshedFields(old: Known, now: Known): FieldChange[] {
   const fields = fieldDiff(old.inputs, now.inputs);
   const paths = new Set(fields.map((field) => field.path));

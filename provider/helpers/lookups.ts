@@ -48,7 +48,8 @@ export async function getMembers(lookup: LookupOptions = {}): Promise<Namespace[
 }
 
 /**
- * Returns the public keys of a namespace, oldest first. `data` is an OpenSSH line, in the form that PublicKey accepts.
+ * Returns the public keys of a namespace, oldest first. `data` is an OpenSSH line, in the form that `PublicKey`
+ * accepts.
  */
 export async function getPublicKeys(lookup: LookupOptions = {}): Promise<PublicKey[]> {
   return query(({ publicKeysOf }, service) => publicKeysOf(service, lookup));

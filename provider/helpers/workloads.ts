@@ -30,8 +30,8 @@ export interface GithubJobs {
 }
 
 /**
- * Returns the settings for tokens of GitHub Actions. For a role above observer, set `ref` or `environment`, and do not
- * use wildcards.
+ * Returns the settings for tokens of GitHub Actions. For a role above `observer`, set `ref` or `environment`, and do
+ * not use wildcards.
  * @example new TrustedWorkload("deploy", { ...githubActions({ repository: "acme/fleet", environment: "prod" }), … })
  * @throws TypeError if the values also match repositories of other owners, or environments of other repositories
  */
@@ -83,8 +83,8 @@ export interface GitlabJobs {
 }
 
 /**
- * Returns the settings for tokens of GitLab CI. For a role above observer, set `ref`, `refProtected` or `environment`,
- * and do not use wildcards.
+ * Returns the settings for tokens of GitLab CI. For a role above `observer`, set `ref`, `refProtected` or
+ * `environment`, and do not use wildcards.
  * @example new TrustedWorkload("deploy", { ...gitlabCi({ project: "acme/fleet", refProtected: true }), … })
  * @throws TypeError if the values also match projects of other groups, or environments of other projects
  */
@@ -123,7 +123,7 @@ export interface KubernetesAccount {
 }
 
 /**
- * Returns the settings for projected tokens of a Kubernetes service account. For a role above observer, a review
+ * Returns the settings for projected tokens of a Kubernetes service account. For a role above `observer`, a review
  * reports a finding, because lint cannot recognize the issuer of a cluster.
  * @example new TrustedWorkload("sync", { ...kubernetes({ issuer, namespace: "ops", serviceAccount: "sync" }), … })
  * @throws TypeError if the namespace or the service account is not a name
@@ -162,6 +162,6 @@ function refuser<V extends object>(
   return refuse;
 }
 
-/** Returns the claims that have a value. */
+/** Returns the token claims that have a value. */
 const withValues = (claims: Readonly<Record<string, string | undefined>>): Record<string, string> =>
   Object.fromEntries(Object.entries(claims).flatMap(([name, value]) => (value ? [[name, value]] : [])));

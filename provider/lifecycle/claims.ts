@@ -5,14 +5,16 @@ import { ResourceError, said } from "../resourceError.ts";
 interface Holder {
   readonly resource: string;
   /**
-   * The resource type, if several resources of this type may have the same claim. Undefined if the claim is exclusive.
+   * The type of the resource if the claim is shared. Several resources of this type may have the same shared claim.
+   * Undefined if the claim is exclusive.
    */
   readonly shared: string | undefined;
 }
 
 /**
- * The claims of a program's resources on objects. If two resources managed one object, they would revert each other's
- * changes in every run. So the second resource gets an error with the names of both resources.
+ * The claims of a program's resources. A claim is a key that identifies an object on the service. An exclusive claim
+ * reserves the object for one resource. If two resources managed one object, they would revert each other's changes in
+ * every run. So the second resource gets an error with the names of both resources.
  */
 export class Claims {
   readonly #holders = new Map<string, Holder[]>();
@@ -47,9 +49,9 @@ export class Claims {
   }
 
   /**
-   * Claims objects that a resource's state identifies. One of them is the resource's own object, if the resource's id
-   * does not identify it. The others are objects that this run must not delete, such as replaced API keys that still
-   * work. Several resources may claim the same object in this way.
+   * Claims objects that a resource's state identifies. If the resource's id does not identify the resource's own
+   * object, that object is one of them. The others are objects that this run must not delete, such as replaced API keys
+   * that still work. Several resources may claim the same object in this way.
    */
   keep(definition: ResourceDefinition, resource: string, state: Readonly<Record<string, unknown>>): void {
     const keys = definition.rotation

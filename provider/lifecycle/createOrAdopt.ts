@@ -18,7 +18,7 @@ export interface Creation {
   readonly inputs: Record<string, unknown>;
   readonly origin: Origin;
   /**
-   * The resource that declares the object. Undefined if the front end does not provide it.
+   * The resource that declares the object. Undefined if the front end (Pulumi or Terraform) does not provide it.
    * @default unknown
    */
   readonly declaration?: Declaration | undefined;
@@ -30,8 +30,8 @@ export interface Creation {
   /** Called with the id of an adopted object. */
   readonly adopted: (id: string) => void;
   /**
-   * Returns true if the create inherits the object with this id from a replaced resource. Inheritance does not require
-   * `adopt`.
+   * Returns true if the new resource inherits the object with this id: the new resource declares the object of the
+   * resource that it replaces. Inheritance does not require `adopt`.
    */
   readonly inherits?: ((id: string) => boolean) | undefined;
   /** Called before an object is inherited. */
@@ -97,8 +97,8 @@ const mayDuplicate = ({ identity }: ResourceDefinition, { isNamed }: Origin): bo
   !isNamed && !identity;
 
 /**
- * Returns the error to throw for a failed create. After a conflict, the error contains the existing object and a
- * remedy.
+ * Returns the error to throw for a failed create operation. After a conflict, the error contains the existing object
+ * and a remedy.
  */
 async function withConflict(creation: Creation, error: unknown): Promise<unknown> {
   const { definition, connection, inputs } = creation;
@@ -111,9 +111,10 @@ async function withConflict(creation: Creation, error: unknown): Promise<unknown
 }
 
 /**
- * Returns the changes that an adoption may not make without consent. Omits secrets, because the service does not return
- * them, so their values cannot be compared.
- * @param isInterrupted true if the create may have ended before the second request, which sets some of the inputs
+ * Returns the changes that an adoption may make only with `adopt: "overwrite"`. Omits secrets, because the service does
+ * not return them, so their values cannot be compared.
+ * @param isInterrupted true if the create operation may have ended before its second request, which sets some of the
+ *   inputs
  */
 const conflicting = (
   { inputs }: ResourceDefinition,
@@ -128,9 +129,9 @@ const conflicting = (
 
 /**
  * Creates the object. The service may return an object that an earlier attempt created with the same idempotency key.
- * This object is updated to match the inputs. If an update would require a replacement or revert a change of a
- * different actor, the function throws an error instead. If a different resource has claimed or declared the returned
- * object, the function creates a new object.
+ * This object is updated to match the inputs. If an update would require a replacement, or would revert a change that a
+ * different actor made, the function throws an error instead. If a different resource has claimed or declared the
+ * returned object, the function creates a new object.
  */
 async function create(creation: Creation): Promise<Existing<Values>> {
   const { definition, connection, inputs, origin } = creation;
@@ -151,8 +152,8 @@ async function create(creation: Creation): Promise<Existing<Values>> {
 }
 
 /**
- * Returns true if an object that an earlier attempt created has since moved to a different resource or stack, according
- * to the service. Returns false on other servers, which store no declarations.
+ * Returns true if an earlier attempt created the object, and a different resource or stack has declared it since,
+ * according to the service. Returns false on other servers, which store no declarations.
  */
 function isDeclaredByAnother({ declaration }: Creation, { live }: Existing<Values>): boolean {
   const owner = live?.declaredBy;
@@ -160,9 +161,9 @@ function isDeclaredByAnother({ declaration }: Creation, { live }: Existing<Value
 }
 
 /**
- * Returns true if a different actor than the declaring resource made the last change of an object that an earlier
- * attempt created. Also returns true if the credential cannot read the last change. Returns false on other servers,
- * because they do not record changes. Returns false if the program allows an adoption with changes.
+ * Returns true if an earlier attempt created the object, and an actor other than the declaring resource made the last
+ * change to it. Also returns true if the credential cannot read the last change. Returns false on other servers,
+ * because they do not record changes. Returns false if the program sets `adopt: "overwrite"`.
  */
 async function isChangedByAnother(creation: Creation, created: Existing<Values>): Promise<boolean> {
   const { definition, connection, inputs, declaration } = creation;
@@ -211,7 +212,10 @@ async function replacedObject(creation: Creation): Promise<Existing<Values> | un
   return owner && declaration && !isSameStack(owner, declaration) ? undefined : existing;
 }
 
-/** Inherits the object of a replaced resource. Updates the object to match the inputs, without consent. */
+/**
+ * Inherits the object of a replaced resource. Updates the object to match the inputs, even without `adopt:
+ * "overwrite"`.
+ */
 async function inherit(creation: Creation, existing: Existing<Values>): Promise<Existing<Values>> {
   const { definition, inputs, origin, inherited } = creation;
   origin.claim(existing.id);

@@ -91,7 +91,7 @@ export interface Compared {
   readonly deleteBeforeReplace: boolean;
   /**
    * True if, according to the state, a different resource or stack declared the object before. The update then claims
-   * the object.
+   * the object, that is, it stores the current resource as the declarer of the object.
    */
   readonly claims: boolean;
 }
@@ -108,7 +108,7 @@ export interface DiffOptions {
 export interface UpdateOptions extends Pick<DiffOptions, "declarer"> {
   /** Names of inputs whose values must not appear in errors, if the engine provides them. */
   readonly secretInputs?: readonly string[];
-  /** The mark of the declaration that the update stores. See {@link markedResource}. */
+  /** The mark of the resource instance, for the declaration that the update stores. See {@link markedResource}. */
   readonly mark?: string | undefined;
 }
 
@@ -130,8 +130,8 @@ export interface CreatedObject extends Existing<Values> {
 }
 
 /**
- * For each access mode of a namespace, the objects that authorize logins, and all objects that have an effect in the
- * mode.
+ * The kinds of objects for each access mode of a namespace: the objects that authorize logins, and all objects that
+ * have an effect in this mode.
  */
 const MODES: Readonly<Record<SshAccessMode, { readonly deciding: string; readonly acting: string }>> = {
   legacy: { deciding: "public keys", acting: "public keys and firewall rules" },
@@ -169,13 +169,14 @@ export const openInputs = ({ inputs }: ResourceDefinition, declared: Values): Re
   );
 
 /**
- * The operations that engines run on resources of one type. They are independent of the front end. Values contain no
- * engine-specific data except the string for unknown values. Resources are identified by their URNs.
+ * The operations that engines run on resources of one type. They are independent of the front end (Pulumi or
+ * Terraform). Values contain no engine-specific data except the string for unknown values. Resources are identified by
+ * their URNs.
  */
 export class ResourceLifecycle {
   readonly definition: ResourceDefinition;
   readonly #runtime: Runtime;
-  /** True after the service could not be reached in a preview. */
+  /** True after a preview could not reach the service. */
   #isUnchecked = false;
 
   constructor(definition: ResourceDefinition, runtime: Runtime) {
@@ -321,7 +322,7 @@ export class ResourceLifecycle {
       if (reason) this.#tellOnce(this.#about(resource, reason), resource, `${field} ${resource}`);
   }
 
-  /** Reports that an update claims an object that has moved. */
+  /** Reports that an update claims an object that a different resource or stack declared before. */
   #reportClaim(resource: string | undefined, before: string): void {
     if (!this.#runtime.run.isDeclared(resource)) return;
     const text = `claims the object, which ${declarationText(declarationOf(before))} declared before`;
@@ -437,9 +438,9 @@ export class ResourceLifecycle {
   }
 
   /**
-   * Updates the object and returns its new state, which matches {@link plannedUpdate}. If the object has moved, also
-   * claims the object.
-   * @throws ResourceError (`changed_out_of_band`) if the update would revert a change of a different actor
+   * Updates the object and returns its new state, which matches {@link plannedUpdate}. If the object has moved from a
+   * different resource or stack, also stores this resource as its declarer.
+   * @throws ResourceError (`changed_out_of_band`) if the update would revert a change that a different actor made
    */
   async update(
     resource: string | undefined,
@@ -543,7 +544,7 @@ export class ResourceLifecycle {
     const kept = keepText(definition, state, found);
     if (isImport) return { ...kept, inputs: canonicalInputs(definition.inputs, kept.state) };
     if (!open) return kept;
-    // If a program ignores changes of an input (`ignoreChanges`), engines use the value of this input in the state. So
+    // If a program ignores changes to an input (`ignoreChanges`), engines use the value of this input in the state. So
     // a read must return inputs that match the current object.
     const { inputs } = definition;
     const declared = Object.entries(inputs).flatMap(([name, field]) =>
@@ -604,7 +605,7 @@ export class ResourceLifecycle {
   }
 
   // Diffs skip omitted inputs. So an omitted namespace is replaced with the default namespace. A diff then detects a
-  // change of the default namespace.
+  // change to the default namespace.
   #withTenant(given: Values, { tenant: before }: Values): Values {
     if (!this.definition.inputs.tenant || given.tenant) return given;
     const tenant = this.#runtime.defaultTenant();
@@ -671,7 +672,8 @@ function missingText({ outputs }: ResourceDefinition, { expiresAt }: Values, now
 }
 
 /**
- * Returns true if the values are a state. For an import, engines pass only some of the program's inputs, or no values.
+ * Returns true if the values are a complete state. For an import, engines pass only some of the program's inputs, or no
+ * values.
  */
 function isState({ outputs }: ResourceDefinition, given: Values): boolean {
   const decided = Object.keys(outputs);

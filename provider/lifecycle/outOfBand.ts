@@ -75,7 +75,7 @@ const isSame = (field: InputField, object: Values, live: unknown, value: unknown
   sameValue(field, live, value) || (value !== undefined && (field.sameAs?.(object, value as never) ?? false));
 
 /**
- * Reads the object before an update, and rejects the update if it would revert a change of a different actor.
+ * Reads the object before an update, and rejects the update if it would revert a change that a different actor made.
  * @returns the condition under which the service may perform the update. Undefined if the service has no revisions, or
  *   if the object does not exist
  * @throws ResourceError (`changed_out_of_band`) with the changed inputs, the actor and the remedy
@@ -107,8 +107,8 @@ async function requireUnchanged(
 }
 
 /**
- * Returns the error that {@link requireUnchanged} throws. Returns undefined if the update would not revert a change of
- * a different actor.
+ * Returns the error that {@link requireUnchanged} throws. Returns undefined if the update would not revert a change
+ * that a different actor made.
  */
 export async function changeConflict(
   connection: Connection,
@@ -137,9 +137,9 @@ export const tenantOf = ({ id, state: { tenant = id } }: Pick<Existing<Values>, 
 const ATTEMPTS = 5;
 
 /**
- * Updates an object. If a different actor changed the object since the state was written, throws an error unless the
- * live value equals the declaration. If the object changes between the read and the write, a service with revisions
- * rejects the write. In this case, the object is read again.
+ * Updates an object. Throws an error if the update would revert a change that a different actor made since the state
+ * was written. If the live value already equals the declaration, nothing is reverted. If the object changes between the
+ * read and the write, a service with revisions rejects the write. In this case, the object is read again.
  * @throws ResourceError (`changed_out_of_band`)
  */
 export async function updateUnchanged(connection: Connection, update: PlannedUpdate): Promise<Values> {
@@ -158,7 +158,7 @@ export async function updateUnchanged(connection: Connection, update: PlannedUpd
   }
 }
 
-/** Returns the error for an update that would revert changes of a different actor. */
+/** Returns the error for an update that would revert changes that a different actor made. */
 async function changedError(
   connection: Connection,
   { definition, secretInputs = [] }: PlannedUpdate,

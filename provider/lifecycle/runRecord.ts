@@ -5,13 +5,16 @@ import { UrnPatterns, urnName, urnScope } from "../urn.ts";
 import type { Values } from "../values.ts";
 import { Claims } from "./claims.ts";
 
-/** The separator between a resource's name and its mark in a declaration. */
+/**
+ * The separator in a declaration between a resource's name and the mark of one of its instances. See {@link
+ * markedResource}.
+ */
 const MARK = "#";
 
 /**
- * Returns the name of a resource for declarations, followed by the mark of one of its instances. Marks are used with
- * engines that pass no resource names. If a deletion finds a different mark on the object, it leaves the object,
- * because a different instance has adopted it.
+ * Returns the name of a resource for declarations, followed by a mark, that is, a string that identifies one instance
+ * of the resource. Marks are used with engines that pass no resource names. If a deletion finds a different mark on the
+ * object, it leaves the object, because a different instance has adopted it.
  */
 export const markedResource = (resource: string, mark: string | undefined): string =>
   mark === undefined ? resource : resource + MARK + mark;
@@ -36,8 +39,8 @@ export interface Creator {
   /** The object that the new object replaces. Defined only with engines that pass no resource name. */
   readonly replaced?: Existing<Values>;
   /**
-   * Returns true if the create inherits the object with this id from a replaced resource. Inheritance does not require
-   * `adopt`. Defined only with engines that create the new resource before they delete the replaced resource.
+   * Returns true if the new resource inherits the object with this id from a replaced resource. Inheritance does not
+   * require `adopt`. Defined only with engines that create the new resource before they delete the replaced resource.
    */
   readonly inherits?: ((id: string) => boolean) | undefined;
   /** The mark in the declaration of an adopted or inherited object. See {@link markedResource}. */

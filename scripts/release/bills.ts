@@ -56,7 +56,7 @@ export function readBill(text: string): Bill {
 export function readProgramBill(text: string, name: string): Bill {
   const { "bom-ref": ref } = (JSON.parse(text) as Bill).metadata.component;
   const own = ref.replace(/^.*@([^@#]+)#.*$/, `${name}@$1`);
-  // Removes repository addresses from the package URLs (purls), so that the purls match those that npm writes.
+  // Removes repository addresses from the package URLs (purls), so that the purls match the purls that npm writes.
   const bill = readBill(text.replaceAll(ref, own).replaceAll(/\?vcs_url=[^"]*/g, ""));
   Object.assign(bill.metadata.component, { name, purl: `pkg:generic/${own}` });
   return bill;

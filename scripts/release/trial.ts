@@ -3,7 +3,7 @@ import { startVitest, type TestModule } from "vitest/node";
 import { ROOT } from "./bundle.ts";
 import type { Finding } from "./checks.ts";
 
-/** The result of a trial, which installs the release artifacts and runs the packaging tests on them. */
+/** The result of a trial. A trial installs the release artifacts and runs the packaging tests on them. */
 export interface Trial {
   readonly findings: readonly Finding[];
   readonly passed: number;

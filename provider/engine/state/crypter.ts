@@ -66,8 +66,8 @@ function crypterFor(key: Buffer, saltText: string): Crypter {
 }
 
 /**
- * Returns the passphrase. This is the value of PULUMI_CONFIG_PASSPHRASE, which may be empty, or the content of the file
- * PULUMI_CONFIG_PASSPHRASE_FILE.
+ * Returns the passphrase: the value of `PULUMI_CONFIG_PASSPHRASE`, which may be empty, or the content of the file
+ * `PULUMI_CONFIG_PASSPHRASE_FILE`.
  * @throws PassphraseError if neither variable is set, or the file cannot be read
  */
 export async function readPassphrase(env: NodeJS.ProcessEnv): Promise<string> {

@@ -239,11 +239,11 @@ interface LockContent extends ProcessIdentity {
 interface LockFile {
   readonly path: string;
   readonly content: LockContent;
-  /** True if a gatehouse process on this machine created the lock and has ended. */
+  /** True if a `gatehouse` process on this machine created the lock and has ended. */
   readonly deadOwn: boolean;
   /**
-   * True if a gatehouse process on a host with the same name created the lock, but this process cannot check whether
-   * the gatehouse process is still running.
+   * True if a `gatehouse` process on a host with the same name created the lock, and this process cannot check whether
+   * it is still running.
    */
   readonly hiddenOwn: boolean;
 }
@@ -277,7 +277,7 @@ function userName(): string {
 }
 
 /**
- * Locks a stack. Ignores the locks of dead gatehouse processes, which `removeLocks` removes.
+ * Locks a stack. Ignores the locks of dead `gatehouse` processes. `removeLocks` removes these locks.
  * @throws LockedError if a different process holds the lock of the stack
  */
 export async function takeLock(folder: string): Promise<{ release(): Promise<void> }> {

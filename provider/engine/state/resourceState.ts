@@ -124,8 +124,8 @@ export function withReferences(state: ResourceState, to: (urn: string) => string
 }
 
 /**
- * Sorts resources so that each resource comes after the resources that it refers to. The result includes objects that
- * are marked for deletion. Independent resources and resources in a cycle keep their order.
+ * Sorts resources so that each resource comes after the resources that it refers to. The result includes deposed
+ * objects, which are marked for deletion. Independent resources and resources in a cycle keep their order.
  */
 export function topologicalOrder(states: readonly ResourceState[]): ResourceState[] {
   const byUrn = Map.groupBy(states, ({ urn }) => urn);

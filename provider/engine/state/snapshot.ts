@@ -12,7 +12,7 @@ export interface Entry {
   readonly state: ResourceState;
 }
 
-/** A change of the state: `put` sets the entry with this key, and `drop` removes the entry with this key. */
+/** A change to the state: `put` sets the entry with this key, and `drop` removes the entry with this key. */
 type Change<State> = { readonly put: string; readonly state: State } | { readonly drop: string };
 export type Mutation = Change<ResourceState>;
 type StoredMutation = Change<StoredResource>;
@@ -110,7 +110,7 @@ export class Snapshot {
 
   /**
    * Records the changes of a finished operation. Resolves when the journal is on disk. If the journal cannot be
-   * written, resolves after the call of `onFailure`.
+   * written, resolves after the call to `onFailure`.
    */
   async end(id: number | undefined, mutations: readonly Mutation[]): Promise<void> {
     const touched = mutations.flatMap((mutation) =>
