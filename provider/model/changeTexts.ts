@@ -17,8 +17,8 @@ export function listedTexts(texts: readonly string[]): string {
 }
 
 /**
- * Formats names as a list in a sentence. If the names contain `representative`, which represents all other names, the
- * list ends with `placeholder` instead.
+ * Formats names as a list in a sentence. If the names contain `representative`, the list ends with `placeholder`
+ * instead of that name. `representative` is the name that represents all names that the list does not contain.
  */
 export function withOthers(
   names: readonly string[],
@@ -37,7 +37,7 @@ export function withOthers(
 /** Formats the expiry time of access: `until 2026-12-01 18:00 UTC`. */
 export const endText = (end: string | null): string => (end === null ? "without an end" : untilText(end));
 
-/** Formats the expiry time after a change, followed by the expiry time before the change. */
+/** Formats the change of an expiry time: the new expiry time, followed by the previous one in brackets. */
 export const changedEnd = ({
   until,
   untilBefore,

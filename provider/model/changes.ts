@@ -2,7 +2,10 @@ import type { Style } from "../style.ts";
 import type { NamespaceObjects } from "./namespaceObjects.ts";
 import type { GainedRole } from "./roles.ts";
 
-/** A list of changes that reports show in addition to the changes of access. */
+/**
+ * A list of changes that reports show in addition to the gained and lost logins. For example, one list contains the
+ * changed members.
+ */
 export interface ChangeList<C = unknown> {
   /** The name of the list in JSON reports. */
   readonly list: ListName;
@@ -11,15 +14,18 @@ export interface ChangeList<C = unknown> {
   /** The noun for one change in the title of a review: `API key change`. */
   readonly what: string;
   /**
-   * A prefix for the sentence about a change if reports show the sentence among other sentences. Empty if the sentence
-   * needs no prefix.
+   * The words that reports print before the sentence about a change if sentences of different lists are mixed. Empty if
+   * the sentence needs no such words.
    */
   readonly subject: string;
   /** Returns the changes between two states of a namespace, in the order in which reports show them. */
   readonly between: (before: NamespaceObjects, after: NamespaceObjects) => readonly C[];
   /** Returns a sentence about a change. */
   readonly sentence: (change: C, style: Style) => string;
-  /** Returns the mark of a change in reports, or undefined if reports show the change without a mark. */
+  /**
+   * Returns the kind of a change, which reports show as a mark before the sentence. Returns undefined if reports show
+   * no mark.
+   */
   readonly marks: (change: C) => "gained" | "lost" | "altered" | undefined;
   /** Returns false if a change may give privileges that {@link roles} and {@link gains} do not contain. */
   readonly isLoss: (change: C) => boolean;
@@ -27,7 +33,7 @@ export interface ChangeList<C = unknown> {
   readonly roles: (change: C) => readonly GainedRole[];
   /** Returns the privileges other than roles that a change gives, as strings. */
   readonly gains: (change: C) => readonly string[];
-  /** Returns true if a change weakens a protection. */
+  /** Returns true if a change weakens a protection, such as a setting of the namespace. */
   readonly weakens: (change: C) => boolean;
 }
 
@@ -38,8 +44,8 @@ export const LIST_NAMES = ["members", "workloads", "apiKeys", "settings", "privi
 export type ListName = (typeof LIST_NAMES)[number];
 
 /**
- * Returns a list of changes with defaults for the omitted functions. The result has no type parameter, because reports
- * pass to a list only the changes that the list itself returned.
+ * Returns a list of changes, with defaults for the omitted functions. The result has no type parameter: reports pass to
+ * the functions of a list only the changes that the same list returned.
  */
 export const changeList = <C>(
   list: Pick<ChangeList<C>, "list" | "title" | "what" | "between" | "sentence"> & Partial<ChangeList<C>>,

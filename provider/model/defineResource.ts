@@ -4,15 +4,15 @@ import type { ResourceDefinition } from "./definition.ts";
 import { type Inputs, type Outputs, optional } from "./fields.ts";
 
 /**
- * A feature that several resources share, such as the expiry of access. The layer adds inputs to a definition, and
- * wraps its functions.
+ * A layer: a feature that several resource types share, such as the expiry of access. It adds inputs to the definition
+ * of a resource type, and wraps the functions of the definition.
  */
 export type Layer = (definition: ResourceDefinition) => ResourceDefinition;
 
 /**
- * Defines a resource. Resources that can find existing objects get the input `adopt`. The result has the general type
- * of all definitions, because generic code calls it with the values of any resource.
- * @param layers applied in order, so that a call first reaches the last layer
+ * Defines a resource type. A resource type that can find existing objects gets the input `adopt`. The result has the
+ * general type of all definitions, because generic code calls its functions with the values of any resource.
+ * @param layers the layers to apply, in order. A call reaches the last layer first
  */
 export function defineResource<I extends Inputs, O extends Outputs>({
   layers = [],

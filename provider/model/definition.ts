@@ -9,11 +9,15 @@ import type { Inputs, InputValues, Outputs, State } from "./fields.ts";
 import type { IdForm } from "./idForm.ts";
 import { hasEnded } from "./validity.ts";
 
-/** Facts that this project's service returns with an object, and that states do not contain. */
+/**
+ * Facts that `gatehouse-server` returns with an object in addition to its fields. States do not contain these facts.
+ */
 export interface LiveFacts {
   /** The revision of the object's declared fields. */
   readonly revision?: string | undefined;
-  /** The resource that was the last to declare the object. */
+  /**
+   * The resource that was the last to declare the object. Undefined if the service has no declaration of the object.
+   */
   readonly declaredBy?: Declaration | undefined;
 }
 
@@ -21,7 +25,10 @@ export interface LiveFacts {
 export interface Existing<S> {
   readonly id: string;
   readonly state: S;
-  /** Undefined if the object was not read from the service. An empty object on other servers. */
+  /**
+   * The facts that the service returned with the object. Empty if the server returns no such facts. Undefined if the
+   * object was not read from the service.
+   */
   readonly live?: LiveFacts | undefined;
 }
 
@@ -31,7 +38,10 @@ export const liveFacts = ({ revision, declaredBy }: LiveFacts): LiveFacts => ({
   ...(declaredBy && { declaredBy: declarationIn(declaredBy) }),
 });
 
-/** The object that a resource type manages, as the service's audit trail and declarations refer to it. */
+/**
+ * The object that a resource type manages. The audit trail and the declarations on the service refer to it by its kind
+ * and id.
+ */
 export interface ServiceObject {
   readonly kind: ObjectKind;
   /**
@@ -40,9 +50,10 @@ export interface ServiceObject {
    */
   id?(id: string, state: Values): string;
   /**
-   * Returns true if a change of the object added the part that a resource with this id manages. Defined only if
-   * resources of several programs each manage a part of the object. The declaration of the object then identifies none
-   * of these resources. For example, each attachment of a tag manages a part of a device's tags.
+   * Returns true if the resource with this id manages a part of the object, and a change to the object added this part.
+   * For example, each attachment of a tag manages a part of a device's tags. Defined only if resources of several
+   * programs each manage a part of the object. In this case, the declaration of the object identifies none of these
+   * resources.
    */
   isPart?(id: string, change: { readonly before: unknown; readonly after: unknown }): boolean;
 }
@@ -71,7 +82,7 @@ export interface Listed<S = Values> {
 export type Failure = ResourceFault;
 
 /**
- * An input that requires an update or replacement although the program did not change the input. For example, an
+ * A stale input: it requires an update or a replacement, although the program did not change it. For example, an
  * expired invitation requires an update.
  */
 export interface Stale {
@@ -87,7 +98,10 @@ export interface Stale {
 /** A capability that an input needs. */
 export interface Need {
   readonly capability: NeededCapability;
-  /** The path of the input, or of a value inside the input. Undefined if the resource itself needs the capability. */
+  /**
+   * The path of the input, or the path of a value inside the input. Undefined if the resource itself needs the
+   * capability.
+   */
   readonly field?: FieldPath;
   /**
    * True if the state already contains the same value. Checks then skip the capability, unless a setting requires the
@@ -102,8 +116,8 @@ export interface Origin {
   readonly name: string;
   /**
    * The idempotency key of the create. All attempts to create this object use the same key, including the attempts of
-   * later runs. If later runs cannot compute the key, only the attempts of this run share it. If another resource has
-   * claimed the object that was created with this key, {@link after} returns a different key.
+   * later runs. If later runs cannot compute the key, only the attempts of this run use the same key. If another
+   * resource has claimed the object that was created with this key, use a different key: see {@link after}.
    */
   readonly idempotencyKey: string;
   /**
@@ -111,11 +125,14 @@ export interface Origin {
    * {@link idempotencyKey}.
    */
   readonly isNamed: boolean;
-  /** The object that this create replaces, with its values in the state. */
+  /**
+   * The object that this create replaces, with its values in the state. Undefined if the create replaces no object, or
+   * if the engine did not pass the object.
+   */
   readonly replaced: Existing<Values> | undefined;
   /** The values that the program chose for outputs. See {@link OutputField.choice}. */
   readonly chosen: Values;
-  /** The inputs of the replaced object, if the engine did not pass the object itself. */
+  /** The inputs of the replaced object if the engine passed its inputs, but not the object itself. */
   readonly unseen: Values | undefined;
   /**
    * Claims the object with this id for this resource, so that no deletion in this run removes the object.
@@ -131,12 +148,15 @@ export interface Origin {
   after(id: string): Origin;
 }
 
-/** A claim of a resource on an object. No other resource of the program may then manage the object. */
+/**
+ * A claim of a resource on an object. While a resource has an exclusive claim, no other resource of the program can
+ * manage the object.
+ */
 export interface Claim {
   readonly key: string;
   /** The input that an error about this claim points to. */
   readonly property: string;
-  /** True if several resources of the same type may have this claim. */
+  /** True if several resources of the same type may have this claim. Otherwise, the claim is exclusive. */
   readonly shared?: boolean;
 }
 
@@ -144,8 +164,8 @@ export interface Claim {
 export type IsClaimed = (key: string) => boolean;
 
 /**
- * The claims of a resource. Before the object exists, the inputs determine the claims. Afterwards, the id of the object
- * determines them.
+ * The claims of a resource: the keys that identify the object that it manages. Before the object exists, the inputs
+ * determine the claims. Afterwards, the id of the object determines them.
  */
 export interface Identity<I extends Inputs = Inputs> {
   /** The inputs that determine the claims. */
@@ -159,31 +179,32 @@ export interface Identity<I extends Inputs = Inputs> {
 }
 
 /**
- * The rotation of objects that keep working for some time after their replacement. The create of a successor then needs
- * the replaced object, which Terraform does not pass. The Terraform provider therefore plans a replacement as an
- * update. This update creates the successor and then deletes the replaced object.
+ * The rotation of objects. A rotated object keeps working for some time after its replacement. The create of the
+ * successor then needs the replaced object, but Terraform does not pass this object to a create. The Terraform provider
+ * therefore plans such a replacement as an update. The update creates the successor and then deletes the replaced
+ * object.
  */
 export interface Rotation<S = Values> {
   /**
-   * Returns the keys of the claims on the object itself. The claims derive from the state, because the id does not
+   * Returns the keys of the claims on the object itself. They are computed from the state, because the id does not
    * identify the object.
    */
   objectKeys(state: S): readonly string[];
   /**
-   * Returns the keys of claims on replaced objects that still work. While a resource has such a claim, no deletion
-   * removes the claimed object.
+   * Returns the keys of the claims on replaced objects that still work. While the resource has such a claim, no
+   * deletion in the run removes the claimed object.
    */
   keeps(state: S): readonly string[];
   /**
-   * Adds the replaced object to the state of its successor. Called if the replaced object could not be deleted yet. The
-   * next update deletes it.
+   * Returns the state of the successor with the replaced object added. Called if the replaced object could not be
+   * deleted yet. The next update deletes it.
    */
   withReplaced(state: S, replaced: S): S;
 }
 
 /**
- * A type of declarative resource. Its data determine the Pulumi classes, the schemas, the replacement rules and the
- * reference. Its functions call the service.
+ * A type of declarative resource. The data of the definition determine the Pulumi classes, the schemas, the replacement
+ * rules and the reference. The functions of the definition call the service.
  */
 export interface ResourceDefinition<I extends Inputs = Inputs, O extends Outputs = Outputs> {
   readonly name: string;
@@ -194,15 +215,18 @@ export interface ResourceDefinition<I extends Inputs = Inputs, O extends Outputs
   readonly id: Pick<IdForm<never>, "text" | "example">;
   /** A note on ids that the form in {@link id} does not explain. */
   readonly idNote?: string;
-  /** Undefined if this project's service does not have objects of this type. */
+  /**
+   * The object that the resource manages on `gatehouse-server`. Undefined if `gatehouse-server` does not have objects
+   * of this type.
+   */
   readonly object?: ServiceObject;
   readonly identity?: Identity<I>;
   /**
-   * The input that contains tags. `gives`: the resource adds these tags to devices. `needs`: a filter uses these tags,
-   * so they must exist before the resource.
+   * The input that contains tags. `gives`: the resource adds these tags to devices. `needs`: the resource filters
+   * devices by these tags, so the tags must exist before the resource is created.
    */
   readonly tags?: { readonly gives: keyof I & string } | { readonly needs: keyof I & string };
-  /** Undefined if a run deletes a replaced object immediately. */
+  /** The rotation of the objects. Undefined if a run deletes a replaced object immediately. */
   readonly rotation?: Rotation<Readonly<State<I, O>>>;
   /**
    * Returns all objects of this type in a namespace, in any order. Undefined for a resource type whose objects a
@@ -210,7 +234,7 @@ export interface ResourceDefinition<I extends Inputs = Inputs, O extends Outputs
    */
   list?(connection: Connection, tenant: string): Promise<readonly Listed<State<I, O>>[]>;
   /**
-   * Returns the display name of an object, which {@link list} also returns.
+   * Returns the display name of an object. {@link list} returns the same name.
    * @default the value `name`
    */
   displayName?(state: Values): string;
@@ -271,7 +295,7 @@ export interface ResourceDefinition<I extends Inputs = Inputs, O extends Outputs
   ): Promise<State<I, O>>;
   /** Returns a warning for the user about a created object, as a sentence. */
   warning?(state: Readonly<State<I, O>>): string | undefined;
-  /** Deletes the object, except the parts that other resources of the program claim. */
+  /** Deletes the object. Keeps the parts of the object that other resources of the program claim. */
   delete(
     connection: Connection,
     id: string,
@@ -280,7 +304,10 @@ export interface ResourceDefinition<I extends Inputs = Inputs, O extends Outputs
   ): Promise<void>;
 }
 
-/** Converts a state of an earlier version to this version. Returns a state of this version unchanged. */
+/**
+ * Converts a state that an earlier version wrote to the form of this version. Returns a state of this version
+ * unchanged.
+ */
 export function currentState({ inputs, outputs }: ResourceDefinition, state: Values): Values {
   const renamed = Object.entries(outputs).flatMap(([name, { earlierName }]) =>
     earlierName === undefined || state[name] !== undefined ? [] : [[name, earlierName] as const],
@@ -311,8 +338,8 @@ const declarationIn = (owner: Declaration | undefined): Declaration | undefined 
   owner && { project: owner.project, stack: owner.stack, resource: owner.resource };
 
 /**
- * Returns the object whose declaration a run can claim. Returns undefined if objects of this type have no declaration,
- * or if several resources share one declaration.
+ * Returns the object on which a run can store its declaration. Returns undefined if the service stores no declarations
+ * for objects of this type, or if several resources share one declaration.
  */
 export function claimedObject({ object }: Pick<ResourceDefinition, "object">) {
   const kind = CLAIMED_KINDS.find((claimed) => claimed === object?.kind);

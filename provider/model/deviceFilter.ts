@@ -7,7 +7,7 @@ import { required } from "./fields.ts";
 
 /**
  * Returns a schema that rejects CIDR ranges, address ranges and globs. The service would interpret them as regular
- * expressions, which match other strings than the user intends.
+ * expressions, which do not match the same strings.
  */
 export const patternOn = (schema: z.ZodString, subject: Subject): z.ZodString =>
   schema.superRefine((text, context) => {
@@ -27,7 +27,7 @@ export const tagsSchema = tagsUpTo(TAGS_MAX);
 
 /** Returns the capability that a list of tags needs. */
 export const needsOfTags = (tags: readonly string[] | undefined, field: FieldPath): readonly Need[] =>
-  // If the list is unknown, the value is a mark instead of an array.
+  // An unknown list is a placeholder string instead of an array.
   Array.isArray(tags) && tags.length > 3 ? [{ capability: "more than three tags", field }] : [];
 
 /** The input that selects the devices of a key or rule. */
@@ -60,6 +60,6 @@ export function filterState({
   hostname?: string | undefined;
   tags?: readonly string[] | undefined;
 }) {
-  // Newer servers return an empty list of tags in a filter that has a pattern.
+  // For a filter with a pattern, newer servers also return an empty list of tags.
   return hostname || tags === undefined ? { hostname: hostname ?? "" } : { tags: [...tags].sort() };
 }

@@ -6,7 +6,7 @@ import { UnpredictableError } from "./plannedStep.ts";
 
 type Definition = LiveObject["definition"];
 
-/** The {@link PlanSides} of a draft. */
+/** The {@link PlanSides} of a draft, which the steps of the plan can change. */
 interface DraftSides extends PlanSides {
   readonly was: Map<string, LiveObject>;
   readonly is: Map<string, LiveObject>;
@@ -25,7 +25,10 @@ export class Draft {
   readonly now: Date;
   /** The role of the user or API key that applies the plan. Undefined if the role is unknown. */
   readonly creatorRole: Role | undefined;
-  /** The ids of key owners in the state, by the declared e-mail address of the owner in lower case. */
+  /**
+   * The ids of key owners, as the state contains them. The map key is the owner's declared e-mail address in lower
+   * case.
+   */
   readonly statedOwners: ReadonlyMap<string, string>;
   /** The ids of the principals that the plan creates, by the URN of the principal's resource. */
   readonly newPrincipals = new Map<string, string>();
@@ -37,7 +40,7 @@ export class Draft {
    */
   changes = 0;
   readonly #changed = new Map<KindName, Map<string, LiveObject>>();
-  /** For each kind whose objects could not be read: the objects that the plan contains, before and after the plan. */
+  /** The objects that the plan contains, before and after the plan. Only for kinds whose objects could not be read. */
   readonly #unread = new Map<KindName, DraftSides>();
 
   constructor(
@@ -96,7 +99,7 @@ export class Draft {
     (this.#changing(definition) ?? this.#unread.get(definition.name)?.is)?.delete(key);
   }
 
-  /** Adds an object from a resource in the state, but only if the objects of the kind could not be read. */
+  /** Adds the object of a resource in the state. Does nothing if the objects of the kind could be read. */
   assume(definition: Definition, key: string, state: Values): void {
     if (this.of(definition)) return;
     const { was, is } = this.#unreadOf(definition);
@@ -106,8 +109,8 @@ export class Draft {
   }
 
   /**
-   * Returns, for each kind whose objects could not be read, the objects that the plan contains, before and after the
-   * plan.
+   * Returns the objects that the plan contains, before and after the plan. Only for kinds whose objects could not be
+   * read.
    */
   ofUnread(): ReadonlyMap<KindName, PlanSides> {
     return this.#unread;

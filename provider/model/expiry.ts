@@ -24,7 +24,9 @@ const EXPIRY_STATUSES = ["none", "enforced", "by-run", "removed"] as const;
 
 type End = { readonly expiresAt: string; readonly expiryStatus: (typeof EXPIRY_STATUSES)[number] };
 
-/** The values that only the state contains if the server does not support them. */
+/**
+ * The inputs and outputs of this module. If the server does not support them, only the state contains their values.
+ */
 interface Local extends Partial<End> {
   readonly tenant?: string | undefined;
   readonly owner?: string | undefined;
@@ -40,7 +42,7 @@ export const expiryInputs = (subject: string, effect: string) => ({
     description: `The time from which ${effect}, in RFC 3339 format with an offset. Omit the input if ${subject} does not expire. Must be in the future when ${subject} is created. An expired object stays in the state until you delete its declaration.`,
     default: "",
     isEnd: true,
-    // In plans, a mark replaces a time that is secret or unknown.
+    // A secret or unknown time is a placeholder string in plans, so it is not a time.
     canonical: (time) => (isTime(time) ? canonicalTime(time) : time),
   }),
 });
@@ -57,7 +59,7 @@ export const expiryOutputs = {
 };
 
 /**
- * Returns the expiry time and status of an object's access, for the object's state.
+ * Returns the expiry time of an object's access and its status, as the object's state contains them.
  * @param end the expiry time in the response; undefined if the access does not expire
  */
 export const endState = (end: string | undefined): End =>
@@ -66,8 +68,8 @@ export const endState = (end: string | undefined): End =>
     : { expiresAt: stateTime(end), expiryStatus: "enforced" };
 
 /**
- * Returns the expiry time to send in a create, or in an update of a state. Null removes the expiry time on the service.
- * Undefined keeps it.
+ * Returns the expiry time to send in a request: in a create, or in an update of an object with this state. Null removes
+ * the expiry time on the service. Undefined keeps it.
  */
 export function endToSend({ expiresAt = "" }: Local, state: Local = {}): string | null | undefined {
   const isKept = expiresAt === (state.expiresAt ?? "") && (!expiresAt || state.expiryStatus === "enforced");
@@ -86,7 +88,7 @@ export function expiring(definition: ResourceDefinition): ResourceDefinition {
     if (await read(connection, id, state)) await definition.delete(connection, id, state, isClaimed);
   };
   /**
-   * Calls a function with the inputs that the server supports. Adds the remaining inputs to the state that the function
+   * Calls a function with the inputs that the server supports. Adds the other inputs to the state that the function
    * returns.
    */
   async function supported<E extends Existing<Values> | undefined>(
@@ -196,8 +198,8 @@ const notStored = (resource: string, end: string): ResourceError =>
 function withLocal<S extends object>(state: S, known: Local): S {
   const { expiresAt, owner }: Local = state;
   const { expiryStatus = "by-run" } = known;
-  // If the service has enforced the expiry, or a run has removed the object, a missing expiry time on the service is a
-  // change.
+  // The service returned no expiry time. This is a change on the service if the service enforced the expiry or a run
+  // removed the object. Otherwise, the expiry time in `known` stays valid.
   const keepsEnd = !expiresAt && known.expiresAt && !["enforced", "removed"].includes(expiryStatus);
   const keepsOwner = owner === "" && known.owner && !known.ownerId;
   return {

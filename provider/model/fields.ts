@@ -12,21 +12,22 @@ export interface InputField<S extends z.ZodType = z.ZodType, Required extends bo
   /** The default: the value if the input is omitted, null or an empty string. */
   readonly default?: z.output<S>;
   /**
-   * The value that an object has if it was created without the input. Set only if the input has no {@link default}.
-   * Imported programs omit the input if the object has this value.
+   * The initial value: an object that was created without the input has this value. Set only if the input has no {@link
+   * default}. Imported programs omit the input if the object has this value.
    */
   readonly initial?: z.output<S>;
-  /** True if a change of the input requires a replacement of the object. */
+  /** True if a change to the input requires a replacement of the object. */
   readonly replaces: boolean;
   /**
    * True for an instruction to the run, such as `adopt`. An instruction is not part of the object, and diffs ignore it.
    */
   readonly transient: boolean;
-  /** True for an input that updates never send to the service. A change of the input only changes the state. */
+  /** True for an input that updates never send to the service. A change to the input only changes the state. */
   readonly isLocal: boolean;
   /**
-   * The reason why the privileges after a plan do not depend on the value. The value may then be secret or unknown
-   * before the apply. Omitted for decisive inputs: if a decisive input is unknown, the resource is not evaluated.
+   * The reason why the privileges after a plan do not depend on this input. The input may then be secret, or unknown
+   * before the apply. Omitted for decisive inputs, which determine privileges. If a decisive input is unknown, the
+   * resource is not evaluated.
    */
   readonly notDecisive?: string;
   /**
@@ -42,7 +43,7 @@ export interface InputField<S extends z.ZodType = z.ZodType, Required extends bo
   readonly remedy?: string;
   /** Returns the canonical form of a value. Two values with the same canonical form are equal. */
   readonly canonical?: (value: z.output<S>) => z.output<S>;
-  /** Returns true if the value and the value in the state differ, but refer to the same object. */
+  /** Returns true if the value refers to the same object as the different value in the state. */
   readonly sameAs?: (state: Values, value: z.output<S>) => boolean;
   /**
    * True for a secret: the secret is encrypted in the state and never printed. The service does not return the secret.
@@ -52,8 +53,8 @@ export interface InputField<S extends z.ZodType = z.ZodType, Required extends bo
 }
 
 /**
- * Returns an error if the value refers to an object that does not exist, or undefined if the object exists. Called if
- * the server has the capabilities that the inputs need.
+ * Checks that the object exists to which the value refers. Returns an error if the object does not exist, or undefined
+ * if it exists. Called only if the server has the capabilities that the inputs need.
  * @param value the value in its canonical form
  * @param before the value in the state; undefined for a new resource
  */
@@ -74,7 +75,7 @@ export interface OutputField<S extends z.ZodType = z.ZodType> {
   readonly description: string;
   /**
    * True for a value that can change without an update, such as the number of devices. An update keeps the value in the
-   * state. A read also keeps it, unless an input of the object has changed on the service.
+   * state. A read keeps it too, unless an input of the object changed on the service.
    */
   readonly volatile: boolean;
   /**
@@ -84,21 +85,22 @@ export interface OutputField<S extends z.ZodType = z.ZodType> {
    */
   readonly mutable?: (state: Values, inputs: Values) => boolean;
   /**
-   * The name that this output had in states of earlier versions. In this version, an input has that name, so a
-   * converted state sets that input to its default.
+   * The name that this output had in states that earlier versions wrote. In this version, an input has that name. The
+   * conversion of such a state therefore moves the output's value to the new name, and sets the input to its default.
    */
   readonly earlierName?: string;
-  /** Returns a notice to the user if the server lacked a capability when the state was written. */
-  readonly lacked?: (state: Values) => string | undefined;
   /**
-   * True for the output that equals the resource's id. In the preview of an update, the output keeps its current value.
+   * Returns a notice to the user about a capability that the server lacked when the state was written. Returns
+   * undefined if the server did not lack it.
    */
+  readonly lacked?: (state: Values) => string | undefined;
+  /** True for the output that equals the resource's id. It keeps its current value in the preview of an update. */
   readonly isId: boolean;
-  /** True for a secret: it is encrypted in the state and never printed. */
+  /** True for a secret output. The value is encrypted in the state and never printed. */
   readonly secret: boolean;
   /**
-   * The schema of the values that a program may choose for the output. Only Terraform uses this schema, because
-   * Terraform stores states in plaintext. If the program chooses a secret, the state does not contain this secret.
+   * The schema of the values that a program may choose for the output. Only Terraform uses this schema. It stores
+   * states in plaintext, but a secret that the program chooses is not in the state.
    */
   readonly choice?: z.ZodType<z.output<S>>;
 }

@@ -16,6 +16,7 @@ export class IdForm<P extends string> {
   readonly #pattern: RegExp;
 
   /**
+   * Defines a form of ids.
    * @param parts the name of each part, with an example. Only a name may contain slashes, so the name is always the
    *   last part.
    */

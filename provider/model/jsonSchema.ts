@@ -3,7 +3,10 @@ import { z } from "zod";
 /** Matches the first word of a sentence that explains how to set a field's value, such as `Must` or `Defaults`. */
 const ABOUT_SETTING = /^(Must|Defaults|Changing|Use|By default|Recorded)\b/;
 
-/** Returns the description of a field for read-only use. Omits the sentences that explain how to set the field. */
+/**
+ * Returns the description of a field in data that users can only read. Omits the sentences that explain how to set the
+ * field.
+ */
 export const readOnlyText = (description: string): string =>
   description
     .split(/(?<=\.)\s+(?=[A-Z])/)
