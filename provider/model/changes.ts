@@ -14,8 +14,8 @@ export interface ChangeList<C = unknown> {
   /** The noun for one change in the title of a review: `API key change`. */
   readonly what: string;
   /**
-   * The words that reports print before the sentence about a change if sentences of different lists are mixed. Empty if
-   * the sentence needs no such words.
+   * The words that reports print before the sentence about a change, such as `API key `. Reports print them only among
+   * sentences about other changes. Empty if the sentence needs no such words.
    */
   readonly subject: string;
   /** Returns the changes between two states of a namespace, in the order in which reports show them. */

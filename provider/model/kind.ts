@@ -31,26 +31,30 @@ import type { HeldRole } from "./roles.ts";
 export interface Kind {
   readonly definition: ResourceDefinition;
   /**
-   * Returns the key of an object in its namespace. Two objects can have the same key only if the server does not return
-   * the values that distinguish them.
+   * Returns the key of an object. The key identifies the object in its namespace. Two objects can have the same key
+   * only if the server does not return the values that distinguish them.
    */
   readonly keyOf: (object: LiveObject) => string;
   /**
-   * The functions that read the objects. Undefined if the objects are parts of other objects, such as the tags of a
-   * device.
+   * The functions that read the objects from the service. Undefined if the objects are parts of other objects, such as
+   * the tags of a device.
    */
   readonly reading: Reading | undefined;
   /**
-   * The functions that get the objects from the objects that contain them. Undefined if the objects are read directly.
+   * The functions that find objects of the kind in the objects that contain them. Undefined if the objects are read
+   * directly.
    */
   readonly parts: Parts | undefined;
   /**
    * The treatment of unmanaged objects of the kind in reports. Every review, coverage report and drift report checks
-   * whether a program manages these objects. Undefined if unmanaged objects of the kind give no privilege. Users can
+   * whether a program manages these objects. Undefined if unmanaged objects of the kind give no privilege, so users can
    * create such objects manually.
    */
   readonly watched: Watched | undefined;
-  /** The operations that the resource calls. A check before each run uses them to verify the permissions. */
+  /**
+   * The operations of the service that the resource calls. A check before each run uses them to verify the permissions
+   * of the credential.
+   */
   readonly operations: Readonly<Record<"create" | "update" | "delete", readonly OperationId[]>>;
   readonly plan: KindPlan;
   /**
@@ -58,7 +62,7 @@ export interface Kind {
    * resources, the problem and a remedy. Undefined if no quota limits the objects.
    */
   readonly quota: ((check: QuotaCheck) => Promise<readonly string[]>) | undefined;
-  /** The effect of the objects on the authorization of logins. Undefined if they do not affect it. */
+  /** The effect of the objects on the authorization of logins. Undefined if the objects have no such effect. */
   readonly decides: Deciding | undefined;
   /**
    * Returns the role that an object gives to a user or a program, or undefined if it gives no role. The function is
@@ -66,23 +70,26 @@ export interface Kind {
    */
   readonly role: ((object: LiveObject) => HeldRole | undefined) | undefined;
   /**
-   * The changes of the objects that reports list separately from the changes of access. Undefined if the objects affect
-   * only access.
+   * The changes to the objects that reports list separately from gained and lost logins. Undefined if the objects
+   * affect only logins.
    */
   readonly changes: ChangeList | undefined;
   /**
-   * Returns the options with which the lint checks the objects, except for logins. Undefined if the lint has no such
-   * checks for the kind.
+   * Returns the objects in the form in which the lint checks them. Undefined if the lint does not check the kind, or
+   * checks it only as a part of the policy.
    */
   readonly linted: ((objects: Objects) => LintOptions) | undefined;
   /**
-   * Where `import` writes the declarations. Undefined if `import` declares the objects as a different kind, or does not
-   * declare them.
+   * The form in which `import` writes the declarations. Undefined if `import` declares the objects as a different kind,
+   * or does not declare them.
    */
   readonly imported: Imported | undefined;
 }
 
-/** The data to check whether a plan exceeds a quota: the new and changed objects of one kind in one namespace. */
+/**
+ * The data for the check whether a plan exceeds a quota. The check covers the new and changed objects of one kind in
+ * one namespace.
+ */
 export interface QuotaCheck {
   readonly opened: TenantClient;
   readonly namespace: Namespace;
@@ -98,7 +105,10 @@ export interface Reading {
   readonly what: string;
   /** The consequence if the objects cannot be read, as a clause: `unmanaged API keys cannot be detected`. */
   readonly missed: string;
-  /** True if a namespace without these objects cannot be evaluated at all. */
+  /**
+   * True if these objects are necessary to evaluate a namespace. If they cannot be read, the namespace cannot be
+   * evaluated at all.
+   */
   readonly isRequired: boolean;
   /**
    * True if objects appear without a plan, as devices do when they enroll. The comparison with a saved plan ignores
@@ -114,23 +124,23 @@ export interface Reading {
   readonly read: (connection: Connection, tenant: string) => Promise<ReadObjects>;
 }
 
-/** The objects of a kind that could be read, and notes about the objects that could not be read. */
+/** The objects of a kind, and notes about objects that could not be read or evaluated. */
 export interface ReadObjects {
-  /** Undefined if the objects could not be read; {@link unread} then contains the reason. */
+  /** The objects. Undefined if the objects could not be read. {@link unread} then contains the reason. */
   readonly objects: readonly Listed[] | undefined;
-  /** The objects that could not be read. */
+  /** The noun for the objects that could not be read, the reason and the consequence. */
   readonly unread?: Unread;
-  /** The parts that the evaluation of access omits, as sentences. */
+  /** The objects that the evaluation of access omits, as sentences. */
   readonly notEvaluated?: readonly string[];
 }
 
-/** The functions that find objects that are parts of other objects, such as the tags of a device. */
+/** The functions for objects that are parts of other objects, such as the tags of a device. */
 export interface Parts {
   /** Returns the parts of all objects of the kind {@link whole}. */
   readonly of: (objectsOf: ObjectsOf) => LiveObject[];
   /** The definition of the objects that contain the parts. */
   readonly whole: ResourceDefinition;
-  /** Returns the containing object without the given parts. */
+  /** Returns a copy of the object `whole` without these parts. */
   readonly without: (whole: LiveObject, parts: readonly LiveObject[]) => LiveObject;
   /** Returns the key of the object that contains a part. */
   readonly wholeOf: (part: LiveObject) => string;
@@ -144,26 +154,38 @@ export interface Watched {
    */
   readonly counts?: (object: LiveObject) => boolean;
   /**
-   * True if an exception in access.ignore may contain the display name of an object instead of its id. Generated
+   * True if an exception in `access.ignore` may contain the display name of an object instead of its id. Generated
    * exceptions then contain the display name.
    * @default false
    */
   readonly isNamed?: boolean;
-  /** Returns the reason why a repair keeps an unmanaged object, or undefined if a repair may delete the object. */
+  /**
+   * Returns the reason why a repair must not delete an unmanaged object. Returns undefined if the repair may delete the
+   * object.
+   */
   readonly keptBy?: (object: LiveObject, repairer: Repairing) => string | undefined;
-  /** Returns the privilege that an object gives in addition to logins and roles, as a sentence without its subject. */
+  /**
+   * Returns the privilege that an object gives, as a sentence without its subject. Logins and roles are not included,
+   * because they have their own functions.
+   */
   readonly privilege?: (state: Values) => string | undefined;
 }
 
-/** The facts about a repair that determine whether the repair may delete an object. */
+/** Facts about a repair, which reverts drift. They determine whether the repair may delete an object. */
 export interface Repairing {
   /** The kind of credential that the repair uses, such as an API key. */
   readonly credential: Identity["kind"];
-  /** The id of the user who runs the repair. Undefined for all other credentials. */
+  /** The id of the user who runs the repair. Undefined if the credential does not belong to a user. */
   readonly userId: string | undefined;
-  /** The id of the trusted workload that runs the repair. Undefined for all other credentials. */
+  /**
+   * The id of the trusted workload that runs the repair. Undefined if the credential does not belong to a trusted
+   * workload.
+   */
   readonly workloadId: string | undefined;
-  /** True if the namespace may deny every login without its unmanaged access policies. */
+  /**
+   * True if the deletion of the unmanaged access policies might leave the namespace without access, so that it denies
+   * every login.
+   */
   readonly isClosed: boolean;
 }
 
@@ -172,9 +194,9 @@ export interface Repairing {
  */
 export interface KindPlan {
   /**
-   * The stage of the steps. Steps of an earlier stage are applied first, because later steps refer to their objects:
-   * `names` (tags and device names), `principals`, `objects`, `policies`, and `mode`. The change of the access mode is
-   * last because it needs the access policies.
+   * The stage of the steps. Steps of an earlier stage are applied first, because later steps refer to their objects.
+   * The stages are `names` (tags and device names), `principals`, `objects`, `policies` and `mode`. The access mode
+   * changes last, because the new mode needs the access policies.
    */
   readonly stage: Stage;
   /** The type of object that the input `name` identifies. Selectors of other resources can refer to this name. */
@@ -184,7 +206,7 @@ export interface KindPlan {
    * @default every deletion deletes the object
    */
   readonly deletesObject?: (before: ResourceValues) => boolean;
-  /** Returns facts about the objects after a plan that are unknown before the apply, as sentences. */
+  /** Returns facts about the objects that will be known only after the apply, as sentences. */
   readonly unknownAfter?: (draft: Draft) => readonly string[];
   /**
    * Returns the key of the object that a resource in the state manages. Returns an empty string if the state does not
@@ -192,8 +214,8 @@ export interface KindPlan {
    */
   readonly keyOf: (before: ResourceValues) => string;
   /**
-   * Returns further values that determine the effect of an object. A saved plan contains these values in addition to
-   * the inputs and the outputs that change only with an update.
+   * Returns additional values of an object that determine its effect. A saved plan contains three kinds of values: the
+   * inputs, the outputs that change only with an update, and these values.
    */
   readonly captured?: (object: LiveObject) => Values;
   /**
@@ -203,7 +225,7 @@ export interface KindPlan {
    */
   readonly newKey?: (draft: Draft, planned: PlannedStep, inputs: Values) => string | undefined;
   /**
-   * Returns the values of a new or changed object that its inputs do not contain.
+   * Returns the values of a new or changed object that are not among the inputs.
    * @param object the object before the step; undefined for a new object
    * @throws UnpredictableError if the object cannot be predicted
    */
@@ -222,7 +244,7 @@ export interface KindPlan {
     before: ResourceValues,
     isClaimed: (key: string) => boolean,
   ) => void;
-  /** Applies the changes of all resources of the kind together, before any other step. */
+  /** Applies the changes of all resources of the kind together. Called before any other step is applied. */
   readonly together?: (draft: Draft, planned: readonly PlannedStep[]) => void;
   /**
    * Returns the expiry time of the declared access, in RFC 3339. Returns an empty string if the access does not expire,
@@ -247,7 +269,7 @@ export interface PlannedChange {
   readonly object: LiveObject | undefined;
 }
 
-/** The parts of a policy that objects of one kind can contribute. */
+/** The parts of a namespace's policy. Objects of one kind provide some of these parts. */
 export interface PolicyParts {
   readonly devices?: readonly AccessDevice[];
   readonly keys?: readonly AccessKey[];
@@ -258,8 +280,8 @@ export interface PolicyParts {
 }
 
 /**
- * Returns the expiry time of an object in the form that policies contain. Policies are compared, so each time must have
- * only one form.
+ * Returns the expiry time of an object in the form that policies contain. Policies are compared for equality, so the
+ * same time must always have the same form.
  */
 export const policyEnd = ({
   expiresAt,
@@ -272,8 +294,8 @@ export interface Deciding {
   /** Returns the parts of the policy that the objects represent. */
   readonly parts: (objects: Iterable<LiveObject>, facts: DecidingFacts) => PolicyParts;
   /**
-   * Returns the reason why an object cannot be evaluated, as a clause. Returns undefined if the object can be
-   * evaluated.
+   * Returns the reason why access cannot be evaluated with this object, as a clause. Returns undefined if the object
+   * can be evaluated.
    * @default every object can be evaluated
    */
   readonly obstacle?: (object: LiveObject) => string | undefined;
@@ -283,18 +305,18 @@ export interface Deciding {
    */
   readonly isDeciding?: (object: LiveObject, policy: NamespacePolicy) => boolean;
   /**
-   * The kind of subject that the objects are: keys in legacy mode, principals in identity mode. Omitted if the objects
-   * are not subjects.
+   * The kind of subject that the objects are. A subject is the object to which access is given: a key in legacy mode, a
+   * principal in identity mode. Omitted if the objects are not subjects.
    */
   readonly subject?: SubjectFacts["kind"];
   /**
-   * The property of an access decision that refers to an object of the kind. Omitted if only the subject can refer to
-   * it.
+   * The property of an access decision that refers to objects of the kind. Omitted if a decision refers to them only as
+   * the subject, or not at all.
    */
   readonly decision?: "rule" | "policy";
 }
 
-/** Where `import` writes the declarations of a kind. */
+/** The form in which `import` writes the declarations of a kind: the file, the resource names and the options. */
 export interface Imported {
   /** The name of the file without its extension. */
   readonly file: string;

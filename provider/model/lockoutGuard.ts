@@ -17,8 +17,9 @@ const allowLockout = optional(z.boolean(), {
 });
 
 /**
- * Adds the input `allowLockout` to a resource that gives access to a namespace. Without `allowLockout`, the service
- * refuses updates and deletions that lock out the caller or the administrators. Only the state contains this input.
+ * Adds the input `allowLockout` to a resource that gives access to a namespace. If `allowLockout` is false, the service
+ * refuses updates and deletions that lock out the caller or the administrators. The state contains this input, but the
+ * object on the service does not.
  */
 export function guarded(definition: ResourceDefinition): ResourceDefinition {
   const { name, update } = definition;
@@ -40,8 +41,8 @@ export function guarded(definition: ResourceDefinition): ResourceDefinition {
 }
 
 /**
- * Returns an error handler. It converts the refusal of a lockout to an error of the resource, and throws any other
- * error unchanged.
+ * Returns an error handler for the requests of a resource. If the service refused a lockout, the handler throws an
+ * error of the resource. It throws any other error unchanged.
  */
 const refused =
   (resource: string, first = said``) =>

@@ -12,8 +12,8 @@ export interface DecidingFacts {
   /** True if the server has access policies. */
   readonly hasAccessModes: boolean;
   /**
-   * The SSH keys of users, by user id and by e-mail address in lower case. Undefined if the credential has no
-   * permission to read the keys.
+   * The SSH keys of users. The map contains each user twice: by user id, and by e-mail address in lower case. Undefined
+   * if the credential has no permission to read the keys.
    */
   readonly userKeys: ReadonlyMap<string, readonly SshIdentity[]> | undefined;
 }
@@ -25,14 +25,18 @@ export interface NamespaceFacts extends DecidingFacts {
   /** The name of the namespace, or its id if the credential has no permission to read the name. */
   readonly name: string;
   /**
-   * The ids of users who own keys but are not members, by e-mail address in lower case. If such a user becomes a
-   * member, the user's keys authorize logins again. The map is empty if the service returns no addresses of owners.
-   * This is the case on other servers, and if the caller is not an administrator.
+   * The ids of users who own keys but are not members. The map key is the user's e-mail address in lower case. If such
+   * a user becomes a member, the user's keys authorize logins again. The map is empty if the service does not return
+   * the addresses of owners. Other servers never return them, and `gatehouse-server` returns them only to
+   * administrators.
    */
   readonly formerOwners: ReadonlyMap<string, string>;
-  /** The login names and addresses of the most recent sessions, and the number of these sessions. */
+  /** The login names and IP addresses of the most recent sessions, and the number of these sessions. */
   readonly seen: EvaluatedLogins & { readonly sessions: number };
-  /** The lists that could not be read although the effect of access policies depends on them, as sentences. */
+  /**
+   * The lists that determine the effect of access policies, but could not be read. Each list is described in a
+   * sentence.
+   */
   readonly unreadIdentity: readonly string[];
 }
 
@@ -44,13 +48,13 @@ export interface NamespaceContent {
   /** The objects that could not be read, by kind. */
   readonly unread: ReadonlyMap<KindName, Unread>;
   /**
-   * Set only after a plan. For each kind whose objects could not be read, the objects that the plan contains. These
-   * objects show the privileges that the plan changes.
+   * The objects that the plan contains. Only for kinds whose objects could not be read. Set only in a namespace after a
+   * plan. Reports use these objects to show the privileges that the plan changes.
    */
   readonly ofUnread?: ReadonlyMap<KindName, PlanSides>;
   /** True if access policies authorize logins. False if public keys and firewall rules authorize them. */
   readonly accessPoliciesDecide: boolean;
-  /** The reason why the access in the namespace is unknown, as a sentence. Undefined if the access is known. */
+  /** The reason why access in the namespace cannot be evaluated, as a sentence. Undefined if it can be evaluated. */
   readonly accessUnknown: string | undefined;
   /**
    * The lists and resources that could not be evaluated, as sentences. Because they are not evaluated, the actual
@@ -61,18 +65,18 @@ export interface NamespaceContent {
   readonly unknown: readonly string[];
 }
 
-/** The objects of one kind that a plan changes, before and after the plan. */
+/** The objects of one kind that a plan contains, before and after the plan. */
 export interface PlanSides {
   readonly was: Objects;
   readonly is: Objects;
 }
 
-/** Objects that could not be read. */
+/** A note about objects of a kind that could not be read. */
 export interface Unread {
   /** The plural noun for the objects in sentences: `API keys`. */
   readonly what: string;
   readonly reason: string;
-  /** The consequence, as a clause: `unmanaged API keys cannot be detected`. */
+  /** The consequence of the missing objects, as a clause: `unmanaged API keys cannot be detected`. */
   readonly missed: string;
 }
 
@@ -122,7 +126,7 @@ export class NamespaceObjects implements NamespaceContent {
     return this.facts.name;
   }
 
-  /** The login names and addresses of the most recent sessions. */
+  /** The login names and IP addresses of the most recent sessions. */
   get seen(): NamespaceFacts["seen"] {
     return this.facts.seen;
   }

@@ -33,7 +33,7 @@ export const losesObject = ({ op }: Step): boolean => op === "delete" || op === 
 
 /**
  * Returns true if the provider instance of a resource has its own credential. The permissions of that credential are
- * unknown.
+ * not known.
  */
 export const hasOwnCredential = ({ before, after }: Pick<Step, "before" | "after">): boolean =>
   Object.values((after ?? before)?.provider ?? {}).some((value) => holds(value, "[secret]"));
@@ -55,8 +55,8 @@ export function hiddenValues(names: readonly string[]): UnpredictableError {
 }
 
 /**
- * Returns the canonical inputs of a resource after a step. Omits instructions to the run, and inputs that are secret or
- * unknown before the apply.
+ * Returns the canonical inputs of a resource after a step. The result omits instructions to the run. It also omits
+ * inputs that are secret, or unknown before the apply.
  * @throws UnpredictableError if a decisive input has an invalid value, or if any other input has a value of the wrong
  *   type
  */
@@ -91,11 +91,11 @@ export const knownTexts = (value: Shown | undefined): string[] =>
 
 const TITLES_MAX = 5;
 
-/** Returns the first titles in sorted order, followed by the number of the remaining titles. */
+/** Formats the first few titles in sorted order, followed by the number of the omitted titles. */
 export const firstTitles = (titles: readonly string[]): string =>
   firstOf([...new Set(titles)].sort(byText), TITLES_MAX);
 
-/** Returns an output of a resource if its value is a known string. Otherwise, returns an empty string. */
+/** Returns the value of a resource's output if the value is a known string. Otherwise, returns an empty string. */
 export function outputOf({ outputs }: ResourceValues, name: string): string {
   const value = outputs[name];
   return typeof value === "string" && !isHidden(value) ? value : "";

@@ -9,11 +9,16 @@ export interface HeldRole {
    * the expiry time.
    */
   readonly until?: string | null;
-  /** The tokens with which a program gets the role, as a phrase. Undefined for users and keys. */
+  /**
+   * The OIDC tokens with which a program can get the role, as a phrase. Undefined if the holder needs no such token.
+   */
   readonly tokens?: string;
 }
 
-/** A role above observer that a change gives to a user or a program, or extends. */
+/**
+ * A role above observer that a user or program gains through a change: the holder gets the role, or keeps it under
+ * wider conditions.
+ */
 export interface GainedRole {
   readonly role: Role;
   /** The user or program that has the role, such as `API key ci`. */
@@ -25,9 +30,10 @@ export const isAboveObserver = (role: Role | "service" | undefined): role is Rol
   role !== undefined && role !== "service" && roleAtLeast(role, "operator");
 
 /**
- * Returns the role above observer that a change gives. The change gives a role to a new holder, gives a higher role, or
- * extends the same role.
- * @param isWider true if the holder has the role for a longer time, or with other tokens
+ * Returns the role that a holder gains through a change, if the role is above observer. A holder gains a role if the
+ * new role is higher than the old role, or if the same role is extended.
+ * @param isWider true if the change extends the role: the holder has it for a longer time, or can get it with other
+ *   tokens
  */
 export function gainedRole(
   { from, to }: { readonly from?: Role | "service"; readonly to?: Role | "service" },
@@ -39,13 +45,13 @@ export function gainedRole(
   return isHigher || isWider ? [{ role: to, holder }] : [];
 }
 
-/** Returns the permissions of a holder as a sentence without its subject: `has the permissions of an operator`. */
+/** Formats the permissions of a holder as a sentence without its subject: `has the permissions of an operator`. */
 export function permissionsText({ role, until, tokens }: HeldRole): string {
   const permissions = `has the permissions of ${/^[aeiou]/.test(role) ? "an" : "a"} ${role}`;
   const end = until === undefined ? "" : until === null ? " without expiry" : ` until ${until.slice(0, 10)}`;
   return `${permissions}${end}${tokens === undefined ? "" : ` for ${tokens}`}`;
 }
 
-/** Returns the role of an unmanaged holder as a sentence without its subject: `gives the role operator`. */
+/** Formats the role of an unmanaged holder as a sentence without its subject: `gives the role operator`. */
 export const roleText = ({ role, tokens }: HeldRole): string =>
   `gives the role ${role}${tokens === undefined ? "" : ` to ${tokens}`}`;

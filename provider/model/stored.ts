@@ -11,10 +11,12 @@ import { canonicalInputs, declares, idWithin } from "./values.ts";
 /** The values of inputs in a request. Each input of a stored object is required or has a default. */
 type Sent<I extends Inputs> = { -readonly [K in Exclude<keyof I, "tenant">]: z.output<I[K]["schema"]> };
 
-/** The values of a state that the service returns under the same names, without a conversion. */
+/**
+ * The values of a state that are the same in the service's response: they have the same name and need no conversion.
+ */
 type Returned<W, S> = { [K in keyof S & keyof W as W[K] extends S[K] ? K : never]: S[K] };
 
-/** The values of a state that the module of the kind derives from an object of the service. */
+/** The other values of a state. The module of the kind derives them from an object of the service. */
 type Derived<W, S> = Omit<S, keyof Returned<W, S> | "tenant">;
 
 /** The namespace of an object. */
@@ -31,7 +33,10 @@ export interface StoredKind<I extends Inputs, O extends Outputs, W extends objec
   readonly id: Pick<IdForm<"tenant">, "split" | "text" | "example">;
   readonly inputs: I;
   readonly outputs: O;
-  /** The source of the objects in a namespace. The result of {@link keyOf} must be one of its lookup keys. */
+  /**
+   * The source of the listing, which contains the objects of a namespace. The lookup keys of each object must include
+   * the result of {@link keyOf}.
+   */
   readonly source: ListingSource<W>;
   /**
    * Returns all objects of a namespace.
@@ -43,24 +48,26 @@ export interface StoredKind<I extends Inputs, O extends Outputs, W extends objec
   /** Returns the display name of an object. */
   nameOf(object: W): string;
   /**
-   * Returns the values of a state that the service does not return under the same names.
+   * Returns the values of a state that the service does not return in the same form.
    * @param known the values in the program or in the previous state
    */
   derived(object: W, known: Readonly<Partial<State<I, O>>>, place: Place): Awaitable<Derived<W, State<I, O>>>;
   /**
-   * Returns the body of a create or an update.
-   * @param plain the inputs under their own names; for an update, without the inputs whose change replaces the object
+   * Returns the request body of a create or an update.
+   * @param plain the inputs under their own names. For an update, `plain` omits each input that requires a replacement
+   *   when it changes
    * @param state the state before an update; undefined for a create
    * @default returns `plain`
    */
   body?(plain: Sent<I>, state: Readonly<State<I, O>> | undefined, place: Place): Awaitable<Values>;
   /**
-   * Returns the lookup key of an existing object that conflicts with these inputs.
+   * Returns the lookup key of the existing object that conflicts with these inputs.
    * @default without this function, `find` searches the list for an object that equals the inputs
    */
   lookupKey?(inputs: InputValues<I>): string;
   /**
-   * Returns the lookup keys to try for the last part of an imported id.
+   * Returns the lookup keys with which an import searches for an object.
+   * @param part the last part of the imported id
    * @default returns only the part itself
    */
   importKeys?(part: string): readonly string[];
@@ -98,8 +105,8 @@ export function stored<I extends Inputs, O extends Outputs, W extends object>(ki
   });
 
   /**
-   * Sends a create or an update. The tags in a filter must exist, so the request may wait until other resources of the
-   * run have added them.
+   * Sends a create or an update. The service rejects a filter with tags that do not exist. The request may therefore
+   * wait until other resources of the run have added the tags.
    */
   async function send(
     connection: Connection,
@@ -157,7 +164,7 @@ export function stored<I extends Inputs, O extends Outputs, W extends object>(ki
       const { tenant } = ids.split(id);
       const listing = (await connection.tenant(tenant)).listing(kind.source);
       const part = idWithin({ id });
-      // A state without outputs is the state of an import.
+      // A state without any output comes from an import.
       const isImport = Object.keys(outputs).every((output) => state[output] === undefined);
       for (const key of (isImport && kind.importKeys?.(part)) || [part]) {
         const found = await listing.find(key);

@@ -2,9 +2,9 @@ import { engineText } from "../resourceError.ts";
 import type { Values } from "../values.ts";
 
 /**
- * Thrown when the object exists, but a later step of its create failed. The engine keeps the id and state, and the next
- * run updates the object instead of creating a new one. If no object was created, the error of the request is thrown
- * instead.
+ * Thrown if a step of a create failed after the object was created. The engine keeps the id and state of the object,
+ * and the next run updates the object instead of creating a new one. If no object was created, the error of the request
+ * is thrown instead.
  */
 export class UnfinishedError extends Error {
   override readonly name = "UnfinishedError";

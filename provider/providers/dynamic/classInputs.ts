@@ -16,8 +16,8 @@ export function identifying(
   options: pulumi.CustomResourceOptions | undefined,
 ): Args {
   rejectProvider(type, name, options);
-  // Outputs are avoided here, because Pulumi's SDK creates a stack trace for each output, which is slow. The URN of a
-  // resource without a parent is a plain string, so it needs no output.
+  // This function avoids Pulumi outputs, because Pulumi's SDK creates a stack trace for each output, which is slow. The
+  // URN of a resource without a parent is a plain string, so it needs no output.
   const urn = options?.parent
     ? withoutDependency(pulumi.createUrn(name, type, options.parent))
     : `urn:pulumi:${pulumi.getStack()}::${pulumi.getProject()}::${type}::${name}`;
@@ -38,7 +38,7 @@ function rejectProvider(type: string, name: string, options: pulumi.CustomResour
   );
 }
 
-/** A resource of this program that adds tags to a device. */
+/** A giver: a resource of this program that adds tags to a device. */
 interface Giver {
   readonly resource: pulumi.Resource;
   readonly tenant: unknown;
@@ -49,9 +49,9 @@ interface Giver {
 const giversOfRun = perRun("givers", (): Giver[] => []);
 
 /**
- * Records a resource that adds tags to a device, for {@link afterTags}. Only resources with plain values as inputs
- * are recorded.
- * @param input the input with the tags
+ * Records a resource that adds tags to a device, so that {@link afterTags} finds it. Records a resource only if all of
+ * its inputs are plain values.
+ * @param input the name of the input that contains the tags
  */
 export function givesTags(
   resource: pulumi.Resource,
@@ -60,8 +60,8 @@ export function givesTags(
   options: pulumi.CustomResourceOptions | undefined,
 ): void {
   const { tenant, ...rest } = args;
-  // A resource with dependencies is not recorded. If the resource that waits for the tags depended on such a resource,
-  // the dependencies could form a cycle.
+  // A resource with dependencies is not recorded, because it may depend on a resource that waits for the tags. The
+  // dependencies would then form a cycle.
   const waits = options?.dependsOn !== undefined || Object.values(rest).some((value) => !isLiteral(value));
   if (waits) return;
   const given = [args[input]].flat().filter((tag) => typeof tag === "string");
@@ -70,10 +70,10 @@ export function givesTags(
 
 /**
  * Returns the resource options for a resource whose device filter contains tags. For each tag that is a plain string,
- * the resource depends on one resource of the program that adds the tag to a device. One dependency is sufficient,
- * because the first such resource creates the tag on the service. Dependencies on a thousand devices would add a
- * thousand lines to the state.
- * @param input the input with the filter
+ * the resource depends on one resource of the program that adds the tag to a device. One dependency per tag is
+ * sufficient, because the tag exists on the service as soon as one device has it. Dependencies on a thousand devices
+ * would add a thousand lines to the state.
+ * @param input the name of the input that contains the filter
  */
 export function afterTags(
   args: Args,
@@ -135,10 +135,10 @@ function stateIdentity(): Values {
 }
 
 /**
- * Returns an output with the same value, but without the dependency on the resource that provides the value. If
- * resources depended on `StateIdentity`, each of them would have an additional line in the state, and every targeted
- * run would have to include `StateIdentity`. If resources depended on their parent component, each child would wait for
- * all other children.
+ * Returns an output with the same value, but without the dependency on the resource that provides the value. With a
+ * dependency on `StateIdentity`, each resource would have an additional line in the state, and every targeted run would
+ * have to include `StateIdentity`. With a dependency on the parent component, each child would wait for all other
+ * children.
  */
 function withoutDependency(output: pulumi.Output<string>): pulumi.Output<unknown> {
   const { promise, isKnown } = output as unknown as {
