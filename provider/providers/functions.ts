@@ -23,16 +23,17 @@ export interface PluginFunction {
   /** The arguments, each with a description. */
   readonly args: z.ZodObject;
   /**
-   * The form of the result. The result is an object that a schema file of the package describes, or it contains the
-   * fields of a service object. Without `property`, these fields are the result itself.
+   * The form of the result. If `file` is set, the result is an object that this schema file of the package describes.
+   * Otherwise, the result contains the fields of a service object: in the property `property`, or directly if
+   * `property` is omitted.
    */
   readonly result:
     | {
         readonly property?: string;
         readonly schema: z.ZodType;
         /**
-         * Names of resource types. The descriptions of their fields also describe the fields of the result with the
-         * same names.
+         * The names of resource types. A field of the result gets the description of the field with the same name in
+         * these resource types.
          */
         readonly describedBy?: readonly string[];
       }
@@ -182,8 +183,8 @@ export const functions: readonly PluginFunction[] = [
         return JSON.parse([...accessAnswer(estate, inquiry).output].join("")) as Values;
       } catch (error) {
         if (!(error instanceof AccessInquiryError)) throw error;
-        // The error contains a command-line flag of `gatehouse access`, such as `--device`. The function's argument has
-        // the plural of the flag's name, such as `devices`.
+        // The error contains a command-line flag of `gatehouse access`, such as `--device`. The name of the function's
+        // argument is the plural of the flag's name, such as `devices`.
         throw new GatehouseError(
           { ...error.toJSON(), field: ["getAccess", `${error.flag}s`] },
           { cause: error },
@@ -201,7 +202,7 @@ interface ArgumentFailure {
 }
 
 /**
- * Calls a function.
+ * Checks the arguments of a function, and calls the function if they are valid.
  * @param service opens the connection; called only if the arguments are valid
  * @returns the errors in the arguments, or the result
  */
@@ -241,8 +242,8 @@ export function resultSchema(
 }
 
 /**
- * Returns the field schemas of the named resource types, by field name. If several resource types have a field, the
- * type that comes first in `names` takes precedence.
+ * Returns the field schemas of the resource types with these names, by field name. If several resource types have the
+ * same field, the resource type that comes first in `names` takes precedence.
  */
 function fieldsOf(names: readonly string[]): NonNullable<Schema["properties"]> {
   const all = names
@@ -258,8 +259,8 @@ function fieldsOf(names: readonly string[]): NonNullable<Schema["properties"]> {
 }
 
 /**
- * Adds a description to each property of a schema. The description of the resource field with the same name takes
- * precedence over the property's own description. If both are missing, the description of the property's type is used.
+ * Adds a description to each property of a schema. Uses the first description that exists: the description of the
+ * resource field with the same name, then the property's own description, then the description of the property's type.
  */
 function withDescriptions(
   schema: Schema,

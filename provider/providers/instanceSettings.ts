@@ -40,9 +40,9 @@ export interface Instance {
 /**
  * Returns the settings of an instance as environment variables. For the default instance, the environment takes
  * precedence over the stack's configuration, as for dynamic resources. For an explicit instance, the program's inputs
- * take precedence, and the environment provides only the settings that the program omits. If the program sets the
- * address of a different service, the environment's credential and namespace are not used. The credential is therefore
- * never sent to the wrong service. An unknown input is not treated as omitted.
+ * take precedence, and the environment provides only the settings that the program omits. An unknown input is not
+ * treated as omitted. If the program sets the address of a different service, the credential and the namespace in the
+ * environment are not used. The credential is therefore never sent to the wrong service.
  */
 export function settingsOf({ isDefault, inputs }: Instance, env: NodeJS.ProcessEnv): Record<string, string> {
   const settingText = (name: string) => {
@@ -66,8 +66,8 @@ export function settingsOf({ isDefault, inputs }: Instance, env: NodeJS.ProcessE
     const isTenant = variable === "GATEHOUSE_TENANT";
     if ((isOtherService && (isCredential || isTenant)) || (isTenant && hasUnknown(inputs.tenant)))
       return false;
-    // If `oidc` is the only credential setting in the program, the job's environment contains the token or the path of
-    // the token file.
+    // If `oidc` is the only credential setting in the program, the environment of the CI job contains the token, or the
+    // path of the token file. These variables therefore stay in use.
     const isOfSource = variable.startsWith(`${SETTINGS.oidc.variable}_`);
     const replacing = CREDENTIALS.filter((name) => !(isOfSource && name === SETTINGS.oidc.variable));
     return isCredential ? !replacing.some((name) => given.has(name)) : !given.has(variable);
@@ -91,9 +91,9 @@ export function connectionOf(
   const effective = settingsOf(instance, env);
   const { url: stated } = instance.inputs;
   const { url: usual } = credentialsFromEnvironment(addressIn(effective));
-  // When the engine checks a provider instance, the service's address is copied from the environment to the inputs.
-  // Runs without this check, such as destroy or refresh, take the inputs from the state. The two addresses can differ
-  // only in such a run.
+  // The address in the state can differ from the address in the environment. When the engine checks a provider
+  // instance, it copies the address from the environment to the inputs. Runs without this check, such as `destroy` or
+  // `refresh`, take the inputs from the state. The two addresses can therefore differ only in such a run.
   if (
     instance.isDefault &&
     typeof stated === "string" &&
@@ -136,14 +136,15 @@ function nameIn(
   variable: string,
 ): string {
   const name = settingOf(variable);
-  // The environment takes precedence over a stack's configuration, but not over the arguments of an explicit instance.
+  // The environment takes precedence over a stack's configuration. The arguments of an explicit instance take
+  // precedence over the environment.
   if (name === undefined || !inputs[name] || (isDefault && env[variable])) return variable;
   if (frontEnd === "terraform") return terraformName(name);
   return isDefault ? `gatehouse:${name}` : name;
 }
 
 /**
- * Returns the default namespace of an instance, or undefined if no setting defines it. Returns {@link UNKNOWN} if the
+ * Returns the default namespace of an instance. Returns undefined if no setting defines it, and {@link UNKNOWN} if the
  * program's value is not known yet.
  * @throws ConfigurationError if the setting is not the id of a namespace
  */
@@ -153,8 +154,8 @@ export function tenantOf(instance: Instance, env: NodeJS.ProcessEnv): string | u
 }
 
 /**
- * Returns true if GATEHOUSE_URL in the environment is not set, or is the address of a different service. In both cases,
- * the environment's other settings may belong to a different service.
+ * Returns true if `GATEHOUSE_URL` in the environment is not set, or is the address of a different service. In both
+ * cases, the other settings in the environment may belong to a different service.
  */
 function isElsewhere(url: string, env: NodeJS.ProcessEnv): boolean {
   const { url: usual } = credentialsFromEnvironment(addressIn(env));
@@ -167,9 +168,10 @@ const addressIn = ({ GATEHOUSE_URL, GATEHOUSE_URL_FILE }: NodeJS.ProcessEnv) => 
 });
 
 /**
- * Checks the inputs of an instance without sending a request. Adds the service and the namespace from the environment,
- * so that the state contains the location of its objects. A credential from the environment is never stored. If no
- * setting defines the service or the namespace, the default instance keeps the values in the state.
+ * Checks the inputs of an instance without sending a request. Adds the service address and the namespace from the
+ * environment to the inputs, so that the state contains the location of its objects. A credential from the environment
+ * is never stored. If no setting defines the service address or the namespace, the default instance keeps the value in
+ * the state.
  * @param olds the inputs in the state
  */
 export function checkInstance(
@@ -203,7 +205,7 @@ export function checkInstance(
 }
 
 /**
- * Returns the service and namespace that the state of the default instance contains. Returns no values for an explicit
+ * Returns the service address and the namespace in the state of the default instance. Returns no values for an explicit
  * instance, or if the settings now contain the address of a different service.
  */
 function formerPlace({ isDefault }: Instance, olds: Values, place: Values): Values {
@@ -232,17 +234,17 @@ function placeOf(instance: Instance, env: NodeJS.ProcessEnv): Record<string, str
 
 /**
  * Returns the differences between the inputs of an instance in the state and in the program. A different service has
- * different objects, so a change of the service replaces the instance and all its resources. A change of the namespace
- * replaces only the resources in the old namespace, because their input `tenant` changes. Namespaces, and resources
- * that set `tenant`, are not replaced. A change of the credential replaces nothing.
+ * different objects, so a change to the service address replaces the instance and all its resources. A change to the
+ * namespace does not replace the instance. It replaces the resources in the old namespace, because their input `tenant`
+ * changes. It does not replace namespaces or resources that set `tenant`. A change to the credential replaces nothing.
  */
 export function diffInstance(before: Values, after: Values): InputChange[] {
   return all.flatMap(([name]): InputChange[] => {
     const old = before[name] ?? undefined;
     const now = after[name] ?? undefined;
     if (old === now) return [];
-    // An unknown address is treated as a replacement, because the address may belong to a different service. A preview
-    // must show every replacement that the run may make.
+    // An unknown address may belong to a different service, so it requires a replacement. A preview must show every
+    // replacement that the run may make.
     const replaces =
       name === "url" &&
       typeof old === "string" &&

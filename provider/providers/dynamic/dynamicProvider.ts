@@ -42,8 +42,8 @@ export function dynamicProvider(
       const { inputs, failures } = await lifecycle
         .checkOnServer(logicalId(news), olds, ownValues(news))
         .catch(throwPrintable);
-      // `property` is empty, because the reason already contains the name of the input, and engines would print the
-      // name twice.
+      // The `property` is empty, because the reason already contains the name of the input. With a property, engines
+      // would print the name twice.
       const reasons = failures.map((failure) => ({ property: "", reason: engineText(failure) }));
       return { inputs: { ...inputs, ...dynamicValues(news) }, failures: reasons };
     },
@@ -84,13 +84,13 @@ export function dynamicProvider(
       const found = await lifecycle.read(logicalId(props), id, ownValues(props), known).catch(throwPrintable);
       if (!found) return {};
       const { state, inputs } = found;
-      // The state of an imported resource does not record which inputs the program sets. For an import, `props`
-      // contains the program's inputs.
+      // `open` contains the inputs that the program sets. The state of an imported resource does not contain them, but
+      // `props` then contains the program's inputs.
       const open = known ?? (inputs && openInputs(definition, ownValues(props)));
       return {
         id: found.id,
         props: outputs(definition, code, state, open, declarer),
-        // Omits the other inputs that Pulumi classes add. The program's next run sets them.
+        // Omits the other inputs that Pulumi classes add. The next run of the program sets them.
         ...(inputs && { inputs: { ...inputs, [PROVIDER_KEY]: code } }),
       };
     },
@@ -125,7 +125,7 @@ function creatorOf(values: Values): Creator {
   return { resource: logicalId(values), state: isKnown ? state : undefined };
 }
 
-// Returns the mark of a secret value in messages to the engine.
+// Marks a value as secret in messages to the engine.
 const secretMark = (value: unknown) => ({ [SIGNATURE]: SECRET, value });
 
 /**
@@ -138,8 +138,8 @@ function outputsAfter(lifecycle: ResourceLifecycle, inputs: Values, state: Reado
   return outputs(definition, inputs[PROVIDER_KEY], state, openInputs(definition, inputs), declarer);
 }
 
-// Omits undefined values. An engine would reject these values after the create, and the state would not contain the
-// created object.
+// Returns the outputs for the engine. Omits undefined values: an engine would reject them after the create, and the
+// created object would be missing in the state.
 function outputs(
   definition: ResourceDefinition,
   code: unknown,

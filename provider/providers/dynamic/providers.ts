@@ -17,7 +17,7 @@ const runtime: DynamicRuntime = {
     tenant = undefined;
   },
   defaultTenant() {
-    // The namespace is cached, because every check needs it, and a read of the setting may have to open a file.
+    // The default namespace is cached: every check needs it, and reading the setting may open a file.
     tenant ??= { id: defaultTenant(configuration) };
     return tenant.id;
   },

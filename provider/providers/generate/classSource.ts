@@ -7,8 +7,8 @@ import { jsonSchema, type Schema } from "../../model/jsonSchema.ts";
 const CLASS_INPUTS = "../classInputs.ts";
 
 /**
- * The form of a generated field, which is an input or an output. The value of an input may be a Pulumi output. An input
- * with a default may be omitted.
+ * The form of the fields in generated code: of inputs or of outputs. The value of an input may be a Pulumi output. An
+ * input with a default may be omitted.
  */
 interface Form {
   readonly wrap: (type: string) => string;

@@ -1,8 +1,9 @@
 import { existsSync, readFileSync } from "node:fs";
 
 /**
- * Returns the program in `examples/resources` for a resource, or for `helpers`. Works only in the repository, because
- * the package does not contain the examples.
+ * Returns the example program in `examples/resources` for the resource or module with this name. Works only in the
+ * repository, because the package does not contain the examples.
+ * @param name the name of a resource, or `helpers`
  */
 export function exampleOf(name: string): string {
   const file = `${name.charAt(0).toLowerCase()}${name.slice(1)}.ts`;

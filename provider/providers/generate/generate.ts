@@ -1,5 +1,5 @@
-// Writes the Pulumi classes and the lists of names from the modules of the kinds. The build runs this script before the
-// compiler.
+// Generates the Pulumi classes and the lists of names from the modules of the kinds, and writes them to files. The
+// build runs this script before the compiler.
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { definitions, kindsWith } from "../../resources/index.ts";
 import { classSource } from "./classSource.ts";

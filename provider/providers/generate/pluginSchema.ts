@@ -21,7 +21,7 @@ type Json = Readonly<Record<string, unknown>>;
  */
 type Examples = Readonly<Record<string, string>>;
 
-/** The data from which the schema is created. */
+/** The data from which the Pulumi schema is created. */
 interface SchemaSources {
   readonly version: string;
   readonly definitions: readonly ResourceDefinition[];
@@ -74,9 +74,9 @@ export function pulumiSchema({
 }
 
 /**
- * Returns the settings without defaults from the environment. With such defaults, the SDKs would send a credential from
- * the environment to any address that a program sets. Instead, the plugin itself reads the permitted settings from the
- * environment.
+ * Returns the settings of a provider instance. The schema contains no defaults from the environment: with such
+ * defaults, the SDKs would send a credential from the environment to any address that a program sets. Instead, the
+ * plugin itself reads the permitted settings from the environment.
  */
 function settingProperties(): Json {
   return Object.fromEntries(
@@ -138,7 +138,7 @@ function stateProperty(path: string, field: InputField | OutputField, types: Typ
 }
 
 /**
- * Returns the description in a field.
+ * Returns the description of a field.
  * @throws Error if the field has no description
  */
 function described(path: string, description: string): string {
@@ -220,7 +220,7 @@ class Types {
     }
   }
 
-  /** Returns the members of an object, and the names of the required members. */
+  /** Returns the properties of an object, and the names of the required properties. */
   membersOf(given: Schema, path: string): Json {
     this.#definitions = { ...this.#definitions, ...given.definitions };
     const { properties = {}, required = [] } = this.#resolved(given);
@@ -248,8 +248,8 @@ class Types {
     const [first, ...others] = parts;
     if (!first) throw new Error(`${path}: no type`);
     if (others.length === 0) return this.of(first, path);
-    // A union of objects becomes one object with the members of all variants. The plugin checks which members can be
-    // combined.
+    // A union of objects becomes one object with the properties of all variants. The plugin checks which properties can
+    // be combined.
     if (parts.every(({ type }) => type === "object")) {
       const members = parts.flatMap(({ properties = {} }) =>
         Object.entries(properties).filter(([, { not }]) => !not),

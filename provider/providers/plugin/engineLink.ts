@@ -2,10 +2,13 @@ import grpc from "@grpc/grpc-js";
 import rpc from "@pulumi/pulumi/proto/engine_grpc_pb.js";
 import proto from "@pulumi/pulumi/proto/engine_pb.js";
 
-/** The time, in milliseconds, after which an unreachable engine is treated as terminated. */
+/** The time, in milliseconds, after which an unreachable engine is considered terminated. */
 const ENDED_AFTER = 3_000;
 
-/** The connection to the engine that a plugin serves. The engine prints the plugin's messages to the user. */
+/**
+ * The connection from a plugin to the engine that started it or attached to it. The engine prints the plugin's messages
+ * to the user.
+ */
 export interface EngineLink {
   /**
    * Sends a message to the user.
@@ -44,8 +47,8 @@ export function linkToEngine(address: string, ended: () => void): EngineLink {
 }
 
 /**
- * Watches the connection to the engine. Without this watch, a plugin whose engine was killed would run forever. An
- * engine that has never connected is not treated as terminated.
+ * Watches the connection to the engine. Without this watch, a plugin would run forever after its engine was killed. An
+ * engine that has never connected is not considered terminated.
  */
 function watch(client: grpc.Client, ended: () => void): void {
   const channel = client.getChannel();

@@ -22,8 +22,9 @@ export interface ProviderServer {
 }
 
 /**
- * Serves a provider instance on a free port of the loopback interface. Methods that this plugin does not implement
- * return the status UNIMPLEMENTED: Parameterize, Call, Construct and List are for other kinds of providers.
+ * Serves a provider instance on a free port of the loopback interface. The methods `Parameterize`, `Call`, `Construct`
+ * and `List` are for other kinds of providers. They return the status `UNIMPLEMENTED`, because this plugin does not
+ * implement them.
  * @param attach called with the address of an engine that attaches to a manually started plugin
  */
 export async function serveProvider(

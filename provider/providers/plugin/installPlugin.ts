@@ -12,8 +12,8 @@ interface InstalledPlugin {
 /**
  * Installs the plugin for the Pulumi CLI. The installed file starts this copy of the package with the Node.js
  * executable of the current process. A repeated installation replaces the file.
- * @param env may contain PULUMI_HOME, the CLI's directory; default: `.pulumi` in the home directory of the user
- *   database
+ * @param env the environment. It may contain `PULUMI_HOME`, the CLI's directory. Otherwise, the directory is `.pulumi`
+ *   in the user's home directory, as the user database of the operating system defines it
  * @throws Error if the directory cannot be written
  */
 export async function installPlugin(env: NodeJS.ProcessEnv): Promise<InstalledPlugin> {

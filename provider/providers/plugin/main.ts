@@ -20,7 +20,7 @@ export async function main(args: readonly string[]): Promise<void> {
   if (address !== undefined) engine = linkToEngine(address, () => process.exit(1));
   const service = new PulumiProvider({ log: (message, urn) => engine.log(message, urn) });
   const { port } = await serveProvider(service, (attached) => {
-    // After the engine ends, the plugin keeps running until the user stops it.
+    // The plugin continues to run after the engine ends. The user stops it.
     engine = linkToEngine(attached, () => {});
   });
   process.stdout.write(`${port}\n`);

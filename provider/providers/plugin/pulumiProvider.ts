@@ -49,7 +49,7 @@ const SECRET_SETTINGS = Object.entries(SETTINGS as Readonly<Record<string, Setti
 interface Configured {
   readonly instance: Instance;
   readonly name: string;
-  /** The id of the instance in the state. Undefined in previews before the instance is created. */
+  /** The id of the instance in the state. Undefined in a preview if the instance has not been created yet. */
   readonly id: string | undefined;
 }
 
@@ -133,8 +133,8 @@ export class PulumiProvider {
 
   configure(request: proto.ConfigureRequest): proto.ConfigureResponse {
     const inputs = plainValues(propsIn(request.getArgs()));
-    // If the engine does not pass the URN, the instance is treated as explicit, because an explicit instance uses fewer
-    // settings from the environment.
+    // An instance without a URN counts as explicit, because an explicit instance uses fewer settings from the
+    // environment.
     const instance = { isDefault: isDefaultInstance(request.getUrn() ?? ""), inputs };
     const { failures } = checkInstance(instance, {}, this.#env);
     const [first, ...others] = failures;
@@ -142,7 +142,7 @@ export class PulumiProvider {
     if (first) throw new ConfigurationError(failures.map(({ message }) => message).join("; "));
     const name = urnName(request.getUrn() ?? "");
     this.#configured = { instance, name, id: request.getId() || undefined };
-    // A manually started plugin serves several runs in sequence, because the engines of all runs attach to the same
+    // A manually started plugin serves several runs, one after the other: the engine of each run attaches to the same
     // process. Each run must start without the data of the previous run.
     this.#lifecycles = this.#lifecyclesOfRun();
     this.#connection = undefined;
@@ -284,15 +284,15 @@ export class PulumiProvider {
   }
 
   /**
-   * Cancels the run. No new operation starts. Running operations finish, so that the state contains every created
-   * object. Requests that wait for an unavailable service fail immediately.
+   * Cancels the run. Operations that have not started yet fail. Running operations finish, so that the state contains
+   * every created object. Requests that wait for an unavailable service fail immediately.
    */
   cancel(): emptyProto.Empty {
     this.#cancelled.abort();
     return new emptyProto.Empty();
   }
 
-  /** Adds a remedy to an error if the service rejected a credential that the instance's inputs contain. */
+  /** Adds a remedy to an error if the service rejected the credential in the instance's inputs. */
   withRemedy(error: unknown): unknown {
     const { instance, name = "" } = this.#configured ?? {};
     const hasOwn = Object.entries(SETTINGS as Readonly<Record<string, Setting>>).some(
@@ -337,7 +337,8 @@ const namesOf = (all: readonly { readonly name: string }[]) =>
   all.map(({ name }) => OWN_PLUGIN + name).join(", ");
 
 /**
- * Converts a state to a message. Adds the code of a dynamic provider, so that dynamic resources can adopt the state.
+ * Converts a state to a message to the engine. Adds the code of a dynamic provider, so that dynamic resources can adopt
+ * the state.
  */
 function stateOf(definition: ResourceDefinition, state: Values, like: Props, declarer?: unknown) {
   const values = {
@@ -356,8 +357,8 @@ function checked(inputs: ReturnType<typeof structOf>, reasons: readonly string[]
 }
 
 /**
- * Converts the reason of a failed check to a message. The message has no property, because the reason already contains
- * the name of the input. With a property, engines would print the name again, and the value.
+ * Converts the reason of a failed check to a message to the engine. The message has no property, because the reason
+ * already contains the name of the input. With a property, engines would also print the name and the value.
  */
 function failureOf(reason: string): proto.CheckFailure {
   const failure = new proto.CheckFailure();

@@ -28,7 +28,7 @@ export class InitFailedError extends Error {
   }
 }
 
-/** Thrown for an operation that would start after the run was cancelled. */
+/** Thrown for an operation that was requested after the run was cancelled. */
 export class CancelledError extends Error {
   override readonly name = "CancelledError";
 

@@ -20,14 +20,17 @@ import type { Values } from "../../values.ts";
 
 type Struct = structProto.Struct;
 
-/** Returns the properties in a message, with the engine's marks. Empty if the message has no properties. */
+/**
+ * Returns the properties in a message, with the engine's marks for secret values, unknown values and references. Empty
+ * if the message has no properties.
+ */
 export function propsIn(struct: Struct | undefined): Props {
   return mapProps((struct?.toJavaScript() ?? {}) as Props, withoutOutputs);
 }
 
 /**
- * Converts the engine's marks. Marks for unknown values of any type become {@link UNKNOWN}, and outputs with metadata
- * become plain or secret values.
+ * Converts the engine's marks in properties. Marks for unknown values of any type become {@link UNKNOWN}. Outputs with
+ * metadata become plain or secret values.
  */
 function withoutOutputs(value: Value): Value {
   if (typeof value === "string") return UNKNOWNS.includes(value) ? UNKNOWN : value;
@@ -77,8 +80,8 @@ export function secretTexts(props: Props): string[] {
 
 /**
  * Converts values to a message. Omits undefined values.
- * @param like properties whose secrets are also secret in the message
- * @param secrets names of values that are always secret
+ * @param like the properties in the request; a value that is secret in the request is also secret in the message
+ * @param secrets the names of values that are always secret
  */
 export function structOf(values: Values, like: Props = {}, secrets: readonly string[] = []): Struct {
   const defined = Object.entries(values).filter(([, value]) => value !== undefined) as [string, Value][];
@@ -90,8 +93,8 @@ export function structOf(values: Values, like: Props = {}, secrets: readonly str
 const { ADD, ADD_REPLACE, DELETE, DELETE_REPLACE, UPDATE, UPDATE_REPLACE } = proto.PropertyDiff.Kind;
 
 /**
- * Pulumi's diff kinds for each kind of change. The first applies if the change updates the resource, the second if the
- * change replaces the resource.
+ * Pulumi's diff kinds for each kind of change. The first value of each pair is for a change that updates the resource.
+ * The second value is for a change that replaces it.
  */
 const KINDS = {
   ADD: [ADD, ADD_REPLACE],
@@ -146,8 +149,9 @@ const member = (path: string, key: string) =>
   /^[A-Za-z_]\w*$/.test(key) ? `${path}.${key}` : `${path}["${key.replaceAll('"', '\\"')}"]`;
 
 /**
- * Returns the inputs with the values in the state at ignored paths. At these paths, the engine passes the inputs of the
- * last run. After an out-of-band change, these inputs differ from the object, so an update would revert the change.
+ * Returns the inputs with some values replaced: at ignored paths, the result has the values in the state. The engine
+ * passes the inputs of the last run at these paths. After an out-of-band change, these inputs differ from the object,
+ * so an update would revert the change.
  * @param paths the ignored paths, in the engine's notation: `filter.tags`, `keepers["a key"]`; `*` matches all members
  */
 export function keepIgnored(

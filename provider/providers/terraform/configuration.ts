@@ -26,7 +26,7 @@ const MEMBERS: readonly (Member & { readonly sensitive: boolean })[] = Object.en
   sensitive: setting.secret ?? false,
 }));
 
-/** The argument of a provider block that sets the name of the project. */
+/** The argument of a provider block that sets the project's name. */
 const PROJECT = { ...memberOf("project", settingText(PROJECT_SETTING), STRING), sensitive: false };
 
 /** The argument of a provider block that turns off the check of the connection. */
@@ -50,12 +50,13 @@ export const configurationSchema = (): object =>
 
 /**
  * The messages that the current call collects. The response to the call contains the messages as warnings. All
- * configurations share one storage, because each storage slows down every asynchronous step of the process.
+ * configurations use the same `AsyncLocalStorage`, because each additional one slows down every asynchronous step of
+ * the process.
  */
 export const noticesOfCall = new AsyncLocalStorage<Notice[]>();
 
 /**
- * The configuration of a provider block, with the settings that the environment provides. Sends no request until a call
+ * The configuration of a provider block, completed with settings from the environment. It sends no request until a call
  * needs the service.
  */
 export class Configuration {
@@ -63,22 +64,28 @@ export class Configuration {
   readonly #instance: Instance | undefined;
   /** The argument `project` of the block. */
   readonly #project: unknown;
-  /** The argument `skip_preflight` of the block, or the value of its environment variable. */
+  /** The argument `skip_preflight` of the block. If the block omits it, the value of its environment variable. */
   readonly #skipsPreflight: unknown;
   #connection: Connection | undefined;
   #reading: Connection | undefined;
   #workspace: Workspace | undefined;
   readonly #stop = new AbortController();
-  /** The message lists of the calls that have already reported that they wait for the service. */
+  /** The message lists of calls that have already reported a wait for the service. Each call reports a wait once. */
   readonly #waited = new WeakSet<Notice[]>();
-  /** The errors in the settings from the provider block and the environment. Unknown values have no errors. */
+  /**
+   * The errors in the settings from the provider block and the environment. A value that is unknown before the apply
+   * causes no error.
+   */
   readonly errors: readonly Diagnostic[];
   /** True if the provider block contains a value that is unknown before the apply. */
   readonly isUnknown: boolean;
-  /** The id of the default namespace, if a setting defines it. */
+  /** The id of the default namespace. Undefined if no setting defines it, or if a setting has an error. */
   readonly tenant: string | undefined;
 
-  /** @param row the provider block's values; undefined before Terraform configures the provider */
+  /**
+   * Reads the settings of a provider block and of the environment.
+   * @param row the provider block's values; undefined before Terraform configures the provider
+   */
   constructor(env: NodeJS.ProcessEnv, row?: Row) {
     this.#env = env;
     // The block takes precedence over the environment, as in every Terraform provider.
@@ -96,8 +103,8 @@ export class Configuration {
   }
 
   /**
-   * The workspace of the root module. Terraform starts providers in the directory of the root module. Undefined if the
-   * project is unknown before the apply.
+   * The workspace of the root module. It is found in the working directory, because Terraform starts providers in the
+   * directory of the root module. Undefined if the project is unknown before the apply.
    */
   get workspace(): Workspace | undefined {
     if (hasUnknown(this.#project)) return undefined;
@@ -108,7 +115,8 @@ export class Configuration {
   #projectErrors(): Diagnostic[] {
     const project = hasUnknown(this.#project) ? undefined : namedProject(this.#project, this.#env);
     if (project === undefined) return [];
-    // The project must leave enough space in a header for the longest name of a resource type.
+    // The header with a declaration has a maximum length. A project is valid only if the header has enough space for
+    // the longest name of a resource type.
     const isValid = declaredByText({ project, stack: "default", resource: "x".repeat(100) }) !== undefined;
     const detail = `project must be a text without control characters, at most 255 bytes, not ${JSON.stringify(project)}.`;
     return isValid && Buffer.byteLength(project) <= 255
@@ -124,9 +132,9 @@ export class Configuration {
   }
 
   /**
-   * Connects to the service with the credential, so that a wrong configuration fails at plan. Without this check, a
-   * plan of only new objects would send no request and would not fail. Does nothing if a value is unknown, or with
-   * `skip_preflight`.
+   * Checks the connection to the service and the credential, so that a wrong configuration fails at plan. Without this
+   * check, a plan that only creates objects would send no request and would not fail. Does nothing if a value is
+   * unknown, or if `skip_preflight` is set.
    * @throws ConfigurationError if a setting is missing
    * @throws RequestError if the service cannot be reached, or rejects the credential
    */
@@ -134,14 +142,14 @@ export class Configuration {
     if (this.isUnknown || this.#skipsPreflight === "true" || hasUnknown(this.#skipsPreflight)) return;
     const { client } = this.service();
     const { kind } = await client.identity();
-    // For a token, `identity()` sends no request, because it reads the identity from the token itself.
+    // The method `identity()` sends no request for a token, because it reads the identity from the token itself.
     if (kind === "token") await client.getNamespaces({ query: { perPage: 1 } });
   }
 
   /**
    * Returns the connection to the service.
-   * @throws ConfigurationError if a setting is missing, invalid or not yet known. The error contains the name of an
-   *   invalid setting
+   * @throws ConfigurationError if a setting is missing, invalid or not yet known. If a setting is invalid, the error
+   *   contains its name
    */
   service(): Connection {
     if (!this.#instance) throw new ConfigurationError("the provider is not configured");
@@ -160,7 +168,7 @@ export class Configuration {
   }
 
   /**
-   * Returns a connection that does not use reads that were cached before the last write.
+   * Returns a connection for reads. It does not use results that were cached before the last write.
    * @throws ConfigurationError in the same cases as {@link service}
    */
   reading(): Connection {
@@ -198,8 +206,8 @@ export class Configuration {
 
 function errorsOf(instance: Instance, env: NodeJS.ProcessEnv): Diagnostic[] {
   const { failures } = checkInstance(instance, {}, env);
-  // For an error with an attribute, Terraform prints the source line. An address may contain a password, so errors
-  // about the address have no attribute.
+  // If an error refers to an attribute, Terraform prints the source line of the attribute. An address may contain a
+  // password, so errors about the address refer to no attribute.
   const isShown = (name: string) => name !== "url" && name in PUBLIC_SETTINGS;
   return failures.map((failure) => {
     const [name] = failure.field ?? [];
