@@ -34,8 +34,8 @@ export interface DataSource {
 }
 
 /**
- * Returns the schema of a data source. An argument can also be a result attribute (optional and computed). If the user
- * omits such an argument, the provider sets its value.
+ * Returns the schema of a data source. If an argument has the same name as a result attribute, it is optional and
+ * computed: the provider sets its value if the user omits it.
  */
 export function dataSourceSchema({ description, args, results }: DataSource): object {
   const isResult = ({ name }: Member) => results.some((result) => result.name === name);
@@ -48,8 +48,8 @@ export function dataSourceSchema({ description, args, results }: DataSource): ob
 }
 
 /**
- * Returns all data sources. Each function of the plugin becomes a data source. Each resource type whose name is not
- * taken by a function becomes a data source that returns a single object.
+ * Returns all data sources. Each function of the plugin becomes a data source. Each resource type also becomes a data
+ * source, which returns a single object, unless a function already uses the name.
  */
 export function dataSourcesOf(resources: readonly TerraformResource[]): DataSource[] {
   const lookups = functions.map(ofFunction);

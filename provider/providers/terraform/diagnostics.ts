@@ -8,7 +8,7 @@ import { masked } from "../instanceSettings.ts";
 
 const [ERROR, WARNING] = [1, 2];
 
-/** A message of the provider to the user of Terraform. */
+/** A diagnostic: an error or warning that the provider sends to the Terraform user. */
 export interface Diagnostic {
   readonly severity: number;
   readonly summary: string;
@@ -21,12 +21,15 @@ interface AttributePath {
   readonly steps: readonly { readonly attributeName: string }[];
 }
 
-/** Returns the path of an attribute, from the outermost name to the innermost. */
+/**
+ * Returns the path of an attribute.
+ * @param names the names on the path, from the outermost to the innermost
+ */
 export const attributePath = (...names: readonly string[]): AttributePath => ({
   steps: names.map((attributeName) => ({ attributeName })),
 });
 
-/** Returns an error at an attribute. If the path is empty, the error has no attribute. */
+/** Returns an error that refers to an attribute. If the path is empty, the error refers to no attribute. */
 export const errorAt = (names: readonly string[], summary: string, detail: string): Diagnostic => ({
   severity: ERROR,
   summary,
@@ -34,14 +37,17 @@ export const errorAt = (names: readonly string[], summary: string, detail: strin
   ...(names.length > 0 && { attribute: attributePath(...names) }),
 });
 
-/** Returns a warning that has no attribute. */
+/** Returns a warning that refers to no attribute. */
 export const warning = (summary: string, detail: string): Diagnostic => ({
   severity: WARNING,
   summary,
   detail,
 });
 
-/** Converts a failed check of an input to a diagnostic at its attribute, in Terraform's terms. */
+/**
+ * Converts a failed check of an input to a diagnostic that refers to the input's attribute. The diagnostic uses
+ * Terraform's terms.
+ */
 export function failureDiagnostic(definition: ResourceDefinition, failure: ResourceError): Diagnostic {
   const { path, name, detail } = written(definition, failure);
   return errorAt(path, `Invalid ${name || definition.name}`, withCode(detail, failure));
@@ -49,7 +55,7 @@ export function failureDiagnostic(definition: ResourceDefinition, failure: Resou
 
 /**
  * Converts the error of a failed operation on a resource to a diagnostic.
- * @param what the failure, such as `could not be created`; the summary prints it after the resource type
+ * @param what the failure, such as `could not be created`, which follows the resource type in the summary
  * @param secrets the strings to mask, longest first
  */
 export function errorDiagnostic(
@@ -83,11 +89,15 @@ function atInput({ inputs }: ResourceDefinition, error: unknown): string[] {
 export const noticeDiagnostic = ({ name }: Pick<ResourceDefinition, "name">, { text }: Notice): Diagnostic =>
   warning(terraformTitle(name), noticeText({ text }, terraformTerms));
 
-/** Returns the attribute path for a resource error, and the error message in Terraform's terms. */
+/**
+ * Returns the attribute path for a resource error, the name of the attribute, and the error message in Terraform's
+ * terms.
+ */
 function written({ inputs, outputs }: ResourceDefinition, error: ResourceError) {
   const [first = "", ...inside] = error.field ?? [];
   const input = String(first);
-  // The items of a set have no path, and the Terraform schema of this provider contains sets instead of lists.
+  // The path ends before a list index. The Terraform schema of this provider contains sets instead of lists, and the
+  // items of a set have no path.
   const member = inside.slice(0, 1).filter((step) => typeof step === "string");
   const isSecret = outputs[input]?.choice !== undefined || inputs[input]?.secret === true;
   // An error about a secret contains the name of the attribute, but no path. With a path, Terraform would print the

@@ -27,7 +27,9 @@ type ProviderMethods = Readonly<Record<string, (request: never) => Promise<objec
 /** The way in which a provider was started. */
 interface PluginStart {
   readonly env: NodeJS.ProcessEnv;
-  /** True to serve any client that attaches, without a certificate, until the process ends. */
+  /**
+   * True to serve any client that attaches. The provider then uses no certificate, and runs until the process ends.
+   */
   readonly attachable: boolean;
 }
 
@@ -37,7 +39,7 @@ export const isStartedByTerraform = (env: NodeJS.ProcessEnv): boolean =>
 
 /**
  * Serves a provider on a Unix socket until Terraform or the attached client stops the process.
- * @returns the text to print: the handshake line for Terraform, or the value of TF_REATTACH_PROVIDERS for attaching
+ * @returns the text to print: the handshake line for Terraform, or the value of `TF_REATTACH_PROVIDERS` for attaching
  *   clients
  * @throws Error if Terraform does not support this protocol version
  */
@@ -80,8 +82,8 @@ export async function servePlugin(
 }
 
 /**
- * Exits when the parent process ends. Without this check, the plugin would run forever after Terraform was killed,
- * because a killed Terraform cannot stop its plugins.
+ * Exits when the parent process ends. Terraform normally stops its plugins, but a killed Terraform process cannot do
+ * so. Without this check, the plugin would then run forever.
  */
 function exitWithParent(): void {
   const parent = process.ppid;
@@ -109,7 +111,7 @@ async function listen(
       setImmediate(() => process.exit(0));
     },
   });
-  // These two streams stay open but carry no messages, because logs go to standard error, and the plugin opens no
+  // These two streams stay open but carry no messages. Logs go to standard error instead, and the plugin opens no
   // further connections.
   add("plugin.GRPCStdio", { StreamStdio: () => {} });
   add("plugin.GRPCBroker", { StartStream: () => {} });
@@ -136,7 +138,7 @@ function answering([name, method]: [string, ProviderMethods[string]]): [string, 
 
 /**
  * Creates a certificate for one run. With the certificate, Terraform verifies that it is connected to the process that
- * Terraform started.
+ * it started.
  */
 async function selfSigned(): Promise<{ key: string; certificate: string; der: Buffer }> {
   await import("reflect-metadata");

@@ -16,9 +16,9 @@ async function main(args: readonly string[], env: NodeJS.ProcessEnv): Promise<vo
     process.exitCode = 1;
     return;
   }
-  // A provider in debug mode serves several root modules, and runs plans and applies in the same process. The path is
-  // absolute because of a problem in Node: if the working directory no longer exists, the recursive creation of a
-  // relative directory never returns (`mkdirSync`).
+  // A provider in debug mode has no data directory: it serves several root modules, and runs plans and applies in the
+  // same process. Otherwise, the path is absolute because of a Node.js problem: `mkdirSync` with the option `recursive`
+  // never returns for a relative path if the working directory no longer exists.
   const dataFolder = attachable ? undefined : resolve(dataFolderOf(".", env));
   const provider = new TerraformProvider(env, dataFolder);
   const line = await servePlugin(provider.methods(), SOURCE, { env, attachable });

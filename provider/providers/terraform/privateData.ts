@@ -3,26 +3,26 @@ import { z } from "zod";
 
 /**
  * The private data of a resource instance. Terraform stores the data with the state and passes it to the provider.
- * Terraform also passes the data of a replaced instance to the plan of its successor. Data from other versions and
- * unknown content are ignored.
+ * Terraform also passes the data of a replaced instance to the plan of its successor. Data that this version does not
+ * recognize are ignored.
  */
 export interface PrivateData {
-  /** The project, stack and resource that declared the object when this state was written. */
+  /** The declarer: the project, stack and resource that declared the object when this state was written. */
   readonly declarer?: string | undefined;
   /** The declaration that the object had when it was imported. Undefined for an object that this instance declared. */
   readonly importedFrom?: string | undefined;
   /** The id of the object. */
   readonly object?: string | undefined;
-  /** A random id of the instance. Undefined in states of earlier versions. */
+  /** A random id of the instance. Undefined in states that earlier versions wrote. */
   readonly instance?: string | undefined;
   /**
-   * True if the instance adopted or inherited the object. Its declarations then contain the id of the instance, so that
-   * the deletion of an earlier instance does not delete the object.
+   * True if the instance adopted or inherited the object. The instance then writes its id as a mark into the
+   * declarations of the object, so that the deletion of an earlier instance does not delete the object.
    */
   readonly isMarked?: boolean | undefined;
   /**
-   * The ids of the instances from which this instance inherited the object, newest first. See {@link instanceIn}. After
-   * a killed run, the state may still contain these instances.
+   * The ids of the instances from which this instance inherited the object, newest first. An id can be empty: see
+   * {@link instanceIn}. After a killed run, the state may still contain these instances.
    */
   readonly inheritedFrom?: readonly string[] | undefined;
 }
@@ -54,5 +54,5 @@ export const privateBytes = (data: PrivateData): Uint8Array => Buffer.from(JSON.
 /** Returns a new random id for an instance. */
 export const newInstance = (): string => randomBytes(6).toString("hex");
 
-/** Returns the id of an instance, or an empty string for an instance of an earlier version. */
+/** Returns the id of an instance. Returns an empty string for an instance that an earlier version created. */
 export const instanceIn = ({ instance = "" }: PrivateData): string => instance;

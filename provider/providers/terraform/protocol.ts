@@ -1,13 +1,16 @@
 import { fromJSON, type PackageDefinition } from "@grpc/proto-loader";
 
-/** A field of a message: its number, its type, and `repeated` or `map` if the field can occur more than once. */
+/**
+ * A field of a message: its number and its type. A field that can occur more than once also contains `repeated` or
+ * `map`.
+ */
 type Field = readonly [number: number, type: string, often?: "repeated" | "map"];
 
 type Messages = Readonly<Record<string, Readonly<Record<string, Field>>>>;
 
 /**
- * Request and response types by method. The types have names that describe their content, and can differ from
- * Terraform's names, because messages contain only field numbers and types.
+ * The request and response types, by method. Their names describe their content, and can differ from the names in
+ * Terraform, because messages contain only field numbers and types.
  */
 type Methods = Readonly<Record<string, readonly [request: string, answer: string]>>;
 

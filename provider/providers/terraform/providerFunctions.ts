@@ -5,7 +5,10 @@ import { githubActions, gitlabCi, kubernetes, type WorkloadTokens } from "../../
 import { terraformName } from "../../terraform/types.ts";
 import { decoded, encoded, type WireValue } from "./wireValues.ts";
 
-/** A function for configurations, as in `provider::gatehouse::login("root")`. The function sends no request. */
+/**
+ * A provider function, which configurations call as in `provider::gatehouse::login("root")`. The function sends no
+ * request.
+ */
 interface ProviderFunction {
   readonly name: string;
   readonly summary: string;
@@ -21,7 +24,7 @@ interface ProviderFunction {
   readonly result?: ValueType;
   /**
    * Returns the result of the function.
-   * @throws Error with the allowed values
+   * @throws Error if an argument is invalid; the message contains the allowed values
    */
   call(...args: readonly unknown[]): unknown;
 }
@@ -40,7 +43,9 @@ const ofTexts =
   (...args: readonly unknown[]) =>
     called(...args.map(String));
 
-/** Wraps a helper for trusted workloads. The argument and the result use Terraform's names. */
+/**
+ * Wraps a helper for trusted workloads. The property names in the argument and in the result become Terraform's names.
+ */
 const ofWorkloads = (
   helper: (values: never) => WorkloadTokens,
   described: Pick<ProviderFunction, "name" | "summary" | "description" | "parameter">,
@@ -55,8 +60,8 @@ const ofWorkloads = (
   call(given) {
     const values = Object.entries(given ?? {})
       .filter(([, value]) => value !== null)
-      // A map of strings cannot contain booleans, so the strings `true` and `false` become booleans. No other value of
-      // a helper can be one of these strings.
+      // A map of strings cannot contain booleans, so the strings `true` and `false` become booleans. No helper accepts
+      // one of these strings for any other argument.
       .map(([name, value]) => [camelKey(name), ["true", "false"].includes(value) ? value === "true" : value]);
     try {
       const { issuer, claims, singleUse } = helper(Object.fromEntries(values) as never);

@@ -6,31 +6,38 @@ import { z } from "zod";
 const schema = z.object({
   typeName: z.string(),
   id: z.string(),
-  /** The ids of the instances that a successor replaces, newest first. See `PrivateData.inheritedFrom`. */
+  /** The ids of the instances that the successor replaces, newest first. See `PrivateData.inheritedFrom`. */
   instances: z.array(z.string()),
 });
 
-/** A replacement of the instances that manage one object. */
+/** A replacement of one or more instances by a successor that declares the same object. */
 type Replacement = z.output<typeof schema>;
 
 type ReplacedObject = Pick<Replacement, "typeName" | "id">;
 
-/** The state of a replacement. `done`: the successor has inherited the object. */
+/**
+ * The state of a replacement. `planned`: the successor has not been created yet. `done`: the successor has inherited
+ * the object.
+ */
 type Step = "planned" | "done";
 
 /**
- * The replacements in a root module that may keep their object. If Terraform creates a successor before it deletes the
- * replaced instance, and both declare the same object, the successor inherits the object. Terraform passes the private
- * data of the replaced instance to the plan of the successor, but not to the apply, which runs in a different process.
- * The plan therefore records the replacement in a file of Terraform's data directory. Without the record, a create
- * rejects the existing object. Each object has its own file, because several processes can run at the same time.
+ * The replacements in a root module in which the successor may inherit the object. A successor inherits the object if
+ * it declares the same object as the replaced instance, and if Terraform creates the successor before it deletes the
+ * replaced instance. Terraform passes the private data of the replaced instance to the plan of the successor, but not
+ * to its apply, which runs in a different process. The plan therefore records the replacement in a file in Terraform's
+ * data directory. Without the record, the create rejects the existing object. Each object has its own file, because
+ * several processes can run at the same time.
  */
 export class Replacements {
   readonly #folder: string | undefined;
-  /** The records of a process that has no data directory. */
+  /** The records, if they are kept only in this process. */
   readonly #inMemory = new Map<string, Replacement>();
 
-  /** @param dataFolder Terraform's data directory; undefined to keep the records only in this process */
+  /**
+   * Opens the records of replacements.
+   * @param dataFolder Terraform's data directory; undefined to keep the records only in this process
+   */
   constructor(dataFolder?: string) {
     this.#folder = dataFolder === undefined ? undefined : join(dataFolder, "gatehouse", "replacements");
   }
@@ -49,7 +56,7 @@ export class Replacements {
     return names.some((name) => name.startsWith(`planned-${typeName}-`));
   }
 
-  /** Returns the planned replacement of an object. */
+  /** Returns the planned replacement of an object, or undefined if no replacement is planned. */
   planned(object: ReplacedObject): Replacement | undefined {
     return this.#read("planned", object);
   }
@@ -76,8 +83,8 @@ export class Replacements {
   }
 
   /**
-   * Deletes the record of a replaced instance, because the state will no longer contain the instance. Returns true if a
-   * successor has inherited the object.
+   * Removes a replaced instance from the record of the object. Called when the instance is deleted from the state.
+   * @returns true if a successor has inherited the object from this instance
    */
   endRecord(object: ReplacedObject, instance: string): boolean {
     const done = this.#read("done", object);
@@ -95,7 +102,7 @@ export class Replacements {
       return;
     }
     mkdirSync(this.#folder, { recursive: true });
-    // The rename ensures that the file is complete even if the process is killed.
+    // The new content replaces the file by a rename, so that the file is complete even if the process is killed.
     const file = join(this.#folder, name);
     writeFileSync(`${file}.${process.pid}`, JSON.stringify(replacement));
     renameSync(`${file}.${process.pid}`, file);

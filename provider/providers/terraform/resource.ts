@@ -23,9 +23,9 @@ import { type Diagnostic, errorAt, failureDiagnostic } from "./diagnostics.ts";
 import { newInstance, type PrivateData } from "./privateData.ts";
 
 /**
- * The value that the state contains for an omitted instruction, such as `adopt`. If only an instruction has changed, a
- * plan must not contain a change, so the plan keeps the value in the state. Terraform allows this only if the value in
- * the state is not null.
+ * The value of an omitted instruction, such as `adopt`, in the state. A plan must not contain a change if only an
+ * instruction has changed. The plan therefore keeps the value in the state. Terraform allows this only if that value is
+ * not null.
  */
 const NO_INSTRUCTION = "false";
 
@@ -35,7 +35,10 @@ interface PlannedChange {
   /** Names of the attributes that require a replacement. */
   readonly replaces: readonly string[];
   readonly errors: readonly Diagnostic[];
-  /** The object that an update changes, with its values before the update and its declared inputs. */
+  /**
+   * The data for the preview of an update: the id of the object, its values before the update, and the declared inputs.
+   * Undefined for any other change.
+   */
   readonly update?: { readonly id: string; readonly state: Values; readonly inputs: Values };
 }
 
@@ -45,7 +48,7 @@ interface AppliedRow {
   readonly data: PrivateData;
 }
 
-/** A resource type in Terraform. It plans and runs the lifecycle operations on rows of the state. */
+/** A resource type in Terraform. It plans and applies changes, and converts objects to and from rows of the state. */
 export class TerraformResource {
   readonly definition: ResourceDefinition;
   readonly typeName: string;
@@ -64,8 +67,8 @@ export class TerraformResource {
   }
 
   /**
-   * Returns all failures in a configuration, including those of Terraform's own checks.
-   * @param ofModel the failures that the checks for all front ends found
+   * Returns all failed checks of a configuration, including the checks that only the Terraform provider makes.
+   * @param ofModel the failures of the checks that all front ends make
    */
   #failures(config: Row, ofModel: readonly ResourceError[]): ResourceError[] {
     const faults = this.attributes.flatMap((attribute) => ownFaults(attribute, config));
@@ -79,10 +82,11 @@ export class TerraformResource {
   /**
    * Plans the change from the state to a configuration. Sends requests only if the change needs a capability that some
    * servers lack.
-   * @param name the resource's name in errors about two resources with one object. It must be the same in all calls for
-   *   one resource
+   * @param name a name for the resource. Errors about two resources with the same object use it. It must be the same in
+   *   all calls for one resource
    * @param prior the state; undefined for a new resource
-   * @param declarer the resource that declared the object when the state was written, if the state contains it
+   * @param declarer the resource that declared the object when the state was written; undefined if the state does not
+   *   contain it
    */
   async plan(
     lifecycle: ResourceLifecycle,
@@ -125,9 +129,9 @@ export class TerraformResource {
   }
 
   /**
-   * Returns the planned change of an update whose only effect is a claim. Terraform applies an update only if a value
-   * changes, so the plan shows one output as unknown. The chosen output is one that changes without an update, or else
-   * the last output, because configurations rarely refer to these outputs.
+   * Returns the planned values of an update that only claims the object for this resource. Terraform applies an update
+   * only if a value changes, so the plan shows one output as unknown. This is an output that can change without an
+   * update, or else the last output. Configurations rarely refer to these outputs.
    */
   #claimed(): Row {
     const outputs = this.attributes.filter(({ role }) => role === "output");
@@ -163,8 +167,8 @@ export class TerraformResource {
   }
 
   /**
-   * Returns the keys that identify the object of a planned row or of a row in the state. Empty if the keys are unknown,
-   * or if resources of this type have no object on the service.
+   * Returns the keys that identify the object of a row. The row can be a planned row or a row of the state. Empty if
+   * the keys are unknown, or if resources of this type have no object on the service.
    */
   objectKeys(row: Row): readonly string[] {
     const { identity, outputs } = this.definition;
@@ -201,10 +205,10 @@ export class TerraformResource {
   }
 
   /**
-   * Returns true if a deletion must keep the object, because another resource has declared the object after this
-   * instance. The other resource belongs to a different project or workspace, or is an instance that has adopted the
-   * object.
-   * @param data the private data of this instance. An instance of an earlier version has no id
+   * Returns true if another resource has declared the object since this instance declared it, so that a deletion must
+   * keep the object. The other resource belongs to a different project or workspace, or is an instance that has adopted
+   * the object.
+   * @param data the private data of this instance. An instance that an earlier version created has no id
    * @param owner the resource that was the last to declare the object
    */
   isOthers(
@@ -219,8 +223,8 @@ export class TerraformResource {
   }
 
   /**
-   * Returns the private data of an imported instance. If another instance has adopted the object, the imported instance
-   * uses the id of that instance. A later deletion then deletes the object.
+   * Returns the private data of an imported instance. If the declaration of the object contains the id of an instance,
+   * the imported instance uses this id, so that a later deletion deletes the object. Otherwise, it gets a new id.
    * @param owner the declaration of the object
    */
   importedData(object: string, owner: Declaration | undefined): PrivateData {
@@ -234,9 +238,9 @@ export class TerraformResource {
   }
 
   /**
-   * Updates an object and returns the row for the state. If the plan replaces an object of a type with {@link
-   * ResourceDefinition.rotation}, creates the successor of the object instead. `left` is the error if the successor was
-   * created, but a later step failed.
+   * Updates an object and returns its row for the state. For an object with {@link ResourceDefinition.rotation}, the
+   * plan may require a replacement. In this case, the update creates the successor of the object and deletes the
+   * object. `left` is the error of a later step that failed after the successor was created.
    */
   async update(
     lifecycle: ResourceLifecycle,
@@ -284,7 +288,7 @@ export class TerraformResource {
 
   /**
    * Converts an object to a row of the state.
-   * @param like the planned row, or the row in the state. Unchanged values keep the notation of this row
+   * @param like the planned row, or the row in the state. Values that are equal in this row keep its notation
    */
   row({ id, state }: Existing<Values>, like: Row): Row {
     return this.#each((attribute) => {
@@ -313,8 +317,8 @@ export class TerraformResource {
   }
 
   /**
-   * Converts a state of a different provider version to this version, including its attributes, nested properties and
-   * defaults.
+   * Converts a state that a different version of the provider wrote to the form of this version. Converts attributes,
+   * nested properties and defaults.
    */
   upgraded(state: Row): Row {
     const current = currentState(this.definition, this.#valuesOf(state, "input", "output"));
@@ -341,7 +345,7 @@ export class TerraformResource {
   }
 
   /**
-   * Returns the inputs of a known configuration.
+   * Returns the inputs of a configuration without unknown values.
    * @throws ResourceError if the inputs are invalid
    */
   #inputs(lifecycle: ResourceLifecycle, config: Row): Record<string, unknown> {
@@ -407,8 +411,8 @@ export class TerraformResource {
   }
 
   /**
-   * Returns the inputs without the secrets whose version number did not change. The state contains no secrets to
-   * compare with.
+   * Returns the inputs, but omits the secrets whose version number did not change. Secrets cannot be compared, because
+   * the state does not contain them.
    */
   #withoutSameSecrets(config: Row, prior: Row, inputs: Record<string, unknown>): Record<string, unknown> {
     const isNew = this.#newVersions(config, prior, "secretInputVersion").map(({ name }) => name);
@@ -437,7 +441,7 @@ function filled(type: Type, value: unknown, fallback: unknown): unknown {
   return Object.fromEntries(entries);
 }
 
-/** Returns the errors in an attribute that only the Terraform provider reports. An unknown value has no errors. */
+/** Returns the errors that only the Terraform provider reports for an attribute. An unknown value has no errors. */
 function ownFaults(attribute: Attribute, config: Row): ResourceFault[] {
   const { role, name, property } = attribute;
   const value = config[name] ?? UNKNOWN;
@@ -452,8 +456,8 @@ function ownFaults(attribute: Attribute, config: Row): ResourceFault[] {
 }
 
 /**
- * The remedy for an invalid secret. Terraform's function `uuid()` is unsuitable. Its result is known only at apply, is
- * not a UUID of version 4, and is not shown.
+ * The remedy for an invalid secret. Terraform's function `uuid()` is unsuitable: its result is not a version 4 UUID, is
+ * known only at apply, and is not shown.
  */
 const CHOOSE = said`create one with the command uuidgen, and set it from an ephemeral variable or a secret store (Terraform's uuid() does not create version 4 UUIDs)`;
 

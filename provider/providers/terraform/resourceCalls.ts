@@ -49,7 +49,7 @@ export const resources: ReadonlyMap<string, TerraformResource> = new Map(
   }),
 );
 
-/** Runs work, and converts an error that it throws to a diagnostic. */
+/** Calls a function, and converts an error that it throws to a diagnostic. */
 export async function withDiagnostics(
   summary: string,
   work: () => object | Promise<object>,
@@ -61,7 +61,7 @@ export async function withDiagnostics(
   }
 }
 
-/** Handles the resource calls of one Terraform command for one provider block. */
+/** Handles the resource calls of Terraform for one provider block, in one Terraform command. */
 export class ResourceCalls {
   readonly #configuration: Configuration;
   readonly #lifecycles: ReadonlyMap<string, ResourceLifecycle>;
@@ -88,8 +88,8 @@ export class ResourceCalls {
   }
 
   /**
-   * Stops the calls. No new operation starts. Running operations finish, so that the state contains every created
-   * object. Requests that wait for an unavailable service fail immediately.
+   * Stops the calls. Operations that have not started yet fail. Running operations finish, so that the state contains
+   * every created object. Requests that wait for an unavailable service fail immediately.
    */
   stop(): void {
     this.#isStopped = true;
@@ -165,7 +165,7 @@ export class ResourceCalls {
       try {
         const found = await lifecycle.read(undefined, idIn(current), resource.valuesIn(current));
         const newState = encoded(found && resource.row(found, current));
-        // `read` returns inputs only after an import.
+        // The lifecycle returns inputs only for the first read after an import.
         if (!found?.inputs) return { ...asItWas, newState };
         const data = resource.importedData(found.id, found.live?.declaredBy);
         return { newState, private: privateBytes(data) };
@@ -213,9 +213,9 @@ export class ResourceCalls {
       }
       const conflict = prior ? undefined : this.#objects.creates(resource, planned, before);
       const warnings = prior ? [] : this.#recordReplacement(resource, before);
-      // If the object is replaced, for example because of `-replace`, Terraform next plans the create of the new
-      // object. Terraform passes no state to that call, but it passes the private data, which contains the id of the
-      // object.
+      // If the object must be replaced, for example because of `-replace`, Terraform plans the create of the new object
+      // in a second call. Terraform passes no state to that call. It passes the private data, which contains the id of
+      // the object.
       const data = prior ? { ...before, object: idIn(prior) } : before;
       return {
         plannedState: encoded(planned),
@@ -227,8 +227,8 @@ export class ResourceCalls {
   }
 
   /**
-   * Records the planned replacement of an object for the apply, which may create the successor before it deletes the
-   * replaced instance. Returns a warning if the record cannot be written.
+   * Records the planned replacement of an object. The apply needs the record if it creates the successor before it
+   * deletes the replaced instance. Returns a warning if the record cannot be written.
    * @param before the private data of the replaced instance. For a new resource, the data contains no object
    */
   #recordReplacement({ typeName }: TerraformResource, before: PrivateData): Diagnostic[] {
@@ -310,7 +310,7 @@ export class ResourceCalls {
     this.#replacements.dropPlanned(object);
   }
 
-  /** Handles a call for a resource. Converts errors outside the lifecycle to diagnostics too. */
+  /** Handles a call for a resource. Converts an error to a diagnostic, also if the error is not from the lifecycle. */
   #answer(
     { typeName }: OfType,
     work: (resource: TerraformResource, lifecycle: ResourceLifecycle) => Answer | Promise<Answer>,
@@ -348,18 +348,26 @@ const upgraded = (resource: TerraformResource, raw: RawState | undefined): Row =
 /**
  * The objects of one plan. Detects two resources that manage the same object, because they would overwrite each other's
  * changes. Terraform passes no resource addresses to providers, so the ids and keys of the objects are compared.
- * Terraform deletes and creates objects in any order. A plan that deletes an object and declares the same object in
- * another resource is therefore rejected too.
+ * Terraform can delete and create objects in any order. Therefore, this class also rejects a plan that deletes an
+ * object and declares the same object in another resource.
  */
 class PlannedObjects {
   readonly #replacements: Replacements;
-  /** The private data of the instances that the plan keeps in the state, by type and id of their objects. */
+  /**
+   * The private data of the instances that the plan keeps in the state. The map key is the type and id of the object.
+   */
   readonly #staying = new Map<string, PrivateData>();
-  /** The ids of the instances that the plan deletes, by type and id of their objects. */
+  /** The ids of the instances that the plan deletes. The map key is the type and id of the object. */
   readonly #deleted = new Map<string, string[]>();
-  /** The type and id of the objects that the plan deletes, by {@link TerraformResource.objectKeys}. */
+  /**
+   * The type and id of each object that the plan deletes. The map keys are the object's {@link
+   * TerraformResource.objectKeys}.
+   */
   readonly #deletedKeys = new Map<string, string>();
-  /** The private data of the instances that planned creates replace, by {@link TerraformResource.objectKeys}. */
+  /**
+   * The private data of the instances that planned creates replace. The map keys are the {@link
+   * TerraformResource.objectKeys} of the created object.
+   */
   readonly #created = new Map<string, PrivateData>();
   /** The number of new resources so far. New resources are not in the state. */
   #newCount = 0;
@@ -369,7 +377,7 @@ class PlannedObjects {
   }
 
   /**
-   * Returns the name of a resource for errors about two resources with one object.
+   * Returns a name for a resource. Errors about two resources with the same object use it.
    * @param id the id of the object that the resource manages or replaces; undefined for a new resource
    */
   nameOf({ typeName }: TerraformResource, id: string | undefined): string {
@@ -402,7 +410,7 @@ class PlannedObjects {
     const instance = instanceIn(data);
     for (const key of keys) this.#deletedKeys.set(key, object);
     this.#deleted.set(object, [...(this.#deleted.get(object) ?? []), instance]);
-    // During an apply, the successor has already inherited the object.
+    // When Terraform plans again during an apply, the successor has already inherited the object.
     if (this.#replacements.isPast({ typeName: resource.typeName, id: idIn(prior) }, instance))
       return undefined;
     const staying = this.#staying.get(object);
@@ -417,7 +425,7 @@ class PlannedObjects {
   /**
    * Records an object that the plan creates.
    * @param replaced the private data of the replaced instance; empty for a new resource
-   * @returns the error if the plan deletes the same object
+   * @returns the error if the plan deletes the same object for another resource
    */
   creates(resource: TerraformResource, planned: Row, replaced: PrivateData): Diagnostic | undefined {
     const keys = resource.objectKeys(planned);
@@ -436,8 +444,8 @@ class PlannedObjects {
   }
 
   /**
-   * Returns true if an instance inherited its object from `instance`, which a killed run may have left in the state.
-   * Records the replacement, so that the deletion of `instance` does not delete the object.
+   * Returns true if an instance inherited its object from `instance`. A killed run may have left `instance` in the
+   * state. In this case, records the replacement, so that the deletion of `instance` does not delete the object.
    */
   #isPast(
     { typeName }: TerraformResource,

@@ -18,7 +18,7 @@ const TENANT = memberOf(
   STRING,
 );
 
-/** Returns a warning for each misspelled variable of the provider. */
+/** Returns a warning for each environment variable that looks like a misspelled setting of the provider. */
 const misspelled = (env: NodeJS.ProcessEnv): Diagnostic[] =>
   misspelledVariables(Object.keys(env), () => new Command()).map((text) =>
     warning("Unknown environment variable", text),
@@ -35,7 +35,9 @@ function dataSources(): ReadonlyMap<string, DataSource> {
   return known;
 }
 
-/** Returns the schemas of all items that configurations can contain. */
+/**
+ * Returns the schemas of the provider block, and of all resources, data sources, ephemeral resources and functions.
+ */
 export const providerSchema = () => ({
   provider: configurationSchema(),
   resourceSchemas: Object.fromEntries(
@@ -64,7 +66,10 @@ export class TerraformProvider {
   readonly #replacements: Replacements;
   #calls: ResourceCalls;
 
-  /** @param dataFolder Terraform's data directory; undefined if this process runs all plans and applies */
+  /**
+   * Creates a provider that is not configured yet.
+   * @param dataFolder Terraform's data directory; undefined if this process runs all plans and applies
+   */
   constructor(env: NodeJS.ProcessEnv = process.env, dataFolder?: string) {
     this.#env = env;
     this.#configuration = new Configuration(env);
@@ -109,7 +114,8 @@ export class TerraformProvider {
   }
 
   /**
-   * Configures the provider. If Terraform attaches to a running provider, each command configures the provider again.
+   * Configures the provider for a command. A provider that runs already, and to which Terraform attaches, is configured
+   * again for each command.
    */
   async #configure(row: Row): Promise<object> {
     const configuration = new Configuration(this.#env, row);
@@ -133,8 +139,8 @@ export class TerraformProvider {
   }
 
   /**
-   * Opens the ephemeral session token. Terraform opens the token at plan and again at apply. Both times, the result is
-   * the token of the provider's own session.
+   * Opens the ephemeral resource for the session token. Terraform opens it at plan, and again at apply. Both times, the
+   * result is the token of the provider's own session.
    */
   #openToken({ typeName, config }: WithConfig): Promise<object> {
     return withDiagnostics("No session token", async () => {
