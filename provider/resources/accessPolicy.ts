@@ -50,8 +50,9 @@ const network = z.string().superRefine((text, context) => {
 });
 
 /**
- * Returns networks in canonical form. Two kinds of strings stay unchanged: a network of IPv4-mapped addresses, which
- * contains no client, and a string from a newer service that is not a network.
+ * Returns networks in canonical form. Two kinds of strings stay unchanged. One is a network of IPv4-mapped addresses,
+ * which never contains the address of a client. The other is a string that is not a network, which only a newer service
+ * returns.
  */
 const canonicalNetworks = (texts: readonly string[]): string[] =>
   [...new Set(texts.map((text) => networkText(text) ?? text))].sort();
@@ -208,8 +209,8 @@ const definition = defineResource({
 const isUuid = (text: string) => z.guid().safeParse(text).success;
 
 /**
- * Returns the body that creates or replaces a policy. The body never contains an id. With an id, the service would
- * replace the policy with that id instead of the policy in the path.
+ * Returns the request body that creates or replaces a policy. The body never contains an id, because the service would
+ * then replace the policy with that id instead of the policy in the path.
  */
 function bodyOf({
   sourceIps,
@@ -232,7 +233,10 @@ function subjectOnWire({ user, role }: InputValues<typeof inputs>["subject"]) {
   return role === undefined ? { type: "all-members", value: "" } : { type: "role", value: role };
 }
 
-/** The part of a policy that a program declares. A newer server may have additional actions and types of subjects. */
+/**
+ * The part of a policy that a program declares. Its `action` and its type of `subject` can be values that only a newer
+ * server has.
+ */
 type Declarable = Omit<EvaluatedPolicy, "id" | "subject" | "action"> &
   Pick<AccessPolicy, "subject" | "action">;
 
@@ -240,8 +244,8 @@ type Declarable = Omit<EvaluatedPolicy, "id" | "subject" | "action"> &
 function declaredValues(policy: Declarable) {
   const { action, requireReauth, reauthPeriod } = policy;
   const { type, value } = policy.subject;
-  // Settings without effect are treated as omitted. These are the re-authentication of a deny policy, and a period
-  // without re-authentication.
+  // Treats settings without effect as omitted: the re-authentication of a deny policy, and the period if the policy
+  // requires no re-authentication.
   const isConfirmed = requireReauth && action !== "deny";
   const filter = filterState(policy.filter);
   return {
@@ -259,8 +263,8 @@ function declaredValues(policy: Declarable) {
 }
 
 /**
- * The maximum re-authentication period that servers of version 0.27 support. With a longer period, they fail when a
- * login needs a re-authentication.
+ * The maximum re-authentication period, in seconds, that servers of version 0.27 support. If the period is longer,
+ * these servers fail when a login needs a re-authentication.
  */
 const PERIOD_MAX = 2_147_483_647;
 
@@ -273,7 +277,7 @@ interface Subject {
 type EvaluatedState = Omit<EvaluatedPolicy, "id" | "subject" | "reauthPeriod"> & {
   readonly policyId: string;
   readonly subject: Subject;
-  /** The period in seconds, or 0 if each login needs a re-authentication. */
+  /** The re-authentication period in seconds, or 0 if each login needs a re-authentication. */
   readonly reauthPeriod: number;
 };
 
@@ -319,8 +323,8 @@ export const accessPolicy: Kind = {
 };
 
 /**
- * Returns a policy in the form that the evaluation needs. Returns undefined if a newer server returned an unknown
- * subject or action, or if the server fails with the re-authentication period.
+ * Returns a policy in the form that the evaluation needs. Returns undefined if the policy cannot be evaluated: it has a
+ * subject or action that only a newer server has, or a re-authentication period with which the server fails.
  */
 function policyIn({ state }: LiveObject): EvaluatedPolicy | undefined {
   const {
@@ -347,8 +351,9 @@ function policySubject({ user, role, allMembers }: Subject): PolicySubject | und
 }
 
 /**
- * Returns the key of an equal live policy, which a new resource adopts. A live policy never refers to a principal that
- * this plan creates.
+ * Returns the key of the live policy that a new resource adopts: a policy that equals the inputs. Returns undefined if
+ * the resource adopts no policy, or if the plan creates the principal, because no live policy can refer to that
+ * principal.
  */
 function adopted({ live }: Draft, { after }: PlannedStep, inputs: Values): string | undefined {
   if (!after?.inputs.adopt || isHidden(after.inputs.subject)) return undefined;
@@ -357,8 +362,8 @@ function adopted({ live }: Draft, { after }: PlannedStep, inputs: Values): strin
 }
 
 /**
- * Returns the subject of a policy. If the plan creates the principal, a preview does not contain its id, but it
- * contains the resource that provides the id.
+ * Returns the subject of a policy. If the plan creates the principal, a preview does not contain the id of the
+ * principal. It contains the resource that will provide the id.
  * @throws UnpredictableError if the subject is not known or not valid
  */
 function subjectIn({ newPrincipals }: Draft, { after, inputs }: PlannedChange): Subject {

@@ -115,7 +115,8 @@ const definition = defineResource({
     try {
       return { id, state: toState(opened.tenant, settings, await applyTo(opened, found, inputs)) };
     } catch (error) {
-      // Separate requests set the name and the status, and the first request may have succeeded.
+      // The name and the status are set by separate requests. If the second request fails, the first may have
+      // succeeded.
       throw new UnfinishedError(id, toState(opened.tenant, settings, found), error, true);
     }
   },
@@ -158,7 +159,7 @@ type Named = Pick<Device, "uid" | "name" | "identity"> & { readonly status: stri
 
 /**
  * Sets the declared name and status of a device. Sends at most one request for the name, and at most one for the
- * status. Afterwards, all resources of the run read the new name and status.
+ * status. Later reads in the same run return the new name and status.
  */
 async function applyTo<D extends Named>(
   { client, listing }: TenantClient,
@@ -179,8 +180,8 @@ async function applyTo<D extends Named>(
 }
 
 /**
- * Returns the lookup keys for which a listing prefers this device to all other devices. Only an accepted device has
- * such keys.
+ * Returns the lookup keys with which a listing finds this device even if other devices have the same keys. Only an
+ * accepted device has such keys.
  */
 const keysOfAccepted = (device: Named): string[] =>
   device.status === "accepted" ? keysOfDevice(device).slice(1) : [];
@@ -205,7 +206,8 @@ function toState(tenant: string, settings: { device: string; onDestroy: "keep" |
     tenant,
     ...settings,
     name: found.name,
-    // The service also has statuses that no program can declare. In a diff, they differ from every declared status.
+    // The service also has statuses that no program can declare. A diff therefore reports a difference between such a
+    // status and every declared status.
     status: found.status as Status,
     uid: found.uid,
     mac: found.identity.mac.toLowerCase(),
@@ -216,7 +218,7 @@ function toState(tenant: string, settings: { device: string; onDestroy: "keep" |
   };
 }
 
-/** The state of a device, with its tags. */
+/** The values of a device in a {@link LiveObject}, including its tags. */
 export interface DeviceState {
   readonly tenant: string;
   readonly uid: string;
@@ -226,7 +228,7 @@ export interface DeviceState {
   readonly tags: readonly string[];
 }
 
-/** Returns the state of a device, with its tags. */
+/** Returns the values of a device, including its tags. */
 export const deviceState = ({ state }: LiveObject): DeviceState => state as unknown as DeviceState;
 
 /** The names, statuses and tags of devices. Plans do not create devices, because devices enroll without a plan. */
@@ -310,11 +312,11 @@ async function fullNamespace({ opened, namespace, steps }: QuotaCheck): Promise<
   ];
 }
 
-/** Returns the accepted devices, in the form that policies contain. */
+/** Returns the accepted devices among some objects, in the form that policies contain. */
 export const accessDevices = (objects: Iterable<LiveObject>): AccessDevice[] =>
   acceptedDevices(Array.from(objects, deviceState));
 
-/** Returns the devices that are accepted, in the form that policies contain. */
+/** Returns the accepted devices among some devices, in the form that policies contain. */
 export const acceptedDevices = (
   devices: readonly Pick<DeviceState, "uid" | "name" | "tags" | "status">[],
 ): AccessDevice[] =>
@@ -331,7 +333,7 @@ export const listedDevice = (
   return { uid, name, identity: { mac }, status, tags: [...tags] };
 };
 
-/** Cached indexes of devices, by lookup key. Each list of objects has its own index. */
+/** A cache of device indexes for {@link uidSelected}. It contains one index for each map of objects, by lookup key. */
 const bySelector = new WeakMap<Objects, ReadonlyMap<string, Device>>();
 
 /** Returns the uid of the live device that a selector matches, or undefined if no device matches. */
@@ -344,14 +346,17 @@ export function uidSelected(state: HasObjects, selector: string): string | undef
   return known.get(deviceKey(selector))?.uid;
 }
 
-/** Returns the uid of the device that a selector matches. The selector can match live data or a planned name. */
+/**
+ * Returns the uid of the device that a selector matches. The selector can match a live device, or the name that the
+ * plan gives to a device.
+ */
 function findDevice(draft: Draft, selector: string): string | undefined {
   const live = uidSelected(draft.live, selector);
   if (live !== undefined) return live;
   const key = deviceKey(selector);
   const known = planned.get(draft);
   const found = known?.byKey.get(key)?.uid;
-  // Most changes do not rename a device, so the cached entry is usually still correct.
+  // Most changes do not rename a device, so the cached device usually still has the lookup key.
   if (found !== undefined && keysOf(draft, found).has(key)) return found;
   if (known?.changes === draft.changes) return undefined;
   const byKey = devicesByKey(devicesOf(draft).map(listedDevice) as Device[]);
@@ -359,7 +364,7 @@ function findDevice(draft: Draft, selector: string): string | undefined {
   return byKey.get(key)?.uid;
 }
 
-/** Returns true if a selector matches a device that is not accepted yet, and the selector is not a uid. */
+/** Returns true if a selector that is not a uid matches a device that is not accepted yet. */
 export function isPendingSelected(draft: Draft, selector: string): boolean {
   const uid = findDevice(draft, selector.toLowerCase());
   const device = uid === undefined ? undefined : draft.of(definition)?.get(uid);
@@ -373,7 +378,7 @@ interface DeviceDrift {
   readonly fields: readonly { readonly path: string; readonly old?: unknown }[];
 }
 
-/** Returns the namespace with the names and statuses that the devices had before the drift. */
+/** Returns a copy of the namespace in which the devices have their names and statuses from before the drift. */
 export function withEarlierDevices<S extends HasObjects & Replaceable<S>>(
   state: S,
   drifted: readonly DeviceDrift[],
@@ -397,13 +402,16 @@ export function withEarlierDevices<S extends HasObjects & Replaceable<S>>(
   return state.withObjects(definition, new Map([...devices, ...changed]));
 }
 
-/** Returns the lookup keys of a planned device. */
+/** Returns an index that contains only this planned device. Its map keys are the lookup keys of the device. */
 function keysOf(draft: Draft, uid: string): ReadonlyMap<string, Device> {
   const object = draft.of(definition)?.get(uid);
   return devicesByKey(object ? ([listedDevice(object)] as Device[]) : []);
 }
 
-/** The planned devices of each draft, by lookup key. */
+/**
+ * A cache of device indexes for {@link findDevice}. It contains one index of the planned devices for each draft, by
+ * lookup key.
+ */
 const planned = new WeakMap<
   Draft,
   { readonly changes: number; readonly byKey: ReadonlyMap<string, Device> }
@@ -421,7 +429,7 @@ export function selectedDevice(draft: Draft, { after }: PlannedStep): string {
 }
 
 /**
- * Returns the device with a uid.
+ * Returns the device with this uid.
  * @throws UnpredictableError if the device no longer exists
  */
 export function existingDevice(draft: Draft, uid: string): DeviceState {

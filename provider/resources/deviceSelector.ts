@@ -10,8 +10,8 @@ const UID = /^[0-9a-f]{64}$/;
 const MAC = /^([0-9a-f]{2}[:-]){5}[0-9a-f]{2}$/;
 
 /**
- * Returns the lookup key that a device listing uses for a selector. The selector is a uid, a MAC address or a device
- * name, in lower case.
+ * Returns the lookup key that a device listing uses for a selector. The selector must be in lower case. It is a uid, a
+ * MAC address or a device name.
  */
 export function deviceKey(selector: string): string {
   if (UID.test(selector)) return selector;
@@ -22,7 +22,7 @@ export function deviceKey(selector: string): string {
 export const macOf = (device: Pick<Device, "identity">): string =>
   device.identity.mac.toLowerCase().replaceAll("-", ":");
 
-/** Returns the keys by which a device listing finds a device. See {@link deviceKey}. */
+/** Returns the lookup keys of a device in a listing. See {@link deviceKey}. */
 export const keysOfDevice = (device: Pick<Device, "uid" | "identity" | "name">): string[] => [
   device.uid,
   `mac ${macOf(device)}`,
@@ -30,8 +30,8 @@ export const keysOfDevice = (device: Pick<Device, "uid" | "identity" | "name">):
 ];
 
 /**
- * Of two devices with the same name or MAC address, returns the preferred device: the accepted device, or else the
- * first device.
+ * Returns the preferred one of two devices with the same name or MAC address. This is the accepted device, or `left` if
+ * both or neither are accepted.
  */
 const preferredDevice = (left: Device, right: Device): Device =>
   left.status !== "accepted" && right.status === "accepted" ? right : left;
@@ -53,8 +53,8 @@ export const devices: ListingSource<Device> = (client, tenant) => {
   const source: Source<Device> = {
     kind: "Device",
     keysOf: keysOfDevice,
-    // The pages are sorted by uid. In the default order, devices that report to the service while pages are read would
-    // change their position.
+    // The pages are sorted by uid. In the default order, a device that reports to the service while the pages are read
+    // would change its position.
     pages: () => client.pages("getDevices", { query: { perPage: PAGE_SIZE, sortBy: "uid", orderBy: "asc" } }),
     among: ([first = "", ...others]) => {
       const ofUid = (uid: string) => where("uid").eq(uid);
@@ -92,8 +92,9 @@ export const deviceInput = required(z.string().min(1).max(64), {
   replaces: true,
   isLocal: true,
   canonical: (selector) => selector.toLowerCase(),
-  // Two selectors are equal only if they select the same accepted device. A pending device is not sufficient. As soon
-  // as another device with the same name or MAC address is accepted, the selector selects that device.
+  // A selector equals the selector in the state only if it also matches the same device, and this device is accepted. A
+  // pending device is not sufficient: as soon as another device with the same name or MAC address is accepted, the
+  // selector matches that device.
   sameAs: (state, selector) =>
     (state.deviceStatus ?? state.status ?? "accepted") === "accepted" &&
     deviceKeys({
@@ -114,7 +115,10 @@ export const deviceOutputs = {
   }),
 };
 
-/** Returns the namespace and the values of {@link deviceInput} and {@link deviceOutputs}, for a state. */
+/**
+ * Returns the part of a state that describes the device of a resource: the namespace, and the values of {@link
+ * deviceInput} and {@link deviceOutputs}.
+ */
 export const deviceValues = (
   tenant: string,
   selector: string,
@@ -134,7 +138,7 @@ const deviceKeys = ({ uid, mac, name }: { uid: string; mac: string; name: string
   deviceKey(name.toLowerCase()),
 ];
 
-/** Returns a warning if a name or MAC address selects a pending device. */
+/** Returns a warning if a name or MAC address selects a pending device, or undefined otherwise. */
 export const pendingWarning = ({
   device,
   uid,
@@ -177,9 +181,9 @@ export async function idOfDevice(
 }
 
 /**
- * Returns all devices of a namespace, each with a selector that matches only this device. The name is preferred, then
- * the MAC address, then the uid. Several devices can share a name or MAC address, and a device can lack a name or MAC
- * address.
+ * Returns all devices of a namespace, each with a selector that matches only this device. The selector is the device
+ * name if possible, otherwise the MAC address, otherwise the uid. Several devices can share a name or MAC address, and
+ * a device can lack a name or MAC address.
  */
 export function selectorsOf(all: readonly Device[]): Followed[] {
   const byKey = devicesByKey(all);
@@ -191,17 +195,18 @@ export function selectorsOf(all: readonly Device[]): Followed[] {
   });
 }
 
-/** A device, and the selector for the device in a state. */
+/** A device, and the selector for it that a state contains. */
 export interface Followed {
   readonly device: Device;
   readonly selector: string;
 }
 
 /**
- * Returns the device with this uid, and the selector for the state. If the device no longer exists, returns the device
- * that the selector matches now. If the selector now matches a different, accepted device, the returned selector is the
- * uid. The state then differs from the program's selector, and the next `up` switches the resource to the other device.
- * A pending device never causes this switch, because any client can enroll a device with any name and MAC address.
+ * Finds the device of a resource. Returns the device with this uid, and the selector for the state. If the device no
+ * longer exists, returns the device that the selector matches now. If the device exists, but the selector now matches a
+ * different, accepted device, the returned selector is the uid. The state then differs from the program's selector, and
+ * the next `up` switches the resource to the other device. A pending device never causes this switch, because any
+ * client can enroll a device with any name and MAC address.
  */
 export async function followDevice(
   opened: TenantClient,

@@ -117,8 +117,8 @@ const definition = defineResource({
     return found?.device.tags.includes(tag) ? existing(tenant, found.selector, found.device, tag) : undefined;
   },
 
-  // A change of any input replaces the object. The only exception is a new selector of the same device, which causes an
-  // update.
+  // A change to any input replaces the object, with one exception: a new selector that matches the same device only
+  // causes an update.
   async update(_connection, _id, state, inputs) {
     return { ...state, device: inputs.device };
   },
@@ -129,7 +129,7 @@ const definition = defineResource({
   },
 });
 
-/** Returns true if the declared fields of a device's tags contain this tag. */
+/** Returns true if the declared fields of a device contain this tag. */
 const hasTag = (declared: unknown, tag: string): boolean =>
   ((declared as { readonly tags?: readonly string[] } | null)?.tags ?? []).includes(tag);
 
@@ -150,7 +150,8 @@ async function attach(opened: TenantClient, uid: string, tag: string, origin: Or
   } catch (error) {
     const old = replaced?.state;
     if (!(error instanceof PermissionError) || old?.uid !== uid) throw error;
-    // The device may already have the maximum number of tags, so the replaced tag must be removed first.
+    // If the device already has the maximum number of tags, the service rejects a new tag. The replaced tag must then
+    // be removed first.
     await deleteTags(opened, uid, [String(old.tag)]);
     await send();
   }
@@ -161,8 +162,8 @@ function existing(tenant: string, selector: string, device: Device, tag: string)
 }
 
 /**
- * One tag of a device. An update changes only the selector. The new selector matches the same device, so the object
- * does not change. All other changes replace the resource.
+ * The attachment of one tag to a device. An update changes only the selector of the device: the new selector matches
+ * the same device, so the object does not change. All other changes replace the resource.
  */
 export const deviceTagAttachment: Kind = {
   definition,
@@ -207,7 +208,7 @@ export const deviceTagAttachment: Kind = {
   imported: undefined,
 };
 
-/** A cache of the tags in the filters of each policy. */
+/** A cache for {@link tagsInFilters}: the tags in the filters of each policy. */
 const filterTags = new WeakMap<NamespacePolicy, ReadonlySet<string>>();
 
 /**

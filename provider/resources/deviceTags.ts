@@ -53,7 +53,7 @@ const definition = defineResource({
     ofId: (id) => [{ key: `tags of ${id}`, property: "device" }],
   },
 
-  // Returns the device's current tags, which a create adopts.
+  // Returns the current tags of the device. A create adopts them.
   async find(connection, inputs) {
     const opened = await connection.tenant(inputs.tenant);
     const device = await deviceOf(opened, inputs.device, "DeviceTags");
@@ -109,8 +109,8 @@ const definition = defineResource({
   async delete(connection, id, state, isClaimed) {
     const { tenant, uid } = ids.split(id);
     const opened = await connection.tenant(tenant);
-    // If the same run replaces a DeviceTags resource with DeviceTagAttachment resources, the tags of the attachments
-    // stay on the device.
+    // If the same run replaces a `DeviceTags` resource with `DeviceTagAttachment` resources, the tags of the
+    // attachments stay on the device.
     const own = state.tags.filter((tag) => !isClaimed(claimOfTag(`${id}/${tag}`)));
     await deleteTags(opened, uid, own);
   },
@@ -165,7 +165,9 @@ export const deviceTags: Kind = {
 const setTags = (draft: Draft, uid: string, { tags }: Values) =>
   changeDevice(draft, existingDevice(draft, uid).uid, { tags: tags as string[] });
 
-/** Removes those of the tags that the device has. Does nothing if the device does not exist. */
+/**
+ * Removes tags from a device. Ignores tags that the device does not have. Does nothing if the device does not exist.
+ */
 export async function deleteTags(
   { client, listing }: TenantClient,
   uid: string,
@@ -185,11 +187,11 @@ export async function deleteTags(
 
 /**
  * Returns the claim key for one tag of a device.
- * @param id `tenant/uid/tag`
+ * @param id the id of the tag attachment: `tenant/uid/tag`
  */
 export const claimOfTag = (id: string) => `tag of ${id}`;
 
-/** Removes tags from a planned device if the device exists. */
+/** Removes tags from a device in a draft, if the device exists. */
 export function removeTags(draft: Draft, uid: string, isRemoved: (tag: string) => boolean): void {
   if (draft.of(device.definition)?.has(uid))
     changeDevice(draft, uid, { tags: existingDevice(draft, uid).tags.filter((tag) => !isRemoved(tag)) });

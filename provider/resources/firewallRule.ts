@@ -133,7 +133,9 @@ const definition = defineResource({
   displayName: nameOf,
 });
 
-/** Returns the display name of a rule. Rules have no name, so reports show these values instead. */
+/**
+ * Returns the display name of a rule. A rule has no name on the service, so reports show its action and its priority.
+ */
 function nameOf({ action, priority }: { readonly action?: unknown; readonly priority?: unknown }): string {
   return `${action} at priority ${priority}`;
 }
@@ -144,7 +146,8 @@ const patternsOf = ({ username, sourceIp, filter }: Values): string[] => {
 };
 
 /**
- * Returns a sentence if the patterns of the firewall rules exceed the maximum total cost of a namespace after the plan.
+ * Returns a sentence if the total cost of the firewall rules' patterns after the plan exceeds the maximum for a
+ * namespace.
  */
 async function costlyPatterns({ opened, steps, policies }: QuotaCheck): Promise<string[]> {
   const costly = steps.filter(({ after }) => totalPatternCost(patternsOf(after?.inputs ?? {}), 0) > 0);
@@ -174,7 +177,7 @@ export const firewallRule: Kind = {
     what: WHAT,
     missed: MISSED,
     isRequired: true,
-    // If several rules have the same priority, the rule that was created last decides.
+    // Among rules with the same priority, the rule that was created last applies.
     inOrderOfCreation: true,
     async read(connection, tenant) {
       try {
@@ -182,7 +185,7 @@ export const firewallRule: Kind = {
         return { objects: rules.toSorted(byCreation) };
       } catch (error) {
         if (!isNotFound(error)) throw error;
-        // The 404 may come from a proxy.
+        // The 404 response may come from a proxy.
         const notEvaluated =
           "firewall rules could not be read (404 without a message); access is evaluated without rules";
         const unread = { what: WHAT, missed: MISSED, reason: error.message };
@@ -214,7 +217,10 @@ export const firewallRule: Kind = {
   imported: { file: "rules", nameOf: ({ action, priority }) => `${action}-${priority}` },
 };
 
-/** Sorts rules by id. Each new rule gets a higher id than all earlier rules, including ids that are strings. */
+/**
+ * Sorts rules in the order of their creation. Each new rule gets a higher id than all earlier rules. This includes ids
+ * that are strings.
+ */
 const byCreation = (left: Pick<LiveObject, "id">, right: Pick<LiveObject, "id">): number =>
   left.id.localeCompare(right.id, "en", { numeric: true });
 
@@ -237,8 +243,8 @@ function accessRule(state: RuleState): AccessRule {
 }
 
 /**
- * Returns the key of an equal live rule, which a new resource adopts. Returns undefined if the resource does not adopt
- * a rule.
+ * Returns the key of the live rule that a new resource adopts: a rule that equals the inputs. Returns undefined if the
+ * resource adopts no rule.
  */
 function adopted({ live }: Draft, { after }: PlannedStep, inputs: Values): string | undefined {
   if (!after?.inputs.adopt) return undefined;

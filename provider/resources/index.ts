@@ -58,7 +58,7 @@ export function kindNamed(name: string): Kind {
 export const kindOf = ({ definition: { name } }: { readonly definition: { readonly name: string } }): Kind =>
   kindNamed(name);
 
-/** Returns the kinds that define a property of {@link Kind}, in the order in which reports show them. */
+/** Returns the kinds for which a property of {@link Kind} is defined, in the order in which reports show them. */
 export const kindsWith = <P extends keyof Kind>(
   part: P,
 ): readonly (Kind & { readonly [K in P]: NonNullable<Kind[K]> })[] =>

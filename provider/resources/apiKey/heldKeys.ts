@@ -4,7 +4,7 @@ import type { Connection, TenantClient } from "../../service/connection.ts";
 import type { ApiKey } from "../../service/listings.ts";
 import { apiKeyIdentity, apiKeys, type KeyIdentity } from "./listing.ts";
 
-/** An API key that a state contains. Since the state was written, the key may have been renamed or revoked. */
+/** A held key: an API key that a state contains. It may have been renamed or revoked since the state was written. */
 export interface HeldKey extends KeyIdentity {
   /** The id of the key's namespace. */
   readonly tenant: string;
@@ -14,7 +14,7 @@ export interface HeldKey extends KeyIdentity {
 
 type InTenant = Omit<HeldKey, "tenant">;
 
-/** Returns the key from the service's list, with its current name. Returns undefined if the key no longer exists. */
+/** Returns a key as the service lists it, with its current name. Returns undefined if the key no longer exists. */
 export async function listed(opened: TenantClient, key: InTenant): Promise<ApiKey | undefined> {
   const identity = apiKeyIdentity(key);
   const listing = opened.listing(apiKeys);
@@ -22,7 +22,7 @@ export async function listed(opened: TenantClient, key: InTenant): Promise<ApiKe
 }
 
 /**
- * Returns the current name of a key, because the name may have changed out of band.
+ * Returns the current name of a key. The name may have changed out of band since the state was written.
  * @throws Error if the key no longer exists
  */
 export async function nameOf(opened: TenantClient, key: InTenant): Promise<string> {
@@ -37,8 +37,8 @@ export async function nameOf(opened: TenantClient, key: InTenant): Promise<strin
 
 /**
  * Revokes a key if it exists.
- * @throws Error if the state does not contain the creation time of the key. Without the creation time, the key cannot
- *   be identified, because another key may have the same name.
+ * @throws Error if the state does not contain the creation time of the key. The key then cannot be identified, because
+ *   another key may have the same name.
  */
 export async function revoke(connection: Connection, key: HeldKey): Promise<void> {
   if (!key.createdAt) {
@@ -60,7 +60,8 @@ export async function revoke(connection: Connection, key: HeldKey): Promise<void
 }
 
 /**
- * If a key in `keys` currently has the name `name`, renames the key to `otherName`. A new key can then use the name.
+ * Makes the name `name` available to a new key. If a key in `keys` currently has this name, renames that key to
+ * `otherName`.
  */
 export async function giveUpName(
   opened: TenantClient,

@@ -20,20 +20,23 @@ import { definition, overlapDays } from "./resource.ts";
 interface KeyState {
   readonly tenant: string;
   readonly name: string;
-  /** Undefined if a new key gets the role of its creator, and the role of the creator is unknown. */
+  /**
+   * The role of the key. A new key without a declared role gets the role of its creator. Undefined if that role is
+   * unknown.
+   */
   readonly role: Role | undefined;
-  /** Empty if the key does not expire. */
+  /** The expiry time of the key. Empty if the key does not expire. */
   readonly expiresAt: string;
   readonly createdAt: string;
-  /** Empty for a key that a plan creates. */
+  /** The creator of the key. Empty for a key that a plan creates. */
   readonly createdBy: string;
 }
 
 const stateOf = ({ state }: LiveObject) => state as unknown as KeyState;
 
 /**
- * Returns the key that identifies an API key: its creation time and its creator. The name is not used, because it can
- * change.
+ * Returns the map key of an API key: its creation time and its creator. The name is not used, because it can change. A
+ * key that a plan creates has no creator yet, so its map key is the URN of its resource.
  */
 const keyOf = (object: LiveObject): string =>
   stateOf(object).createdBy === "" ? String(object.facts?.urn) : apiKeyIdentity(stateOf(object));
@@ -86,7 +89,10 @@ export const apiKey: Kind = {
   imported: { file: "apiKeys", naming: "name" },
 };
 
-/** Returns the API keys of a namespace whose role is known. Returns undefined if the API keys could not be read. */
+/**
+ * Returns the API keys of a namespace. Omits keys whose role is unknown. Returns undefined if the API keys could not be
+ * read.
+ */
 export function apiKeysOf(state: HasObjects): ApiKey[] | undefined {
   const objects = state.of(definition);
   return objects && keysIn(objects);
@@ -114,7 +120,9 @@ function keysWithoutRole(draft: Draft): string[] {
 const identityOf = ({ createdAt, createdBy }: ResourceValues["outputs"]) =>
   apiKeyIdentity({ createdAt: String(createdAt), createdBy: String(createdBy) });
 
-/** Returns the identities of replaced API keys, and the time until which each key stays valid. */
+/**
+ * Returns the identities of the API keys that a key has replaced, and the time until which each of them stays valid.
+ */
 const previousOf = ({ outputs }: ResourceValues) =>
   [outputs.previous ?? []]
     .flat()
@@ -125,8 +133,8 @@ const previousOf = ({ outputs }: ResourceValues) =>
     );
 
 /**
- * Returns the current name of an API key in the state. If the key no longer exists on the service, returns the name in
- * the state.
+ * Returns the current name of an API key that a state contains. If the key no longer exists on the service, returns the
+ * name in the state.
  */
 function nameToday({ live }: Draft, before: ResourceValues): string {
   const own = identityOf(before.outputs);
@@ -138,7 +146,7 @@ function removeKey(draft: Draft, { step, after }: PlannedStep, before: ResourceV
   const overlap = after ? overlapDays(after.inputs as Parameters<typeof overlapDays>[0]) : 0;
   const left = draft.of(definition)?.get(own);
   if (step.op === "replace" && overlap > 0) {
-    // Names of keys are unique, so the provider renames the old key.
+    // The names of keys are unique. During the overlap, the provider therefore renames the old key.
     if (left && left.name === after?.inputs.name)
       draft.put(definition, own, { ...left.state, name: `${left.name} (replaced)` });
     return;
@@ -152,10 +160,10 @@ function createKey(draft: Draft, planned: PlannedStep, inputs: Values): void {
   const { step, before, after } = planned;
   const { validDays } = inputs;
   const createdAt = now.toISOString();
-  // To revert the drift of a deleted key, the plan restores the key with the role in the state.
+  // If a deleted key is drift, a plan that reverts the drift restores the key with the role in the state.
   const restored = ROLES.find((known) => known === after?.outputs.role);
   const creator = hasOwnCredential(step) ? undefined : creatorRole;
-  // If the program does not declare a name, the new key gets a generated name, like the replaced key.
+  // Without a declared name, the new key gets a generated name, as the replaced key did.
   const declared = after?.inputs.name;
   const generated = before ? nameToday(draft, before) : `${step.name} (new)`;
   const state = {
@@ -185,11 +193,11 @@ function updateKey(draft: Draft, _planned: PlannedStep, inputs: Values, before: 
   for (const old of previousOf(before)) if (old.until <= time) draft.remove(definition, old.identity);
 }
 
-/** A change of an API key: the key is added, removed or replaced, or its role changes. */
+/** A change to an API key: the key is added, removed or replaced, or its role changes. */
 export interface ApiKeyChange {
   /**
-   * The type of the change. `replaced`: a new key with the same name replaces the key. The replaced key may keep
-   * working until its overlap ends.
+   * The type of the change. `replaced`: a new key with the same name replaces the key. The replaced key may then keep
+   * working until the end of its overlap, the time in which both keys work.
    */
   readonly change: "added" | "removed" | "replaced" | "role";
   readonly name: string;
@@ -198,25 +206,30 @@ export interface ApiKeyChange {
   /** The role after the change. Omitted for a removed key. */
   readonly to?: Role;
   /**
-   * The expiry time of a new key, in RFC 3339. Null if the key does not expire. Omitted for a removed key and a changed
-   * role.
+   * The expiry time of a new key, in RFC 3339. Null if the key does not expire. Omitted if the key is removed, or only
+   * its role changes.
    */
   readonly until?: string | null;
-  /** The expiry time of the replaced key, in the form of `until`. */
+  /**
+   * The expiry time of the replaced key, in RFC 3339. Null if the replaced key does not expire. Omitted if no key is
+   * replaced.
+   */
   readonly untilBefore?: string | null;
-  /** True if the new key is valid for longer than the replaced key. */
+  /**
+   * True if the validity period of the new key is more than a day longer than the validity period of the replaced key.
+   */
   readonly isLonger?: boolean;
 }
 
 type Keyed = Pick<ApiKey, "name" | "role" | "expiresIn" | "createdAt" | "createdBy">;
 
 /**
- * Returns the changes of the API keys, sorted by name. If a new key has the name of an existing key, the existing key
- * is treated as replaced, even if it keeps working until its overlap ends.
+ * Returns the changes to the API keys, sorted by name. If a new key has the name of an existing key, the existing key
+ * counts as replaced, even if it keeps working until its overlap ends.
  */
 function apiKeyChanges(before: readonly Keyed[], after: readonly Keyed[]): ApiKeyChange[] {
   const now = new Date();
-  // A key that has expired gives no role.
+  // An expired key gives no role.
   const lasts = ({ expiresIn }: Keyed) =>
     (expiryOf(expiresIn)?.getTime() ?? Number.POSITIVE_INFINITY) > now.getTime();
   const [olds, keys] = [before.filter(lasts), after.filter(lasts)];
@@ -227,8 +240,8 @@ function apiKeyChanges(before: readonly Keyed[], after: readonly Keyed[]): ApiKe
     const { name, role } = key;
     const same = isLive(key) ? was.get(apiKeyIdentity(key)) : undefined;
     if (same) return same.role === role ? [] : [{ change: "role", name, from: same.role, to: role }];
-    // An old key is not replaced if it keeps working under a different name. A new key replaces at most one old key,
-    // and further keys with the same name are additional keys.
+    // The new key replaces an old key with the same name, unless the old key keeps working under a different name. A
+    // new key replaces at most one old key, so further new keys with the same name are additional keys.
     const old = olds.find((namesake) => {
       const kept = is.get(apiKeyIdentity(namesake));
       const isReplaced = kept === undefined || [name, `${name} (replaced)`].includes(kept.name);
@@ -251,7 +264,7 @@ function apiKeyChanges(before: readonly Keyed[], after: readonly Keyed[]): ApiKe
   return [...changes, ...removed].sort(byTexts(({ name }) => name));
 }
 
-/** Returns true for a key that exists on the service. A new key in a plan has no creator yet. */
+/** Returns true for a key that exists on the service. A key that a plan creates has no creator yet. */
 const isLive = ({ createdBy }: Keyed): boolean => createdBy !== "";
 
 /** Returns the time from the creation of a key to its expiry, in milliseconds. */

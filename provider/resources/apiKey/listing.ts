@@ -2,12 +2,12 @@ import { ResourceError, said } from "../../resourceError.ts";
 import { completeList } from "../../service/absence.ts";
 import { type ApiKey, type ListingSource, PAGE_SIZE } from "../../service/listings.ts";
 
-/** The identity of an API key. It stays the same if the name changes. */
+/** The immutable identity of an API key, which distinguishes keys even if their names change. */
 export interface KeyIdentity {
   readonly createdAt: string;
   /**
-   * The user who created the key. Undefined in states of earlier versions, which could not read the creator from all
-   * servers.
+   * The user who created the key. Undefined in states that earlier versions wrote, because they could not read the
+   * creator from all servers.
    */
   readonly createdBy?: string | undefined;
 }
@@ -18,14 +18,14 @@ export interface KeyIdentity {
  */
 export function apiKeyIdentity({ createdAt, createdBy }: KeyIdentity): string {
   const time = Date.parse(createdAt);
-  // This string must not change. If the response to a create was lost, the name of the created key contains a digest of
-  // this string.
+  // The form of this string must not change. After a rotation without a response, the temporary name of the new key
+  // contains a digest of such a string.
   return `${Number.isNaN(time) ? createdAt : new Date(time).toISOString()} ${createdBy ?? "somebody"}`;
 }
 
 /**
- * The API keys of a namespace. The listing finds keys by identity and name, by identity, by time of
- * creation, and by name.
+ * The API keys of a namespace. The listing has four lookup keys for each API key: identity and name, identity, creation
+ * time, and name.
  */
 export const apiKeys: ListingSource<ApiKey> = (client) => {
   const keysOf = (key: ApiKey) => {

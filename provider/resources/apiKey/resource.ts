@@ -128,7 +128,8 @@ export const definition = defineResource({
     fields: ["tenant", "name"],
     ofInputs: ({ tenant, name }) =>
       name === undefined ? [] : [{ key: `api key ${tenant ?? ""} ${name}`, property: "name" }],
-    // The id of a key does not identify it, because a key and its replacement can have had the same name.
+    // The id of a key contains its name at creation. It does not identify the key, because a key and its replacement
+    // can have been created with the same name.
     ofId: () => [],
   },
 
@@ -136,7 +137,7 @@ export const definition = defineResource({
     objectKeys: (state) => [claimOfKey(state)],
     // The replaced keys in the state must keep working until their overlap ends. The engine deletes the old resource of
     // such a key, possibly in a later run. This claim prevents the deletion from revoking the key. In a preview,
-    // `previous` can be a string or null instead of a list.
+    // `previous` can be a placeholder string or null instead of a list.
     keeps: ({ previous }) => (Array.isArray(previous) ? previous.map(claimOfKey) : []),
     withReplaced(state, replaced) {
       const kept = state.previous.map(claimOfKey);
@@ -256,13 +257,12 @@ export const definition = defineResource({
   },
 });
 
-/** The values that the service does not return for an existing key. */
+/** Values for an existing key that replace the secrets, which the service does not return. */
 const UNKNOWN_SECRETS = { key: "", previousKey: "", previous: [] };
 
 /**
- * Returns the temporary name of the new key that replaces this key. The new key has this name until the service
- * confirms the create. If the response is lost, no state contains the new key, but a later run can find it by this
- * name.
+ * Returns the temporary name of the successor of a key. The successor has this name until the service confirms the
+ * create. If the response is lost, no state contains the successor, but a later run can find it by this name.
  */
 function unansweredName({ id, state: { createdAt } }: Existing<KeyState>): string {
   const digest = createHash("sha256")
@@ -272,8 +272,8 @@ function unansweredName({ id, state: { createdAt } }: Existing<KeyState>): strin
 }
 
 /**
- * Revokes the replacement of this key that an earlier run created if the response to the create was lost. Does nothing
- * if no such replacement exists.
+ * Revokes the unanswered successor of a key: an earlier run created this successor, but the response to the create was
+ * lost. Does nothing if no such successor exists.
  */
 async function revokeUnanswered(
   connection: Connection,
@@ -299,7 +299,9 @@ async function refuseTaken(opened: TenantClient, name: string, olds: readonly He
   if (!isOwn && (await opened.listing(apiKeys).find(name))) throw nameTaken(name);
 }
 
-/** Returns the number of days that a replaced key keeps working, from the inputs of its successor. */
+/**
+ * Returns the number of days for which a replaced key keeps working. The inputs of its successor determine this number.
+ */
 export const overlapDays = ({ overlap, rotateBefore = 0 }: Partial<Inputs>): number =>
   overlap ?? (rotateBefore > 0 ? 1 : 0);
 
@@ -324,13 +326,14 @@ function rotationReason(
 const claimOfKey = (key: KeyIdentity) => `api key made ${apiKeyIdentity(key)}`;
 
 /**
- * Rejects an overlap if the engine did not pass the replaced key.
- * @throws Error if the inputs have an overlap, but the engine does not identify the replaced key
+ * Rejects a replacement with an overlap if the engine did not pass the replaced key. The provider then cannot identify
+ * the key that must keep working.
+ * @throws Error if the inputs have an overlap and the replaced key was not passed
  */
 function refuseUnseen(inputs: Inputs, { unseen }: Origin): void {
   const { tenant } = inputs;
   if (!unseen || overlapDays(inputs) === 0) return;
-  // If either key has no explicit namespace, both keys are assumed to be in the same namespace.
+  // A key without an explicit namespace counts as a key in the same namespace as the other key.
   if (tenant !== undefined && unseen.tenant !== undefined && tenant !== unseen.tenant) return;
   throw new ResourceError("ApiKey", {
     code: "unsupported_change",
@@ -348,8 +351,8 @@ function generatedName(resource: string): string {
 }
 
 /**
- * Returns the secret of a new key: the secret that the program chose, or a random secret. The secret is known before
- * the create request is sent. If the response is lost, the provider recognizes the created key by its secret.
+ * Returns the secret of a new key: the secret that the program chose, or a random secret. The provider determines the
+ * secret before it sends the create. If the response is lost, the provider recognizes the created key by this secret.
  * @throws Error if another key already has the secret that the program chose
  */
 async function secretOf(
@@ -368,9 +371,9 @@ async function secretOf(
 }
 
 /**
- * Creates a key. The idempotency key is random, so that it is valid only for this call. With a reproducible idempotency
- * key, the service could return a key that an earlier run of a stack with the same name created. Another user may
- * already use that key.
+ * Creates a key. The idempotency key is random, so that it is valid only for this call. A reproducible idempotency key
+ * could be the same as in an earlier run of a stack with the same name. The service would then return the key from that
+ * run, which another user may already use.
  */
 async function createKey(
   connection: Connection,
@@ -390,7 +393,7 @@ async function createKey(
   try {
     return await create();
   } catch (error) {
-    // If the first request created the key, a service without idempotency keys rejects the second request.
+    // A service without idempotency keys rejects the second request if the first request created the key.
     if (!(error instanceof ConflictError) || !(await connection.opens(key))) throw clearer(error, name);
     await opened.client.deleteApiKey({ params: { key: name } });
     return create();
@@ -400,8 +403,8 @@ async function createKey(
 type CreatedKey = Awaited<ReturnType<TenantClient["client"]["createApiKey"]>>;
 
 /**
- * Returns the new key with its creator and creation time. If the service omits them from the response to a create,
- * reads the key from the list.
+ * Returns the new key with its creator and creation time. If the response to the create does not contain them, reads
+ * the key from the list.
  */
 async function withIdentity(
   { listing }: TenantClient,
@@ -436,8 +439,9 @@ const nameTaken = (name: string, cause?: unknown): ResourceError =>
   );
 
 /**
- * Returns the keys that keep working after a replacement, in the form of states. These are the keys that the replaced
- * key had replaced, followed by the replaced key itself, unless it has expired. Empty if the overlap is 0.
+ * Returns the keys that keep working after a replacement, in the form that states use. They are the keys that the
+ * replaced key had replaced, followed by the replaced key itself. The replaced key is omitted if it has expired. Empty
+ * if the overlap is 0.
  */
 function overlapOf(replaced: KeyState | undefined, overlap: number): Previous[] {
   if (!replaced || overlap === 0) return [];
@@ -449,8 +453,8 @@ function overlapOf(replaced: KeyState | undefined, overlap: number): Previous[] 
 }
 
 /**
- * Returns the keys that a replaced key had replaced, followed by the replaced key itself. A run after `until` revokes
- * the replaced key.
+ * Returns the keys that a replaced key had replaced, followed by the replaced key itself.
+ * @param until the end of the overlap; the next run after this time revokes the replaced key
  */
 function carriedOn({ previous, tenant, name, createdAt, createdBy }: KeyState, until: Date): Previous[] {
   return [...previous, { tenant, name, createdAt, createdBy, until: until.toISOString() }];
@@ -459,9 +463,9 @@ function carriedOn({ previous, tenant, name, createdAt, createdBy }: KeyState, u
 const hasOverlapEnded = (old: Previous, now: Date) => hasEnded(old.until, now);
 
 /**
- * Returns the state of a key that was revoked out of band while replaced keys still work. Returns undefined if no
- * replaced key works. The state must keep the key, because otherwise no run would revoke the replaced keys. The key is
- * therefore treated as expired, and the next run creates a new key.
+ * Returns the state of a key that no longer exists, although keys that it had replaced still work. Returns undefined if
+ * none of these keys works. The state must keep the key, because otherwise no run would revoke the replaced keys. The
+ * key therefore counts as expired, and the next run creates a new key.
  */
 async function endedAlone(connection: Connection, id: string, state: Readonly<Partial<KeyState>>) {
   const find = async (old: Previous) => listed(await connection.tenant(old.tenant), old);

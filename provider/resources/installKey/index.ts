@@ -50,8 +50,9 @@ export const installKey: Kind = {
 };
 
 /**
- * Returns the validity of a new or changed key. A key keeps its expiry time unless the program changes the validity, or
- * the key has expired. The service does not return the validity, so the list of keys computes it from the expiry time.
+ * Returns the validity of a new or changed key. The service does not return the number of days, so the list of keys
+ * computes it from the expiry time. A key keeps its expiry time, with two exceptions: the program changes the validity,
+ * or the key has expired.
  */
 function validity({ now }: Draft, { planned, inputs: { validDays }, object }: PlannedChange): Values {
   const { validDays: field } = definition.inputs;
@@ -63,13 +64,16 @@ function validity({ now }: Draft, { planned, inputs: { validDays }, object }: Pl
   return { expiresAt: validDays === NEVER ? "" : end.toISOString() };
 }
 
-/** Returns the key of the live install key with the same name. A new resource adopts this install key. */
+/**
+ * Returns the key of the live install key that a new resource adopts: the install key with the same name. Returns
+ * undefined if the resource adopts no install key.
+ */
 function adopted({ live }: Draft, { after }: PlannedStep, { name }: Values): string | undefined {
   if (!after?.inputs.adopt || name === undefined) return undefined;
   return [...(live.of(definition) ?? [])].find(([, { state }]) => state.name === name)?.[0];
 }
 
-/** The inputs that determine which devices can enroll, and how, in addition to the mode. */
+/** The inputs that determine which devices can enroll, and how they enroll. The input `mode` is not included. */
 const ENROLLING = [
   "tags",
   "allowedMacs",
@@ -83,7 +87,7 @@ const ENROLLING = [
 ] as const;
 
 /**
- * Returns the privilege of an install key, which is the enrollment of devices. Returns undefined if the install key is
+ * Returns the privilege that an install key gives: the enrollment of devices. Returns undefined if the install key is
  * disabled, expired or used up.
  */
 function privilege(state: Values): string | undefined {
@@ -99,15 +103,15 @@ function privilege(state: Values): string | undefined {
   return `enrolls devices in the namespace (mode ${state.mode}${limits.join("")})`;
 }
 
-/** A change of a privilege other than logins and roles. For example, an object no longer enrolls devices. */
+/** A change to a privilege other than logins and roles. For example, an object no longer enrolls devices. */
 export interface OtherPrivilege {
   readonly change: "gained" | "lost" | "altered";
   readonly kind: string;
   /** Name of the object. */
   readonly resource: string;
   /**
-   * The privilege as a sentence without its subject: `enrolls devices in the namespace`. For a lost privilege, the
-   * privilege before the change, otherwise the privilege after the change.
+   * The privilege as a sentence without its subject: `enrolls devices in the namespace`. This is the privilege after
+   * the change, or the privilege before the change if the privilege is lost.
    */
   readonly privilege: string;
 }
@@ -117,7 +121,8 @@ function changesBetween(before: NamespaceObjects, after: NamespaceObjects): Othe
   const changes = [...new Map([...(was ?? []), ...(is ?? [])])].flatMap(([key, object]): OtherPrivilege[] => {
     const [old, now] = [was?.get(key), is?.get(key)].map((one) => one && privilege(one.state));
     const given = { kind: definition.name, resource: object.name };
-    // If the validity of a key is renewed for the same number of days, only the expiry time changes.
+    // If the validity is renewed for the same number of days, the privilege stays the same, and only the expiry time
+    // changes.
     const isSame = now === old && was?.get(key)?.state.expiresAt === is?.get(key)?.state.expiresAt;
     if (now !== undefined && !isSame)
       return [{ change: old === undefined ? "gained" : "altered", ...given, privilege: now }];
@@ -127,7 +132,7 @@ function changesBetween(before: NamespaceObjects, after: NamespaceObjects): Othe
 }
 
 /**
- * Returns a sentence about a privilege other than logins and roles: `InstallKey floor enrolls devices in the
+ * Returns a sentence about a changed privilege other than logins and roles: `InstallKey floor enrolls devices in the
  * namespace`.
  */
 function privilegeSentence({ change, kind, resource, privilege }: OtherPrivilege, style: Style): string {
