@@ -47,7 +47,7 @@ export const sshKeySchema = z.string().superRefine((text, context) => {
   }
 });
 
-/** Returns a public key without its comment and without extra white space. */
+/** Returns a public key without its comment and without superfluous white space. */
 export const canonicalSshKey = (line: string): string => sshPublicKeyLine(parseSshPublicKey(line));
 
 /** The public keys of a namespace, by fingerprint. The service has no request for a single key. */
@@ -57,7 +57,7 @@ export const keys: ListingSource<PublicKey> = (client) => {
     kind,
     keysOf: (key) => [key.fingerprint],
     pages: () => client.pages("getPublicKeys", { query: { perPage: PAGE_SIZE } }),
-    // Some servers ignore the filter and return every key, so the function searches the whole response.
+    // Some servers ignore the filter in the request and return every key, so the whole response is searched.
     async look(fingerprint) {
       const query = { filter: where("fingerprint").eq(fingerprint), perPage: PAGE_SIZE };
       const keys = await completeList(
@@ -103,7 +103,7 @@ const outputs = {
   }),
   createdAt: output(z.string(), {
     description: "The time when the key was registered. Empty until the service has returned it.",
-    // In the response to a create, servers of version 0.19 omit the creation time.
+    // Servers of version 0.19 omit the creation time from the response to a create.
     volatile: true,
   }),
   ownerId: output(z.string(), {
@@ -165,12 +165,12 @@ const definition = defineResource({
 
 type User = NonNullable<Awaited<ReturnType<typeof usersIn>>>[number];
 
-/** The owner of a key, in the form of states. */
+/** The owner of a key, in the form that states use. */
 type Owner = Readonly<Record<"owner" | "ownerId", string>>;
 
 type KeyState = Readonly<State<typeof inputs, typeof outputs>>;
 
-/** Returns an error if the owner is not a member. */
+/** Returns an error if the declared owner is not a member of the namespace. */
 async function checkOwner(
   connection: Connection,
   value: unknown,
@@ -178,7 +178,7 @@ async function checkOwner(
   { tenant = "", isClaimed }: Parameters<ReferenceCheck>[3],
 ): Promise<ResourceFault | undefined> {
   const [owner, same] = [value, before].map((address) => String(address ?? "").toLowerCase());
-  // If the program declares a `Member` with this address, the user becomes a member before the key needs the owner.
+  // If the program declares a `Member` with this address, the user becomes a member before the run creates the key.
   const isAdded = [tenant, ""].some((place) => isClaimed(`member ${place} ${owner}`));
   if (!owner || owner === same || isAdded) return undefined;
   const opened = await connection.tenant(tenant || undefined);
@@ -186,8 +186,8 @@ async function checkOwner(
 }
 
 /**
- * Returns the owner of a key. If the state contains the same owner id, the owner keeps the address in the state, even
- * if the user has changed the address of the account.
+ * Returns the owner of a key, with the e-mail address. If the state contains the same owner id, returns the address in
+ * the state, even if the user has changed the address of the account.
  */
 async function ownerOf(
   connection: Connection,
@@ -202,8 +202,8 @@ async function ownerOf(
 }
 
 /**
- * Returns the users of a namespace. If the users cannot be read, returns an empty list, because keys already contain
- * the id of their owner.
+ * Returns the users of a namespace. Returns an empty list if the users cannot be read. A key then has the id of its
+ * owner, but not the address.
  */
 async function knownUsers(connection: Connection, tenant: string): Promise<readonly User[]> {
   try {
@@ -218,7 +218,8 @@ async function ownerIdOf(connection: Connection, tenant: string, owner: string):
   const find = async () => (await usersIn(connection, tenant))?.find((user) => hasEmail(user, owner))?.id;
   const found = await find();
   if (found !== undefined) return found;
-  // Responses to concurrent invitations may have been cached out of order.
+  // The cached members may be outdated, because the responses to concurrent invitations may have been cached out of
+  // order.
   connection.namespaces.forget();
   return find();
 }
@@ -239,15 +240,18 @@ const noMember = (tenant: string, owner: string): ResourceFault => ({
 
 const toBase64 = (text: string) => Buffer.from(text).toString("base64");
 
-/** Returns the body of a request, with the key in base64 and the id of the owner. */
+/**
+ * Returns the request body of a create or an update. The body of a create contains the key in base64. The owner is sent
+ * as a user id.
+ */
 async function bodyOf(
   { owner, ...plain }: Readonly<Partial<KeyState>>,
   state: KeyState | undefined,
   { connection, tenant }: Place,
 ): Promise<Values> {
   const body = { ...plain, expiresAt: endToSend(plain, state) };
-  // Without an owner in the request, the key keeps its owner. The service rejects a request with an owner who has left
-  // the namespace.
+  // An unchanged owner is not sent: the service then keeps the owner. It would reject an owner who has left the
+  // namespace.
   const isKept = state && owner === (state.owner ?? "") && (owner === "" || Boolean(state.ownerId));
   if (isKept) return body;
   const ownerId = owner ? await requireOwner(connection, tenant, owner) : undefined;
@@ -255,7 +259,7 @@ async function bodyOf(
   return { ...body, data: toBase64(plain.data ?? ""), ...(ownerId !== undefined && { owner: ownerId }) };
 }
 
-/** Returns a key as one line in OpenSSH format. The service returns the line in base64. */
+/** Returns a key as one line in OpenSSH format. Decodes the line, because the service returns it in base64. */
 export const lineOf = ({ data }: Pick<PublicKey, "data">): string =>
   Buffer.from(data, "base64").toString("utf8");
 
@@ -264,14 +268,14 @@ export function sshFingerprintOf(line: string): string | undefined {
   try {
     return sha256Fingerprint(parseSshPublicKey(line));
   } catch {
-    // Older servers have stored keys that this version rejects.
+    // Older servers may have stored keys that this version rejects.
     return undefined;
   }
 }
 
 /**
- * Returns a key as a line in canonical form. Returns an unchanged line for a key that an older server stored and this
- * version rejects.
+ * Returns a key as a line in canonical form. An older server may have stored a key that this version rejects. The line
+ * of such a key is returned unchanged.
  */
 function canonicalLineOf(key: PublicKey): string {
   const line = lineOf(key);
@@ -307,7 +311,7 @@ export const publicKey: Kind = {
   plan: {
     stage: "objects",
     keyOf: (before) => outputOf(before, "fingerprint"),
-    // If the owner is not a member, the address is empty.
+    // The address is empty if the owner is not a member, so the owner id is captured too.
     captured: ({ state: { owner, ownerId } }) => ({
       owner: [...new Set([owner, ownerId])].filter(Boolean).join(" "),
     }),
@@ -332,10 +336,10 @@ export const publicKey: Kind = {
 
 function accessKey(state: EvaluatedState, { enforcesExpiry, hasAccessModes }: DecidingFacts): AccessKey {
   const { fingerprint, name, username, filter, data, ownerId } = state;
-  // All servers other than this project's service accept all types of keys.
+  // Only `gatehouse-server` refuses some types of keys. Other servers accept all types.
   const refusedType = enforcesExpiry ? refusedKeyType(data) : undefined;
-  // In identity mode, a different fingerprint identifies the key. Older servers have stored keys that this version
-  // rejects.
+  // In identity mode, the SHA256 fingerprint identifies a key. It is undefined for a key that an older server stored
+  // and this version rejects.
   const sshFingerprint = hasAccessModes ? sshFingerprintOf(data) : undefined;
   return {
     fingerprint,
@@ -350,16 +354,16 @@ function accessKey(state: EvaluatedState, { enforcesExpiry, hasAccessModes }: De
 }
 
 /**
- * Returns the owner of a planned key: the id of the member with the declared e-mail address. If the user is not a
- * member, the address itself becomes the id, so that the key authorizes no login.
+ * Returns the owner of a planned key: the id of the member with the declared e-mail address. If no member has this
+ * address, the address itself becomes the id, so that the key authorizes no login.
  * @throws UnpredictableError if the members could not be read
  */
 function ownerIn(draft: Draft, after: ResourceValues, before: ResourceValues | undefined): Values {
   const { owner } = after.inputs;
   if (typeof owner !== "string" || owner === "" || !draft.live.facts.enforcesExpiry)
     return { owner: "", ownerId: "" };
-  // Users can change the address of their account. The declared address then still refers to the same user. To revert
-  // the drift of a deleted key, the plan restores the key with the owner in the state.
+  // An unchanged declared address still refers to the same user, even if the user has changed the address of the
+  // account. If a deleted key is drift, a plan that reverts the drift restores the key with the owner in the state.
   const stated = before?.inputs.owner === owner ? before : before ? undefined : after;
   const known = stated ? outputOf(stated, "ownerId") : "";
   if (known === "" && !draft.of(members))

@@ -76,7 +76,7 @@ const outputs = {
   }),
   createdAt: output(z.string(), {
     description: "The time when the account was created.",
-    // The response to a create contains a slightly different creation time.
+    // The creation time in the response to a create differs slightly from the stored creation time.
     volatile: true,
   }),
 };
@@ -107,7 +107,7 @@ const definition = defineResource({
   needs: (_inputs, state) => (state ? [] : [{ capability: "service accounts" }]),
   identity: {
     fields: ["tenant", "data"],
-    // The state of an imported account does not contain the public key.
+    // The state does not contain the public key if the account was imported.
     ofInputs: ({ tenant, data = "" }) =>
       data === ""
         ? []
@@ -130,7 +130,8 @@ const definition = defineResource({
     const accounts = await opened.listing(serviceAccounts).all();
     const lines = accounts.length === 0 ? new Map<string, string>() : await publicKeyLines(opened);
     return accounts.map((account) => {
-      // The service does not return the key of the account. The same key may also be a public key of the namespace.
+      // The service does not return the public key of the account. It may return the same key as a public key of the
+      // namespace.
       const line = lines.get(account.identities?.[0]?.fingerprint ?? "");
       const data = line === undefined ? "" : canonicalSshKey(line);
       const state = toState(tenant, account, { data });
@@ -203,18 +204,19 @@ async function publicKeyLines({ listing }: TenantClient): Promise<ReadonlyMap<st
 }
 
 /**
- * Returns the reason why a program cannot declare a listed account, or undefined if a program can declare the account.
+ * Returns the reason why a program cannot declare an existing account. Returns undefined if a program can declare the
+ * account.
  */
 function undeclarable({ data, consumedAt, expiresAt }: AccountState): string | undefined {
   if (data === "") return "the service does not return the public key of a service account";
-  // If a program declared such an account, the next run would replace it.
+  // The next run would replace such an account immediately after a program declared it.
   const isOver = consumedAt !== "" || hasEnded(expiresAt, new Date());
   return isOver ? "its key has expired or was used up" : undefined;
 }
 
 /**
- * Returns the error for a key that is already registered. If another service account has the key, returns the error of
- * the service, because the create may adopt that account.
+ * Returns the error for a create whose SSH key is already registered. If another service account has the key, returns
+ * the service's error unchanged, because the create may adopt that account.
  */
 async function conflictOf(
   { tenant, listing }: TenantClient,
@@ -227,7 +229,8 @@ async function conflictOf(
   const keys = await listing(sshIdentities)
     .all()
     .catch((error: unknown) => {
-      // API keys cannot read the keys of users. For an API key, the error therefore does not contain the user.
+      // API keys have no permission to read the SSH keys of users. If the credential is an API key, the error therefore
+      // does not contain the name of the user.
       if (isUnreadable(error)) return [];
       throw error;
     });
@@ -247,8 +250,8 @@ async function conflictOf(
 
 /**
  * Returns the state of an account.
- * @param known the values in the state or the program. They provide the public key, which the service does not return,
- *   and the key settings of an account whose key was deleted
+ * @param known the values in the state or the program. The state gets two kinds of values from them: the public key,
+ *   which the service does not return, and the settings of a key that was deleted from the account
  */
 function toState(tenant: string, account: ServiceAccount, known: Partial<AccountState>): AccountState {
   const { data = "" } = known;
@@ -268,7 +271,7 @@ function toState(tenant: string, account: ServiceAccount, known: Partial<Account
   };
 }
 
-/** The role of service accounts on servers that do not list service accounts as members. */
+/** The role of a service account on a server that does not list service accounts as members. */
 const ROLE = "service";
 
 interface PrincipalState {
@@ -287,10 +290,11 @@ export const serviceAccount: Kind = {
     missed: "unmanaged service accounts cannot be detected",
     async read(connection, tenant) {
       const listed = (await definition.list?.(connection, tenant)) ?? [];
-      // Older servers have no service accounts, and the credential may have no permission to read the namespace.
+      // The namespace is not read without service accounts: older servers have none, and the credential may have no
+      // permission to read the namespace.
       if (listed.length === 0) return { objects: [] };
       const namespace = await connection.namespaces.find(tenant);
-      // Newer servers list service accounts as members too, including their role.
+      // Newer servers also list service accounts as members, with their role.
       const accounts = (namespace?.members ?? []).filter(isServiceAccount);
       const roles = new Map(accounts.map(({ id, role }) => [id, role]));
       return {
@@ -308,8 +312,8 @@ export const serviceAccount: Kind = {
     stage: "principals",
     captured(object) {
       const { role, keys = [] } = principal(object);
-      // The service returns the keys in any order. A login uses up a single-use key without a plan, so the captured
-      // values do not contain this use.
+      // The keys are sorted, because the service returns them in any order. The captured values omit whether a
+      // single-use key was used, because a login can use the key up without a plan.
       const lasting = keys.map(({ fingerprint, expiresAt }) => ({ fingerprint, expiresAt }));
       return { role, keys: lasting.sort(byTexts(({ fingerprint }) => fingerprint)) };
     },
@@ -373,8 +377,9 @@ function principal({ state, facts }: LiveObject): Principal {
 }
 
 /**
- * Returns the key of the account that a new resource creates. With `adopt`, returns the key of the live account that
- * has the same SSH key. If the resource is replaced, that account is deleted first and cannot be adopted.
+ * Returns the key of the account that a new resource creates or adopts. With `adopt`, the resource adopts the live
+ * account that has the same SSH key. A replaced resource does not adopt that account, because the replacement deletes
+ * it first.
  */
 function keyOfNew({ live }: Draft, { step, after }: PlannedStep, { data }: Values): string | undefined {
   const fingerprint = fingerprintOf(String(data));
@@ -382,8 +387,8 @@ function keyOfNew({ live }: Draft, { step, after }: PlannedStep, { data }: Value
     const found = accountWithKey(live.of(definition), fingerprint);
     if (found !== undefined) return found;
   }
-  // To revert the drift of a deleted account, the plan restores the account with the same id, because access policies
-  // refer to this id.
+  // If a deleted account is drift, a plan that reverts the drift restores the account with the id in the state, because
+  // access policies refer to this id.
   return (after && outputOf(after, "accountId")) || `${step.urn} ${fingerprint}`;
 }
 

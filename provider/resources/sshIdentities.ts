@@ -6,8 +6,8 @@ import { type ItemOf, listOf, wholeSource } from "../service/wholeLists.ts";
 export type SshIdentity = ItemOf<typeof listSshIdentities>;
 
 /**
- * The SSH keys in a namespace, by id. API keys cannot read the list. A member who is neither owner nor administrator
- * sees only the member's own keys.
+ * The SSH keys of users and service accounts in a namespace, by id. API keys cannot read the list. Only an owner or
+ * administrator sees all keys. Other members see only their own keys.
  */
 export const sshIdentities: ListingSource<SshIdentity> = (client) =>
   wholeSource("PublicKey", () => listOf(client, listSshIdentities, { query: { all: true } }));

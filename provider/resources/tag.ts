@@ -50,7 +50,8 @@ const definition = defineResource({
   identity: {
     fields: ["tenant", "name"],
     ofInputs: ({ tenant, name }) => [{ key: `tag ${tenant ?? ""} ${name}`, property: "name" }],
-    // The id of a renamed tag contains the old name, and another resource may declare a new tag with the old name.
+    // The id does not identify a renamed tag: it contains the old name, and another resource may declare a new tag with
+    // that name.
     ofId: () => [],
   },
 
@@ -64,7 +65,8 @@ const definition = defineResource({
     const { tenant, name: first } = ids.split(id);
     const name = state.name ?? first;
     const opened = await connection.tenant(tenant);
-    // Some servers store a tag only while an object uses the tag. On these servers, the state keeps the tag.
+    // Some servers store a tag only while an object uses it. On these servers, a read always returns the tag in the
+    // state.
     const exists = !(await storesTags(opened.client)) || (await opened.listing(tags).all()).includes(name);
     return exists ? { id, state: { tenant, name } } : undefined;
   },
@@ -78,8 +80,9 @@ const definition = defineResource({
     return { tenant, name: inputs.name };
   },
 
-  // The deletion of a tag on the service also removes the tag from devices, keys and rules. A filter whose only tag was
-  // removed would match every device. A tag in use is therefore kept, as on servers that do not store tags separately.
+  // Deletes the tag only if no object uses it. The service would remove the deleted tag from devices, keys and rules,
+  // and a filter whose only tag was removed would match every device. Servers that do not store tags separately also
+  // keep a tag while it is in use.
   async delete(connection, id, state) {
     const opened = await connection.tenant(ids.split(id).tenant);
     if (!(await storesTags(opened.client)) || (await isUsed(connection, opened, state.name))) return;
@@ -93,7 +96,7 @@ const definition = defineResource({
 const storesTags = async (client: Client): Promise<boolean> =>
   hasDifference((await client.serverVersion()).dialect, "tags as objects");
 
-/** Creates the tag if the server stores tags separately and does not have the tag yet. */
+/** Creates the tag if the server stores tags separately. Does nothing if the tag exists. */
 async function ensure({ client, listing, tagWork }: TenantClient, name: string): Promise<void> {
   if (!(await storesTags(client))) return;
   await tagWork.during(() =>
@@ -131,8 +134,8 @@ async function rename(opened: TenantClient, from: string, to: string): Promise<v
       };
       throw new ResourceError("Tag", fault, { cause: error });
     }
-    // If no object has a tag with the old name, the rename is treated as successful. Either no object ever had the tag,
-    // or an earlier attempt renamed the tag.
+    // The rename counts as successful if the tag with the old name does not exist. Either no object ever had the tag,
+    // or an earlier attempt has renamed it.
     if (!isMissingObject(error)) throw error;
     const doubt = isProvenMissing(error) ? undefined : doubtAbout(error);
     await requireAbsent("Tag", from, doubt, () => listing(tags).isListed(from));
@@ -141,7 +144,7 @@ async function rename(opened: TenantClient, from: string, to: string): Promise<v
   for (const source of [devices, keys, rules, policies, tags]) listing<unknown>(source).forget();
 }
 
-/** The name of a tag. The resource has no object in the namespace, but an update renames the tag everywhere. */
+/** The kind for the name of a tag. A tag is no object of the namespace, but an update renames the tag everywhere. */
 export const tag: Kind = {
   definition,
   keyOf: idWithin,
@@ -167,8 +170,8 @@ export const tag: Kind = {
 };
 
 /**
- * Renames tags on every device, key, rule and access policy. All renames are applied together, because one tag may take
- * the old name of another tag.
+ * Renames tags on every device, and in every filter of a key, rule or access policy. All renames are applied together,
+ * because one tag may take the old name of another tag.
  */
 function renameTags(draft: Draft, planned: readonly PlannedStep[]): void {
   const names = new Map<string, string>();

@@ -79,7 +79,7 @@ const workloads: ListingSource<TrustedWorkload> = (client) => {
     kind,
     keysOf,
     pages,
-    // The service has no request that finds a workload by name.
+    // A lookup by name reads the whole list, because the service cannot find a workload by name.
     look: async (key) =>
       key.startsWith(keyOfName(""))
         ? (await completeList(kind, pages, ({ id }) => id)).find((item) => keysOf(item).includes(key))
@@ -99,7 +99,7 @@ async function workloadsIn(connection: Connection, tenant: string): Promise<Trus
     .listing(workloads)
     .all()
     .catch((error: unknown) => {
-      // Servers of earlier versions do not have this list. Their 404 response contains a message.
+      // Earlier versions of the server do not have this list. Their 404 response contains a message.
       if (isNotFound(error) && !(server.isOwn && isSilent(error))) return [];
       throw error;
     });
@@ -137,7 +137,7 @@ const definition = defineResource({
   },
 });
 
-/** The settings of a trusted workload, with its id. */
+/** The settings of a trusted workload, and its id. */
 export type Workload = Pick<TrustedWorkload, "id" | Exclude<keyof typeof inputs, "tenant">>;
 
 export const trustedWorkload: Kind = {
@@ -160,7 +160,7 @@ export const trustedWorkload: Kind = {
   plan: {
     stage: "objects",
     keyOf: (before) => outputOf(before, "workloadId"),
-    // If a workload has the same name, a new resource adopts it.
+    // A new resource adopts an existing workload with the same name.
     newKey: ({ live }, _planned, { name }) =>
       [...(live.of(definition) ?? [])].find(([, { state }]) => state.name === name)?.[0],
     values: (_draft, { key }) => ({ workloadId: key }),
@@ -194,7 +194,9 @@ export function workloadsOf(state: HasObjects): Workload[] | undefined {
   return objects && Array.from(objects.values(), workloadIn);
 }
 
-/** The conditions for the tokens that a trusted workload accepts. */
+/**
+ * The conditions that a token must meet so that a trusted workload accepts it, and the maximum duration of the session.
+ */
 export interface AcceptedTokens {
   readonly issuer: string;
   readonly audience: string;
@@ -205,8 +207,7 @@ export interface AcceptedTokens {
 }
 
 /**
- * A change of a trusted workload: the workload is added or removed, or gets a different role or accepts different
- * tokens.
+ * A change to a trusted workload: the workload is added or removed, gets a different role, or accepts different tokens.
  */
 export interface WorkloadChange {
   readonly change: "added" | "removed" | "altered";
@@ -221,7 +222,7 @@ export interface WorkloadChange {
   readonly acceptedBefore?: AcceptedTokens;
 }
 
-/** Returns the changes of the trusted workloads, sorted by name. */
+/** Returns the changes to the trusted workloads, sorted by name. */
 function workloadChanges(before: readonly Workload[], after: readonly Workload[]): WorkloadChange[] {
   const was = new Map(before.map((workload) => [workload.id, workload]));
   const is = new Map(after.map((workload) => [workload.id, workload]));
@@ -254,7 +255,7 @@ const tokensOf = ({ issuer, audience, claims, maxSessionMinutes, singleUse }: Wo
 
 /**
  * Returns a sentence about a changed trusted workload: `deploy becomes administrator (was operator)`. If the accepted
- * tokens change, the sentence includes them.
+ * tokens change, the sentence describes them.
  */
 export function workloadSentence(change: WorkloadChange, style: Style): string {
   const { from, to, accepts, acceptedBefore } = change;
@@ -267,7 +268,7 @@ export function workloadSentence(change: WorkloadChange, style: Style): string {
 }
 
 /**
- * Returns a phrase for the tokens that a trusted workload accepts: `tokens of <issuer> with repository "acme/fleet",
+ * Describes the tokens that a trusted workload accepts, as a phrase: `tokens of <issuer> with repository "acme/fleet",
  * used once`.
  */
 function tokensPhrase(

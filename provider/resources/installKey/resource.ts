@@ -28,7 +28,7 @@ const WEBHOOK_TIMEOUT = 5;
 const WEBHOOK_CALLBACK_TTL = 3600;
 const EPHEMERAL_TIMEOUT = 10;
 const HINT_LENGTH = 8;
-/** The names of the keys that the service creates in each namespace. */
+/** The names of the system keys, which the service creates in each namespace. */
 const SYSTEM_KEYS = ["legacy", "pairing"];
 
 const mac = z
@@ -123,8 +123,8 @@ const outputs = {
 type Inputs = InputValues<typeof inputs>;
 type KeyState = State<typeof inputs, typeof outputs>;
 /**
- * The values in a state that the service does not return, and the expiry time, which shows whether the validity has
- * changed.
+ * The values that a new state keeps from the previous state or the program. The service does not return the secrets and
+ * `validDays`. The previous `expiresAt` shows whether the validity has changed.
  */
 type Kept = Partial<Pick<KeyState, "key" | "webhookSecret" | "validDays" | "expiresAt">>;
 
@@ -136,7 +136,7 @@ const USER_KEY = "user";
 
 /**
  * The install keys that users created in a namespace, by id and by name. The list also contains revoked keys, because
- * their names stay taken. API keys cannot read the list.
+ * their names are still in use. API keys cannot read the list.
  */
 const installKeys: ListingSource<InstallKey> = (client) => {
   async function* all() {
@@ -167,11 +167,13 @@ const installKeys: ListingSource<InstallKey> = (client) => {
   };
 };
 
-/** Returns the install key with this name from a listing, or undefined if no key of a user has the name. */
+/**
+ * Returns the install key with this name from a listing. Returns undefined if no user has created a key with the name.
+ */
 const installKeyNamed = ({ listing }: TenantClient, name: string): Promise<InstallKey | undefined> =>
   listing(installKeys).find(keyOfName(name));
 
-// The id contains the digest of the key, which never changes. A name is unsuitable, because it can change, and a
+// The id contains the digest of the key, which never changes. A name is unsuitable as an id: it can change, and a
 // revoked key keeps its name.
 const ids = new IdForm("InstallKey", {
   tenant: EXAMPLE_TENANT,
@@ -252,8 +254,8 @@ export const definition = defineResource({
     const opened = await connection.tenant(tenant);
     const found = await opened.listing(installKeys).find(installKeyId);
     if (!found || found.revoked) return undefined;
-    // For an import, the secret key is requested. States without secrets, such as those of Terraform, have no property
-    // `key`.
+    // An import requests the secret key from the service. States without secrets, such as Terraform's states, have no
+    // property `key`.
     const isImport = state.installKeyId === undefined;
     const kept = isImport || state.key === "" ? { ...state, key: await keyOf(opened, found) } : state;
     return existing(opened, found, kept);
@@ -282,14 +284,17 @@ export const definition = defineResource({
 
 type Condition = readonly ["mode", (typeof MODES)[number]] | readonly ["ephemeral", true];
 
-/** Returns an error if an input is set although its condition is not met. */
+/** Returns an error if an input is set, but the condition under which it has an effect is not met. */
 function usable(field: string, isSet: boolean, isMet: boolean, [name, value]: Condition): Failure[] {
   if (!isSet || isMet) return [];
   const detail = said`has no effect without ${{ field: name, value }}`;
   return [{ code: "invalid_input", field: [field], detail, remedy: said`remove it` }];
 }
 
-/** Returns an error unless the input is set exactly when its condition is met. */
+/**
+ * Returns an error in two cases: the input is set, but its condition is not met, or the condition is met, but the input
+ * is not set.
+ */
 function paired(field: string, isSet: boolean, isMet: boolean, condition: Condition): Failure[] {
   if (isSet || !isMet) return usable(field, isSet, isMet, condition);
   const [name, value] = condition;
@@ -298,7 +303,10 @@ function paired(field: string, isSet: boolean, isMet: boolean, condition: Condit
   ];
 }
 
-/** Returns the body of a create or an update, without the expiry. Omits settings that have no effect in the mode. */
+/**
+ * Returns the request body of a create or an update, without the expiry. Omits settings that have no effect in the
+ * declared mode.
+ */
 function bodyOf(values: Inputs) {
   const { name, mode = "automatic", allowedMacs, webhookUrl, webhookSecret } = values;
   const { webhookTimeout, webhookCallbackTtl, usageLimit, ephemeral = false, tags } = values;
@@ -331,7 +339,7 @@ async function change(opened: TenantClient, { id, state }: Existing<KeyState>, v
 }
 
 /**
- * Returns an install key that can be changed.
+ * Returns the install key if it can be changed.
  * @throws ResourceError if the key is missing or revoked
  */
 function usableKey(found: InstallKey | undefined, name: string): InstallKey {
@@ -344,8 +352,8 @@ function usableKey(found: InstallKey | undefined, name: string): InstallKey {
 }
 
 /**
- * Sends a change of an install key. If the response was lost, lists the keys again, because the change may have renamed
- * the key. Then repeats the request once, unless the key is missing or revoked.
+ * Sends an update of an install key. If the response was lost, lists the keys again, because the update may have
+ * renamed the key. Then sends the update once more, unless the key is missing or revoked.
  */
 async function write(
   { client, listing }: TenantClient,
@@ -377,8 +385,8 @@ async function listedAgain(opened: TenantClient, name: string): Promise<InstallK
 }
 
 /**
- * Sends a write of a key with this name, and returns the response.
- * @throws ResourceError if the name is taken by a key that no create can adopt
+ * Sends a create or an update that gives this name to a key, and returns the response.
+ * @throws ResourceError if another key has the name, and no create can adopt that key
  */
 async function unlessTaken<T>(opened: TenantClient, name: string, send: () => Promise<T>): Promise<T> {
   try {
@@ -405,8 +413,8 @@ async function keyOf({ client }: TenantClient, { name }: InstallKey): Promise<st
 }
 
 /**
- * Returns a new key before the service has listed it. A run that fails afterwards then still stores the key itself. The
- * new key is enabled, because a create cannot disable it.
+ * Returns a new key before the service has listed it, so that the state contains the secret key even if a later step of
+ * the create fails. The new key is enabled, because a create cannot disable it.
  */
 function created(
   tenant: string,
@@ -439,7 +447,8 @@ function toState(tenant: string, found: InstallKey, kept: Kept): KeyState {
   const { mode, ephemeral } = found;
   const isWebhook = mode === "webhook";
   const expiresAt = stateTime(found.expiresAt);
-  // A new validity starts on the day of the change, so the number of days cannot be computed from the creation time.
+  // A changed validity starts on the day of the change. The number of days then cannot be computed from the creation
+  // time.
   const isSame = kept.validDays !== undefined && (kept.expiresAt ?? expiresAt) === expiresAt;
   return {
     tenant,

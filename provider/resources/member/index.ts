@@ -60,8 +60,8 @@ export const member: Kind = {
       const address = String(email).toLowerCase();
       const known = memberWith(draft.of(definition), address);
       if (known) return keyOf(known);
-      // If a former member joins again, the keys of this user authorize logins again. To revert the drift of a removed
-      // member, the plan restores the user with the id in the state.
+      // A former member who joins again keeps the user id, so that the keys of this user authorize logins again. If a
+      // removed member is drift, a plan that reverts the drift restores the user with the id in the state.
       return (after && outputOf(after, "userId")) || userIdOf(draft, address) || address;
     },
     values(draft, { planned, inputs, key, object }) {
@@ -77,7 +77,7 @@ export const member: Kind = {
       const all = [...objects];
       return { members: all.map(accessMember), principals: all.map((object) => principal(object, facts)) };
     },
-    // In legacy mode, a member gives access only through the keys that the user owns.
+    // In legacy mode, a member has access only through public keys that the user owns.
     isDeciding: (object, { identity, keys }) =>
       identity !== undefined || ownersOf(keys).has(accessMember(object).id),
     subject: "user",
@@ -93,7 +93,7 @@ export const member: Kind = {
       ]),
     sentence: memberSentence,
     isLoss: ({ change }) => change === "removed",
-    // If the change contains no expiry time, the expiry time does not change.
+    // A change without `until` does not change the expiry time.
     roles: (change) =>
       gainedRole(
         change,
@@ -102,7 +102,7 @@ export const member: Kind = {
       ),
   }),
   linted: (objects) => ({
-    // A new invitation always expires soon.
+    // An invitation that a plan creates always expires soon, so the lint does not check it.
     invitations: [...objects.values()]
       .filter(({ facts }) => !facts?.isPlanned)
       .map(memberIn)
@@ -113,8 +113,8 @@ export const member: Kind = {
 };
 
 /**
- * Reads the members, the invited users and the owner. Services newer than release 0.19 list invitations separately from
- * members.
+ * Reads the members, the invited users and the owner of a namespace. Services newer than release 0.19 have a separate
+ * list of invitations.
  */
 async function read(connection: Connection, tenant: string): Promise<ReadObjects> {
   const opened = await connection.tenant(tenant);
@@ -136,10 +136,7 @@ async function read(connection: Connection, tenant: string): Promise<ReadObjects
   };
 }
 
-/**
- * Returns the values of a new member. The member has the status `invited`, because some services send an invitation
- * first.
- */
+/** Returns the values of a new member. The status is `invited`, because some services send an invitation first. */
 const invited = (userId: string, email: string, now: Date): Values => ({
   userId,
   accountEmail: email,
@@ -148,7 +145,10 @@ const invited = (userId: string, email: string, now: Date): Values => ({
   invitationExpiresAt: new Date(now.getTime() + INVITATION_MS).toISOString(),
 });
 
-/** A cache of the owners in each list of keys, because a report checks many members of one namespace. */
+/**
+ * A cache of the owners of keys, for each list of keys. A report checks many members of one namespace, so it needs the
+ * same owners many times.
+ */
 const owners = new WeakMap<readonly AccessKey[], ReadonlySet<string | undefined>>();
 
 function ownersOf(keys: readonly AccessKey[]): ReadonlySet<string | undefined> {
@@ -157,7 +157,10 @@ function ownersOf(keys: readonly AccessKey[]): ReadonlySet<string | undefined> {
   return known;
 }
 
-/** If the service does not return the id of a user, the e-mail address is the id. */
+/**
+ * Converts a member to the form that policies contain. If the service does not return the id of the user, the e-mail
+ * address is the id.
+ */
 function accessMember(object: LiveObject): AccessMember {
   const { userId, accountEmail: email, status, expiresAt } = stateOf(object);
   return { id: userId || email, email, isAccepted: status === "accepted", ...policyEnd({ expiresAt }) };
@@ -185,7 +188,7 @@ function memberIn(object: LiveObject): Member {
   };
 }
 
-/** The value that services return as the expiry time of an invitation that does not expire. */
+/** The expiry time that services return for an invitation that does not expire. */
 const NO_END = "0001-01-01T00:00:00Z";
 
 /** Returns the members and invited users of a namespace, or undefined if they could not be read. */
@@ -194,7 +197,10 @@ export function membersOf(state: HasObjects): Member[] | undefined {
   return objects && Array.from(objects.values(), memberIn);
 }
 
-/** Returns the namespace with invited users as members, because they can accept at any time without a review. */
+/**
+ * Returns a copy of the namespace in which invited users have accepted their invitations, because they can accept at
+ * any time without a review.
+ */
 export function invitedAsMembers<S extends HasObjects & Replaceable<S>>(state: S): S {
   const accepted = Array.from(state.of(definition) ?? [], ([key, object]) => {
     return [key, { ...object, state: { ...object.state, status: "accepted" } }] as const;
@@ -202,11 +208,11 @@ export function invitedAsMembers<S extends HasObjects & Replaceable<S>>(state: S
   return accepted.length === 0 ? state : state.withObjects(definition, new Map(accepted));
 }
 
-/** Returns true if a membership has expired. */
+/** Returns true if a membership has expired at the given time. */
 export const hasMembershipEnded = ({ accessExpiresAt }: Pick<Member, "accessExpiresAt">, at: Date): boolean =>
   hasEnded(accessExpiresAt ?? "", at);
 
-/** A change of a member: the member is added or removed, or gets a different role or expiry time. */
+/** A change to a member: the member is added or removed, or gets a different role or expiry time. */
 export interface MemberChange {
   readonly change: "added" | "removed" | "role" | "end";
   readonly email: string;
@@ -228,8 +234,8 @@ export interface MemberChange {
    */
   readonly untilBefore?: string | null;
   /**
-   * The names of the member's public keys, which the service refuses after the change. Omitted if the membership
-   * continues.
+   * The names of the public keys that the member owns. The service refuses these keys after the change. Omitted if the
+   * membership continues.
    */
   readonly refusedKeys?: readonly string[];
 }
@@ -237,7 +243,7 @@ export interface MemberChange {
 type Roled = Pick<Member, "id" | "email" | "role" | "accessExpiresAt">;
 
 /**
- * Returns the changes of the members: additions, removals, and changed roles or expiry times.
+ * Returns the changes to the members: additions, removals, and changed roles or expiry times.
  * @param keys the public keys after the change
  */
 export function memberChanges(

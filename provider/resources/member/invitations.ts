@@ -16,12 +16,12 @@ const fetchInvitations = async (client: Client, tenant: string, query: object) =
   return { headers, items: body };
 };
 
-/** An invitation, as returned by services that list invitations separately from members. */
+/** An invitation in the separate list of invitations that some services have. */
 export type Invitation = Awaited<ReturnType<typeof fetchInvitations>>["items"][number];
 
 /**
  * The invitations to a namespace, for services that list invitations separately from members. The list contains all
- * pending invitations, and may contain other invitations.
+ * pending invitations, and may contain invitations with a different status.
  */
 export const invitations: ListingSource<Invitation> = (client, tenant) => ({
   kind: "Member",
@@ -30,12 +30,14 @@ export const invitations: ListingSource<Invitation> = (client, tenant) => ({
   look: async () => undefined,
 });
 
-/** Returns true if the member has a status. Only services that list invited users as members return a status. */
+/**
+ * Returns true if the service returns a status for the member. Only services that list invited users as members do so.
+ */
 export const hasStatus = (member: { readonly status?: string }): boolean => member.status !== undefined;
 
 /**
- * Returns true if an error shows that the service does not have a list, or that the credential has no permission to
- * read the list.
+ * Returns true if an error shows that a list cannot be read: the service does not have it, or the credential has no
+ * permission to read it.
  */
 export const isNotReturned = (error: unknown): error is RequestError =>
   isUnreadable(error) || (error instanceof RequestError && error.status === 405);
@@ -44,8 +46,8 @@ export const isNotReturned = (error: unknown): error is RequestError =>
 const isMissingList = (error: RequestError): boolean => isNotFound(error) || error.status === 405;
 
 /**
- * Reads the invitations of a namespace. Returns an empty list if the service lists invited users as members, or if its
- * version has no invitations. `error` is set if the list cannot be read.
+ * Reads the invitations of a namespace from their separate list. Returns an empty list if the service lists invited
+ * users as members, or if its version has no invitations. `error` is set if the list cannot be read.
  * @param members the members of the namespace
  */
 export async function readInvitations(
@@ -64,7 +66,7 @@ export async function readInvitations(
 }
 
 /**
- * Withdraws an invitation. Does not fail if the invitation is no longer open.
+ * Withdraws an invitation. Succeeds if the invitation is no longer open.
  * @param isOpen reads the invitations again, and returns true if the invitation is still open
  */
 export async function withdrawInvitation(

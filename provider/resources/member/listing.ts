@@ -4,20 +4,20 @@ import type { TenantClient } from "../../service/connection.ts";
 import { isServiceAccount, type ListingSource, type Namespace } from "../../service/listings.ts";
 import { type ItemOf, wholeSource } from "../../service/wholeLists.ts";
 
-/** A member of a namespace, as older servers return it. Newer servers omit the status and the expiry. */
+/** A member of a namespace, in the form of older servers. Newer servers omit the status and the expiry. */
 export type Member = Namespace["members"][number];
 
 /**
- * The users who are members of a namespace, by id. Only servers with access policies have this list. See {@link
- * usersOf}.
+ * The users who are members of a namespace, by id. Only servers with access policies have this separate list. See
+ * {@link usersOf}.
  */
 export const members: ListingSource<ItemOf<typeof listMembers>> = (client, tenant) =>
   wholeSource("Member", () => client.request(listMembers, { params: { tenant } }));
 
 /**
- * Returns the users who are members of a namespace, without service accounts. On newer servers, the members of a
- * namespace include service accounts, which can have the role of a user.
- * @param namespace the namespace with its members, or a newer server's namespace without its members
+ * Returns the users who are members of a namespace, without service accounts. Newer servers also return service
+ * accounts as members, and a service account can have the same role as a user.
+ * @param namespace the namespace. Servers without access modes must have returned it with its members
  */
 export async function usersOf(
   { listing }: Pick<TenantClient, "listing">,

@@ -41,8 +41,8 @@ export const definition = defineResource({
         "The e-mail address of the user's account. Must be the user's address when the resource was created, or the user's current address.",
       replaces: true,
       canonical: (address) => address.toLowerCase(),
-      // Returns true if the declared address is the current address of the same user. A user can change the e-mail
-      // address of the account.
+      // Returns true if the declared address is the current address of the user in the state. Users can change the
+      // e-mail address of their account.
       sameAs: (state, address) => String(state.accountEmail).toLowerCase() === address,
     }),
     role: required(role, {
@@ -86,7 +86,7 @@ export const definition = defineResource({
 
   stale: (state, _inputs, now) => (isExpired(state, now) ? [{ field: "role", replaces: false }] : []),
 
-  // A new invitation does not conflict with an expired or declined invitation.
+  // Returns undefined for an expired or declined invitation, because a new invitation does not conflict with it.
   async find(connection, inputs) {
     const { tenant } = await connection.tenant(inputs.tenant);
     const found = await lookUp(connection, tenant, (person) => hasEmail(person, inputs.email));
@@ -132,7 +132,7 @@ export const definition = defineResource({
       await client.updateMember({ params: { tenant, uid }, body: { ...body, accessExpiresAt } });
       if (accessExpiresAt === undefined)
         return { expiresAt: state.expiresAt, expiryStatus: state.expiryStatus };
-      // The response contains no member, so the member is read again.
+      // The response does not contain the member, so the member is read again.
       connection.namespaces.forget();
       const changed = (await usersIn(connection, tenant))?.find(({ id }) => id === uid);
       return endState(changed?.accessExpiresAt);
@@ -141,18 +141,18 @@ export const definition = defineResource({
       const isSame = inputs.role === state.role && accessExpiresAt === undefined;
       return isSame ? state : { ...state, ...body, ...(await send(idOrEmail)) };
     }
-    // The preview showed these outputs as unchanged, so the update must keep their values. The next read updates the
-    // values.
+    // The preview showed these outputs as unchanged, so the update must keep their values. The next read returns the
+    // new values.
     const promised = { userId: state.userId, accountEmail: state.accountEmail };
     const found = await lookUp(connection, tenant, ...matchersOf(idOrEmail, state));
     if (found && found !== "not shown") {
-      // An expired invitation must be sent again, because a change of the role does not renew it.
+      // A change to the role does not renew an expired invitation, so an expired invitation must be sent again.
       if (found.status === "accepted" || (found.status === "invited" && !found.isSeparate)) {
         const newEnd = await send(found.id);
         return { ...toState(tenant, inputs.email, { ...found, ...body }), ...promised, ...newEnd };
       }
-      // Services that list invitations separately reject a second invitation, and may not support changes of an
-      // existing invitation. The existing invitation is therefore withdrawn first.
+      // Services that list invitations separately reject a second invitation to the same user, and may not support
+      // changes to an existing invitation. The existing invitation is therefore withdrawn first.
       if (found.isSeparate && found.status !== "declined") await withdraw(connection, tenant, found);
     }
     return { ...(await invite(connection, tenant, inputs)).state, ...promised };
@@ -175,7 +175,7 @@ export const definition = defineResource({
   },
 });
 
-/** A member or an invited user. */
+/** A person: a member or an invited user. */
 interface Person extends LiveFacts {
   readonly id: string;
   readonly email: string;
@@ -186,13 +186,13 @@ interface Person extends LiveFacts {
   readonly expiresAt: string;
   /** The expiry time of the membership. Undefined if the membership does not expire. */
   readonly accessExpiresAt?: string | undefined;
-  /** True for an invitation that the service lists separately from members. */
+  /** True if the service lists the person's invitation separately from members. */
   readonly isSeparate: boolean;
 }
 
 /**
- * Removes a user from a namespace. Returns after the response of the service, or a new list of the members, confirms
- * the removal.
+ * Removes a user from a namespace. Waits until the removal is confirmed, either by the service's response or by a new
+ * list of the members.
  */
 async function removeUser(connection: Connection, tenant: string, uid: string): Promise<void> {
   const { client, listing } = await connection.tenant(tenant);
@@ -201,7 +201,7 @@ async function removeUser(connection: Connection, tenant: string, uid: string): 
     after = await witnessed.removeMember({ params: { tenant, uid } });
   });
   await requireAbsent("Member", `${tenant}/${uid}`, doubt, async () => {
-    // Some servers return the namespace with its remaining members.
+    // Some servers respond with the namespace, which contains the remaining members.
     const left = after?.tenantId === tenant && after.members.length > 0 ? after.members : undefined;
     connection.namespaces.forget();
     listing(members).forget();
@@ -210,8 +210,8 @@ async function removeUser(connection: Connection, tenant: string, uid: string): 
 }
 
 /**
- * Withdraws an invitation. Returns after the response of the service, or a new list of the invitations, confirms the
- * withdrawal.
+ * Withdraws an invitation. Waits until the withdrawal is confirmed, either by the service's response or by a new list
+ * of the invitations.
  */
 async function withdraw(connection: Connection, tenant: string, { id }: Person): Promise<void> {
   const { client, listing } = await connection.tenant(tenant);
@@ -225,15 +225,15 @@ async function withdraw(connection: Connection, tenant: string, { id }: Person):
 interface People {
   readonly members: readonly Person[];
   /**
-   * Returns the invitations that the service lists separately from members. Returns undefined if the service does not
-   * return invitations.
+   * Returns the people whose invitations the service lists separately from members. Returns undefined if the service
+   * does not return invitations.
    */
   invited(): Promise<readonly Person[] | undefined>;
 }
 
 /**
- * Returns true if the user has neither accepted nor declined the invitation. In states of earlier versions, `pending`
- * is the status of both open and expired invitations.
+ * Returns true if the user has neither accepted nor declined the invitation. States that earlier versions wrote contain
+ * the status `pending` for both open and expired invitations.
  */
 const isUnanswered = ({ status }: { readonly status?: string }): boolean =>
   status === "invited" || status === "expired" || status === "pending";
@@ -244,7 +244,10 @@ function isExpired(state: Readonly<Record<"status" | "invitationExpiresAt", stri
   return state.status === "expired" || (end !== "" && new Date(end) < now);
 }
 
-/** Sends the invitation or creates the membership. Does not fail if the sent invitation cannot be read. */
+/**
+ * Sends an invitation, or creates the membership if the service adds members without an invitation. Does not fail if
+ * the invitation was sent, but cannot be read afterwards.
+ */
 async function invite(
   connection: Connection,
   tenant: string,
@@ -255,7 +258,7 @@ async function invite(
   const body = { email: inputs.email, role: inputs.role };
   const request = { params: { tenant }, body: { ...body, accessExpiresAt: endToSend(inputs) } };
   const namespace = await client.inviteMember(request, { idempotencyKey }).catch(async (error: unknown) => {
-    // The service also returns 404 if the namespace does not exist.
+    // The service returns 404 if no account has the address, and also if the namespace does not exist.
     if (!isNotFound(error) || !(await connection.namespaces.isListed(tenant))) throw error;
     throw new ResourceError("Member", noAccount(inputs.email, client.url), { cause: error });
   });
@@ -264,7 +267,7 @@ async function invite(
   if (member) return existing(tenant, inputs.email, fromMember(member));
   listing(invitations).forget();
   const invited = await invitedTo(connection, tenant).catch((error: unknown) => {
-    // The invitation was sent, and only the request that reads it failed. If the create failed too, the state would not
+    // The invitation was sent, but it cannot be read. The create must not fail, because the state would then not
     // contain the invitation. The next read finds the invitation.
     if (error instanceof RequestError) return undefined;
     throw error;
@@ -283,16 +286,16 @@ const noAccount = (email: string, url: string): ResourceFault => ({
   remedy: said`check the address, or ask the operator of the service to create the account; then run again`,
 });
 
-/** Returns true if the e-mail address belongs to the person's account. Ignores the letter case. */
+/** Returns true if the e-mail address belongs to the person's account. The comparison ignores the letter case. */
 export const hasEmail = (person: { readonly email: string }, email: string): boolean =>
   person.email.toLowerCase() === email.toLowerCase();
 
 type Matcher = (person: Person) => boolean;
 
 /**
- * Returns functions that recognize a member or invited user by id or e-mail address, the most reliable function first.
- * An imported id may contain an e-mail address, which cannot be mistaken for a user id. An unanswered invitation is
- * also matched by its address, because the user may accept it with an account that has a different id.
+ * Returns functions that recognize a person by id or e-mail address, the most reliable function first. An imported id
+ * may contain an e-mail address, which cannot be mistaken for a user id. An unanswered invitation is also recognized by
+ * its address, because the user may accept it with an account that has a different id.
  */
 function matchersOf(
   idOrEmail: string,
@@ -305,8 +308,10 @@ function matchersOf(
 }
 
 /**
- * Returns the member or invited user that one of the matchers accepts. Earlier matchers take precedence. Returns
- * undefined for the owner, and if no person matches. Returns "not shown" if the service does not return invited users.
+ * Returns the member or invited user that a matcher accepts. Earlier matchers take precedence. Returns undefined for
+ * the owner of the namespace, or if no person matches. Returns `"not shown"` if the person may be invited, but the
+ * service does not return invited users.
+ * @param ways the matchers, in order of precedence
  */
 async function lookUp(
   connection: Connection,
@@ -388,14 +393,15 @@ function fromInvitation({ user, role, status, createdAt, expiresAt }: Invitation
 
 /**
  * Returns the namespace with its members. Newer services omit the members when they list namespaces.
- * @throws Error if the service does not return the members. Without this error, all members would be treated as removed
+ * @throws Error if the service does not return the members. Without this error, the provider would treat all members as
+ *   removed
  */
 async function withMembers(
   connection: Connection,
   listed: Namespace | undefined,
 ): Promise<Namespace | undefined> {
-  // The owner of a namespace is always a member. If the list is empty, the service has therefore omitted the members.
-  // Servers with access modes list the members separately.
+  // The owner of a namespace is always a member, so an empty list shows that the service has omitted the members.
+  // Servers with access modes always omit them, because they list the members separately.
   if (!listed || listed.members.length > 0 || sshAccessModeOf(listed) !== undefined) return listed;
   const { tenant, client } = await connection.tenant(listed.tenantId);
   const namespace = await client.getNamespace({ params: { tenant } });

@@ -7,7 +7,7 @@ import { definition } from "./resource.ts";
 export interface MemberState {
   readonly tenant: string;
   readonly role: Member["role"];
-  /** Empty if the service does not return the id of an invited user. */
+  /** The id of the user. Empty if the service does not return the id of an invited user. */
   readonly userId: string;
   readonly accountEmail: string;
   readonly status: "invited" | "accepted" | "expired" | "declined";

@@ -112,8 +112,9 @@ function changeAccessMode(draft: Draft, after: ResourceValues): void {
   }
   const owner = [...(live.of(members)?.values() ?? [])].find(({ state }) => state.role === "owner");
   const isSwitch = mode === "identity" && !draft.accessPoliciesDecide;
-  // If no access policy exists when the mode changes, the service creates a policy for the owner. Only a dependency
-  // guarantees that the plan creates a policy before the change.
+  // If no access policy exists when the mode changes to `identity`, the service creates a policy for the owner. A plan
+  // with new policies avoids this only if the namespace depends on a policy. Without the dependency, the order is not
+  // guaranteed.
   const isAfterPolicy = after.dependsOn?.some((urn) => ownTypeName(urnType(urn)) === policies.name) ?? false;
   const isFirst = live.of(policies)?.size === 0 && !(isAfterPolicy && planned.size > 0);
   if (isSwitch && isFirst && owner) {

@@ -71,7 +71,7 @@ const settings = z.strictObject({
 
 type Settings = z.output<typeof settings>;
 type FullSettings = { [K in keyof Omit<Settings, "sshAccessMode">]-?: NonNullable<Settings[K]> };
-/** All settings that have a default. Also contains the mode if a program declares it. */
+/** The settings of a namespace: all settings that have a default, and the mode if a program declares it. */
 type StoredSettings = FullSettings & Pick<Settings, "sshAccessMode">;
 
 const DEFAULT_SETTINGS: FullSettings = {
@@ -88,14 +88,14 @@ const DEFAULT_SETTINGS: FullSettings = {
 const SETTING_NAMES = Object.keys(DEFAULT_SETTINGS) as (keyof FullSettings)[];
 
 /**
- * Returns true for settings that servers of version 0.19 do not have. If such a setting has its default, services omit
- * it from responses.
+ * Returns true for settings that servers of version 0.19 do not have. Services omit such a setting from responses while
+ * its value is the default.
  */
 const isNew = (name: keyof FullSettings) => name !== "sessionRecord" && name !== "connectionAnnouncement";
 
 /**
- * Returns the declared settings, with defaults for omitted settings. The mode has no default. Forwarding rules are
- * sorted, and duplicates are removed.
+ * Returns the declared settings, with defaults for omitted settings. The mode has no default. The forwarding rules are
+ * sorted and have no duplicates.
  */
 function settingsOf(given: Settings = {}): StoredSettings {
   const all = Object.fromEntries(
@@ -107,14 +107,17 @@ function settingsOf(given: Settings = {}): StoredSettings {
   return { ...all, sshForwarding, ...(sshAccessMode && { sshAccessMode }) };
 }
 
-/** Returns the settings in the state. Omits the mode if the program does not declare a mode. */
+/**
+ * Returns the settings in the state that can be compared with the declared settings. Omits the mode if the program does
+ * not declare a mode.
+ */
 const comparable = (state: Settings | undefined, declared: Settings | undefined): StoredSettings =>
   settingsOf(declared?.sshAccessMode === undefined ? { ...state, sshAccessMode: undefined } : state);
 
 /** The effect of a changed setting. `opens`: the change gives access. `weakens`: the change weakens a protection. */
 type SettingEffect = "opens" | "weakens" | undefined;
 
-/** Returns the effect of a changed limit. A limit of 0 means "no limit". */
+/** Returns the effect of a changed limit. The value 0 stands for "no limit". */
 const weakensLimit = (before: number, after: number): SettingEffect =>
   (after || Number.POSITIVE_INFINITY) > (before || Number.POSITIVE_INFINITY) ? "weakens" : undefined;
 
@@ -122,7 +125,7 @@ const RECORD_MODES: readonly FullSettings["sessionRecordMode"][] = ["terminals",
 
 const weakensIf = (isWeaker: boolean): SettingEffect => (isWeaker ? "weakens" : undefined);
 
-/** The effect of changing each setting, as a function of its value before and after the change. */
+/** The functions that determine the effect of a changed setting, by the name of the setting. */
 const EFFECTS: {
   readonly [K in keyof FullSettings]: (before: FullSettings[K], after: FullSettings[K]) => SettingEffect;
 } = {
@@ -132,14 +135,15 @@ const EFFECTS: {
   sessionMaxMinutes: weakensLimit,
   sessionIdleMinutes: weakensLimit,
   sessionRecordMode: (before, after) => weakensIf(RECORD_MODES.indexOf(after) < RECORD_MODES.indexOf(before)),
-  // With a smaller limit, less of a session is recorded. The value 0 means the server's limit, which is the largest.
+  // A smaller limit weakens the protection, because less of a session is recorded. The value 0 stands for the server's
+  // own limit, which is the largest.
   sessionRecordMegabytes: (before, after) => weakensLimit(after, before),
   sessionRecordFailure: (before, after) => weakensIf(before === "end" && after === "continue"),
   sshForwarding: (before, after) =>
     after.every((rule) => before.some((other) => isDeepStrictEqual(other, rule))) ? undefined : "opens",
 };
 
-/** The settings of a namespace. A setting that the program omits has its default. */
+/** The settings of a namespace. A setting that the program omits has its default value. */
 export type NamespaceSettings = StoredSettings;
 
 /** A changed setting of a namespace. */
@@ -149,17 +153,17 @@ export interface SettingChange {
   readonly from: unknown;
   readonly to: unknown;
   /**
-   * `opens`: the change gives access, for example through a new forwarding rule. `weakens`: the change weakens a
-   * protection, such as the recording of sessions. Omitted for all other changes.
+   * The effect of the change. `opens`: the change gives access, for example through a new forwarding rule. `weakens`:
+   * the change weakens a protection, such as the recording of sessions. Omitted for all other changes.
    */
   readonly effect?: "opens" | "weakens";
 }
 
 /**
- * Returns the settings of a namespace after a plan. If a declared setting is secret or unknown before the apply, the
- * result keeps the live value, and `hidden` contains the name of the setting.
+ * Returns the settings of a namespace after a plan, and the names of hidden settings. A hidden setting is declared with
+ * a value that is secret, or unknown before the apply. Its value in the result is the live value.
  * @param declared the settings that the plan declares
- * @param isHidden returns true for a value that is secret or unknown before the apply
+ * @param isHidden returns true for a value that is secret, or unknown before the apply
  */
 export function plannedSettings(
   live: NamespaceSettings,
@@ -174,15 +178,16 @@ export function plannedSettings(
   const { sshAccessMode = live.sshAccessMode } = known;
   return {
     settings: settingsOf({ ...known, ...Object.fromEntries(kept), ...(sshAccessMode && { sshAccessMode }) }),
-    // The announcement is only a text and protects nothing.
+    // The announcement is only a text and protects nothing, so `hidden` never contains it.
     hidden: hidden.filter((name) => name !== "connectionAnnouncement"),
   };
 }
 
 /**
- * Returns the settings of a new namespace that differ from their defaults, as changes from the defaults.
+ * Returns the settings of a new namespace that differ from their defaults. Each difference is a change from the
+ * default.
  * @param declared the declared settings
- * @param isHidden returns true for a value that is secret or unknown before the apply
+ * @param isHidden returns true for a value that is secret, or unknown before the apply
  */
 export const newSettings = (declared: unknown, isHidden: (value: unknown) => boolean): SettingChange[] => {
   const { settings, hidden } = plannedSettings(DEFAULT_SETTINGS, declared, isHidden);
@@ -190,7 +195,7 @@ export const newSettings = (declared: unknown, isHidden: (value: unknown) => boo
   return [...settingChanges(DEFAULT_SETTINGS, settings), ...unknown];
 };
 
-/** Returns the settings that differ, each with the effect of its change. */
+/** Returns the changed settings, each with the effect of its change. */
 export function settingChanges(before: NamespaceSettings, after: NamespaceSettings): SettingChange[] {
   const changeOf = <K extends keyof FullSettings>(setting: K): SettingChange[] => {
     const [from, to] = [before[setting], after[setting]];
@@ -199,7 +204,7 @@ export function settingChanges(before: NamespaceSettings, after: NamespaceSettin
     return [{ setting, from, to, ...(effect && { effect }) }];
   };
   const [from, to] = [before.sshAccessMode, after.sshAccessMode];
-  // Reports show the effect of the mode as changes of access.
+  // A change to the mode has no `effect`, because reports show its effect as gained and lost logins.
   const mode = from === to ? [] : [{ setting: "sshAccessMode", from: from ?? null, to: to ?? null }];
   return [...SETTING_NAMES.flatMap(changeOf), ...mode];
 }
@@ -278,8 +283,8 @@ export const definition = defineResource({
 
   async create(connection, inputs, { idempotencyKey }) {
     const body = { name: inputs.name };
-    // The default namespace must be determined before the new namespace is created. Otherwise, the default could depend
-    // on the new namespace.
+    // The default namespace must be determined before the new namespace is created, because the default could otherwise
+    // be the new namespace.
     await connection.home().catch(() => undefined);
     const created = await connection.client.createNamespace({ body }, { idempotencyKey });
     connection.namespaces.put(created);
@@ -299,7 +304,7 @@ export const definition = defineResource({
   },
 
   async read({ client, namespaces }, id, state) {
-    // In an import, `id` may be the name of the namespace.
+    // An imported `id` may be the name of the namespace.
     const isId = tenantId.safeParse(id).success;
     const found = isId ? await namespaces.find(id) : await byName(client, id.toLowerCase());
     return found && { id: found.tenantId, state: toState(found, state), live: liveFacts(found) };
@@ -341,9 +346,9 @@ interface Declared {
 type NamespaceState = Omit<ReturnType<typeof toState>, "settings"> & { settings: Settings };
 
 /**
- * Updates the namespace. The request for the mode is sent last, so that the mode changes only if all other changes
+ * Updates the namespace. Sends the request for the mode last, so that the mode changes only if all other changes
  * succeeded.
- * @throws ResourceError before any write if the namespace cannot change to the declared mode
+ * @throws ResourceError if the namespace cannot change to the declared mode; thrown before the first write
  */
 async function change(
   client: Client,
@@ -366,8 +371,8 @@ async function change(
 }
 
 /**
- * Returns true if the namespace has a different mode than `mode`. A request for the current mode must not be sent: if
- * the namespace has no access policy, the request creates one.
+ * Returns true if the current mode of the namespace differs from `mode`. A request for the current mode must not be
+ * sent: if the namespace has no access policy, the request would create one.
  * @throws ResourceError if the namespace cannot change to the mode
  */
 async function needsSwitch(client: Client, tenant: string, mode: SshAccessMode): Promise<boolean> {
@@ -382,10 +387,10 @@ async function needsSwitch(client: Client, tenant: string, mode: SshAccessMode):
 }
 
 /**
- * Updates the name and the settings. A setting that servers of version 0.19 do not have is sent only if its value
- * differs from the default or from `before`.
+ * Updates the name and the settings. Servers of version 0.19 do not have some of the settings. Sends such a setting
+ * only if its value differs from the default or from `before`.
  * @param before the settings that were read last
- * @throws ResourceError with the setting that the service ignored
+ * @throws ResourceError if the service ignored a setting; the error contains the name of the setting
  */
 async function edit(
   client: Client,
@@ -412,8 +417,8 @@ async function edit(
       remedy: said`remove the setting, or upgrade the service`,
     });
   }
-  // If a setting was not sent, its value may have changed out of band since `before` was read. The repeated call sends
-  // this setting.
+  // A setting that was not sent may have changed out of band since `before` was read. The repeated call sends this
+  // setting.
   return missed.length > 0 ? edit(client, tenant, inputs, after.settings) : after;
 }
 
@@ -434,8 +439,8 @@ async function refuseWithDevices(connection: Connection, tenant: string): Promis
 
 /**
  * Converts a namespace to a state.
- * @param known the inputs, or the previous state. If they contain settings without a mode, the state has no mode,
- *   because a program that omits the mode accepts every mode
+ * @param known the inputs, or the previous state. If they contain settings without a mode, the result has no mode
+ *   either, because a program that omits the mode accepts every mode
  */
 function toState(wire: Wire, known: Partial<Declared> = {}) {
   // A newer server may have additional modes, which no program can declare.
