@@ -400,8 +400,8 @@ async function withMembers(
   connection: Connection,
   listed: Namespace | undefined,
 ): Promise<Namespace | undefined> {
-  // The owner of a namespace is always a member, so an empty list shows that the service has omitted the members.
-  // Servers with access modes always omit them, because they list the members separately.
+  // The owner of a namespace is always a member, so an empty list shows that the service has omitted the members. If
+  // the server has access modes, the members are in a separate list and need not be read here.
   if (!listed || listed.members.length > 0 || sshAccessModeOf(listed) !== undefined) return listed;
   const { tenant, client } = await connection.tenant(listed.tenantId);
   const namespace = await client.getNamespace({ params: { tenant } });
