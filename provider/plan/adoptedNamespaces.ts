@@ -7,8 +7,8 @@ import { isUnreadable } from "../service/listings.ts";
 import { namespaceOf } from "../service/lookups.ts";
 
 /**
- * Returns a plan in which adopted namespaces have their ids, since a preview does not know these ids. Resources whose
- * tenant refers to an adopted namespace also get its id. So they are treated as resources in an existing namespace.
+ * Adds the ids of adopted namespaces to a plan, since a preview does not contain these ids. A resource whose tenant
+ * refers to an adopted namespace also gets the id. So a review evaluates it as a resource in an existing namespace.
  * @param plan a preview with values
  * @throws RequestError if the namespaces cannot be read
  */

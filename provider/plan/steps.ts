@@ -164,10 +164,10 @@ export function titleIfUnnamed(step: Step): string[] {
 }
 
 /**
- * Returns a plan without the resources on other services, since the provider instances of one program may use several
- * services. For a resource that moves between services, only the part of the step on the service at `url` remains.
- * Resources without a tenant get the namespace of their provider instance. `notEvaluated` contains sentences about
- * omitted changes. `unknown` contains sentences about omitted resources that are unchanged.
+ * Returns a plan that contains only the resources on the service at `url`. The provider instances of one program may
+ * use several services. For a resource that moves between services, only the part of the step on the service at `url`
+ * remains. A resource without a tenant gets the namespace of its provider instance. `notEvaluated` contains sentences
+ * about omitted changes. `unknown` contains sentences about omitted resources without changes.
  * @param plan a preview with values
  * @param url address of the service
  */
@@ -246,8 +246,8 @@ const tenantsAfter = ({ after }: Step) => [after?.inputs.tenant, after?.outputs.
 const isSecretNamespace = (step: Step) => tenantsAfter(step).some((tenant) => holds(tenant, "[secret]"));
 
 /**
- * Returns true if the namespace is a secret or unknown value. A step that keeps the namespace is an exception: returns
- * true only for an update with an unknown namespace, because this update may become a replacement.
+ * Returns true if the namespace after the step is a secret or unknown value. For a step that keeps the namespace,
+ * returns true only if the step is an update with an unknown namespace, because this update may become a replacement.
  */
 const isNamespaceHidden = (step: Step) =>
   tenantsAfter(step).some((tenant) =>

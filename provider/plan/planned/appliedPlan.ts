@@ -63,9 +63,9 @@ interface ApplyOptions {
   /** Time at which the plan is applied. The expiry of new API keys depends on this time. @default now */
   readonly now?: Date;
   /**
-   * The role of the user or API key that applies the plan. New API keys have this role by default. Undefined if
-   * unknown. A role below administrator is treated as unknown: a caller with this role cannot create API keys, so a
-   * different caller applies the plan.
+   * The role of the user or API key that applies the plan. A new API key without a declared role gets this role.
+   * Undefined if the role is unknown. A role below `administrator` is treated as unknown: a caller with such a role
+   * cannot create API keys, so a different caller applies the plan.
    */
   readonly creatorRole?: Role | undefined;
 }
@@ -127,7 +127,10 @@ export function applyPlan(
 
 const leavesObject = ({ step, before }: PlannedStep) => losesObject(step) && before?.retained === true;
 
-/** Returns the ids of key owners from the state, by the declared e-mail address of the owner in lower case. */
+/**
+ * Returns the user ids of key owners from the state. The key of each entry is the owner's declared e-mail address in
+ * lower case.
+ */
 const statedOwners = (steps: readonly PlannedStep[]): ReadonlyMap<string, string> =>
   new Map(
     steps.flatMap(({ before }) => {
@@ -156,8 +159,8 @@ interface Work {
 }
 
 /**
- * Applies steps to a draft. Removals come first, as in the provider. An object that moves from one resource to another
- * is not removed.
+ * Applies steps to a draft: a copy of the namespace. As in a run of the provider, removals come first. An object that
+ * moves from one resource to another is not removed.
  */
 function carryOut(draft: Draft, steps: readonly PlannedStep[]): Work {
   const work: Work = { draft, claims: new Claims(), declared: [], notEvaluated: [] };
@@ -188,7 +191,10 @@ function carryOutTogether(work: Work, steps: readonly PlannedStep[]): void {
   for (const planned of done) attempt(work, planned, () => change(draft, planned));
 }
 
-/** If the objects of a kind could not be read, adds the object of a changed resource from the state. */
+/**
+ * Adds the object of a changed resource to the draft, with its values in the state, if the objects of its kind could
+ * not be read.
+ */
 function assumeUnread(draft: Draft, planned: PlannedStep): void {
   const { step, definition, before } = planned;
   if (!before || step.op === "same" || step.op === "import" || !kindOf(planned).reading) return;
@@ -267,7 +273,7 @@ function declaredInputs(draft: Draft, planned: PlannedStep): Values {
 }
 
 /**
- * Records the object that a resource will manage. If the object cannot be predicted, returns false, and the resource
+ * Records the object that a resource will manage. Returns false if this object cannot be predicted. The resource then
  * keeps its current object.
  */
 function declare(work: Work, planned: PlannedStep): boolean {
@@ -312,8 +318,8 @@ function idOf(draft: Draft, planned: PlannedStep): string | undefined {
   const inputs = declaredInputs(draft, planned);
   if (isNamespace(definition) || !createsObject(planned)) return step.id;
   const key = kindOf(planned).plan.newKey?.(draft, planned, inputs);
-  // If the user id of an invited user is not known, the id of the member does not contain its key, which is the e-mail
-  // address.
+  // If the user id of an invited user is not known, the key of the member is its e-mail address. The id of the member
+  // does not contain this key, so the id is taken from the draft.
   return key === undefined ? undefined : (draft.find(definition, key)?.id ?? `${draft.live.tenant}/${key}`);
 }
 

@@ -60,8 +60,8 @@ function claimsOf(draft: Draft, { planned, id }: Declared): readonly Claim[] {
   const inputs: Record<string, unknown> = { ...validInputs(planned) };
   if (identity.fields.some((field) => fields[field]?.required && inputs[field] === undefined)) return ofId;
   if (fields.tenant) inputs.tenant = draft.live.tenant;
-  // The selector may be a name or a MAC address. The device's uid from the id of the object replaces it, so that claims
-  // on the same device are equal.
+  // The selector may be a name or a MAC address. It is replaced by the device's uid from the id of the object, so that
+  // all claims on the same device are equal. A claim is a key that identifies the declared object.
   if (fields.device) inputs.device = id?.split("/")[1] ?? inputs.device;
   return [...identity.ofInputs(inputs), ...ofId];
 }

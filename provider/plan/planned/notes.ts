@@ -51,12 +51,15 @@ function endIn(planned: PlannedStep, now: Date): string {
 }
 
 /**
- * Reports the lists that could not be read and that affect access only after the plan changes the namespace's mode.
+ * Reports lists that could not be read. These lists affect access only after the plan changes the namespace's access
+ * mode.
  */
 export const unreadAfterModeChange = ({ live, accessPoliciesDecide }: Draft): readonly string[] =>
   accessPoliciesDecide && !live.accessPoliciesDecide ? live.facts.unreadIdentity : [];
 
-/** Returns sentences about the objects after the plan. They report facts that are not known before the apply. */
+/**
+ * Returns sentences about unknown facts: facts about the objects after the plan that are not known before the apply.
+ */
 export const unknownFacts = (draft: Draft): string[] =>
   kinds.flatMap(({ plan }) => plan.unknownAfter?.(draft) ?? []);
 
@@ -65,8 +68,8 @@ export const leftNote = ({ title }: PlannedStep): string =>
   `${title} leaves its object unmanaged on the service; the access that the object gives remains`;
 
 /**
- * Reports new members whose accounts are not known. The service checks only at the invitation whether an e-mail address
- * has an account.
+ * Reports new members who may not have an account. The service checks whether an e-mail address has an account only
+ * when it invites the member.
  */
 export function invitedNote(draft: Draft): string[] {
   const invited = unknownUsers(draft);

@@ -42,8 +42,8 @@ export function capturePlan(plan: Plan, { live, ...scope }: PlanScope): Reviewed
 }
 
 /**
- * Returns the steps by URN. After an unfinished replacement of an earlier run, the state contains the old object with
- * the same URN as the new object. The key of the old object is then its URN and id.
+ * Returns the steps by URN. An unfinished replacement of an earlier run leaves the old object in the state, with the
+ * same URN as the new object. The key of such an old object is its URN and id.
  */
 function keyed(steps: readonly Step[], reviewed: (step: Step) => ReviewedStep): Record<string, ReviewedStep> {
   const byKey = new Map<string, ReviewedStep>();

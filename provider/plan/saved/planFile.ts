@@ -14,9 +14,15 @@ const step = z.strictObject({
   title: z.string(),
   /** The declared inputs; null if the program does not declare the resource. */
   declared: fields.nullable(),
-  /** The id of the object, and the uid of the device that the selector of the resource matches, if they are known. */
+  /**
+   * Facts about the object, if they are known: its id, the uid of the device that the resource selects, and
+   * `retainOnDelete`.
+   */
   about: fields,
-  /** The input fields in the state, or on the service after a refresh; null if the resource is not in the state. */
+  /**
+   * The input fields before the plan; null if the resource is not in the state. After a refresh, they have their live
+   * values. Without a refresh, they have their values in the state.
+   */
   found: fields.nullable(),
 });
 
@@ -41,7 +47,7 @@ const reviewedContent = z.strictObject({
   at: z.string(),
   /** True if the plan was created after a refresh of the live objects. */
   refresh: z.boolean(),
-  /** Steps by URN. The old object of an unfinished replacement is stored by its URN and id. */
+  /** Steps by URN. An old object that an unfinished replacement left in the state is stored by its URN and id. */
   steps: z.record(z.string(), step),
   /** The namespaces of the plan that the credential may read, by tenant. */
   namespaces: z.record(z.string(), namespace),
@@ -59,15 +65,15 @@ const [compress, decompress] = [promisify(gzip), promisify(gunzip)];
 const CONTENT_MAX = 256 * 1024 * 1024;
 
 /**
- * The version of the format. If the captured fields change, the version must change too, since the comparison with an
- * old plan would find differences.
+ * The version of the plan file format. If the captured fields change, the version must change too. Otherwise a
+ * comparison with an older plan would report these fields as differences.
  */
 const VERSION = 2;
 
 /**
  * A prefix that is added to the content before the encryption. Secrets of the state are encrypted with the same key,
- * but their content begins with JSON. So `up --plan` rejects a file that contains a secret of the state instead of a
- * plan.
+ * but they are JSON and do not begin with this prefix. So `up --plan` rejects a file that contains a secret of the
+ * state instead of a plan.
  */
 const MARK = `gatehouse reviewed plan ${VERSION} `;
 

@@ -1,6 +1,6 @@
 import { type Block, type RootModule, readRootModule } from "./rootModule.ts";
 
-/** Facts about a root module that its files contain but a plan does not contain. */
+/** Facts about a root module that are in its files, but not in a plan. */
 export interface ConfigurationFacts {
   /**
    * Returns true if each provider block with this key sets a setting to exactly this variable. The JSON of a plan does
@@ -9,16 +9,17 @@ export interface ConfigurationFacts {
    */
   readonly isSettingAlone: (key: string, setting: string, variable: string) => boolean;
   /**
-   * Returns true if a plan contains the value of this variable that Terraform used to create the plan: the root module
-   * declares the variable, and the variable is not ephemeral. For an ephemeral variable, the JSON of a plan contains
-   * the default instead of the used value, and does not indicate that the values may differ.
+   * Returns true if a plan contains the actual value of this variable: the value with which Terraform created the plan.
+   * This requires that the root module declares the variable and that the variable is not ephemeral. For an ephemeral
+   * variable, the JSON of a plan contains the default value, even if the actual value is different.
    */
   readonly isInPlan: (variable: string) => boolean;
   /**
-   * Returns the attribute paths in `ignore_changes` of the resource with this address (without keys), or `all` for all
-   * attributes. If several blocks declare the resource, returns only the paths that all blocks contain. A plan does not
-   * show whether Terraform or OpenTofu created it, so returns only the paths that both CLIs would ignore. Returns an
-   * empty list for a resource of a child module, because the files of child modules are not read.
+   * Returns the attribute paths that a resource lists in `ignore_changes`. The path `all` stands for all attributes.
+   * The address of the resource omits the keys of `count` and `for_each`. If several blocks declare the resource,
+   * returns only the paths that all blocks contain. A plan does not show whether Terraform or OpenTofu created it, so
+   * returns only the paths that both CLIs would ignore. Returns an empty list for a resource of a child module, because
+   * the files of child modules are not read.
    * @default none
    */
   readonly ignoredChanges?: (address: string) => readonly string[];
@@ -26,7 +27,7 @@ export interface ConfigurationFacts {
 
 /**
  * Returns the facts about a root module.
- * @param folder folder of the root module. The files are read at the first call of a function of the result.
+ * @param folder folder of the root module. The files are read when a function of the result is first called.
  * @throws EngineError (`plan_file`) from the functions of the result, if the folder or a file cannot be read
  */
 export function configurationFacts(folder: string): Required<ConfigurationFacts> {
@@ -74,10 +75,11 @@ const TOFU = /\.tofu(?:\.json)?$/;
 const OVERRIDE = /(?:^|_)override\.(?:tf|tofu)(?:\.json)?$/;
 
 /**
- * Returns the lists of `ignore_changes` that apply to the resource of these declarations. A list in an override file
- * replaces the lists in other files. If no override file contains a list, returns the list of each block, which is
- * empty for a block without `ignore_changes`. Returns no lists if only override files declare the resource, since the
- * configuration is then invalid.
+ * Returns the lists of `ignore_changes` that apply to a resource. A list in an override file replaces the lists in
+ * other files. If no override file contains a list, returns the list of each block, which is empty for a block without
+ * `ignore_changes`. Returns no lists if only override files declare the resource, since the configuration is then
+ * invalid.
+ * @param declarations the blocks of the resource
  */
 function listsOf(declarations: RootModule["blocks"]): (readonly string[])[] {
   const others = declarations.filter(({ file }) => !OVERRIDE.test(file));

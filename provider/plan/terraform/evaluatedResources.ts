@@ -21,10 +21,10 @@ export const evaluatedChanges = (json: PlanJson, omitted: readonly ResourceChang
 
 /**
  * Returns sentences about the parts of a plan that this version cannot evaluate:
- * - a plan whose run failed, and changes that are deferred to a later plan
+ * - an errored plan, and changes that are deferred to a later plan
  * - resources of this provider with an unknown type, mode or action
- * - resources that a partial plan omits and the configuration no longer contains, so that an apply without `-target`
- *   would delete them
+ * - resources in the state that are neither in the changes of a partial plan nor in the configuration: an apply without
+ *   `-target` would delete them
  * - resources that have a type of this provider, but belong to another provider
  * @param omitted the {@link omittedResources}
  */
@@ -53,7 +53,7 @@ export function notEvaluated(json: PlanJson, omitted: readonly ResourceChange[])
 const LEFT =
   "neither the changes of the plan nor the configuration contain it; create the plan without -target and -exclude";
 
-/** The lists of actions of a managed resource that Terraform and OpenTofu generate. */
+/** The lists of actions that Terraform and OpenTofu generate for a managed resource. */
 const ACTIONS: ReadonlySet<string> = new Set([
   "no-op",
   "create",
@@ -66,7 +66,7 @@ const ACTIONS: ReadonlySet<string> = new Set([
   "forget,create",
 ]);
 
-/** The lists of actions of a data source that Terraform and OpenTofu generate. */
+/** The lists of actions that Terraform and OpenTofu generate for a data source. */
 const DATA_ACTIONS: ReadonlySet<string> = new Set(["read", "no-op"]);
 
 const hasKnownAction = ({ mode, change }: ResourceChange): boolean =>
@@ -79,7 +79,7 @@ const isKnown = (change: ResourceChange): boolean =>
 const isOfOther = ({ provider_name: source }: ResourceChange): boolean =>
   source !== undefined && !isOwnSource(source);
 
-/** The prefix of the types of this provider's resources. */
+/** The prefix of this provider's resource types. */
 const PREFIX = "gatehouse_";
 
 /**

@@ -69,8 +69,8 @@ function repeated(json: PlanJson): string[] {
 }
 
 /**
- * Reports a plan that contains changes although it is not applicable, and a plan that is applicable although it
- * contains no changes.
+ * Reports a plan whose `applyable` contradicts its changes: false although the plan contains changes, or true although
+ * it contains none.
  */
 function ofWholePlan({ applyable, resource_changes: changes, ...json }: PlanJson): string[] {
   const isChanged = changes.some(
@@ -282,7 +282,7 @@ function unmatched(json: PlanJson, own: readonly ResourceChange[], blocks: Block
 function plannedProblems(change: ResourceChange, planned: StateResource | undefined): string[] {
   const title = titleOf(change);
   const action = change.change.actions.join();
-  // The planned values never contain an object that a replacement has not deleted yet.
+  // The planned values never contain a deposed object: an old object that a replacement has not deleted yet.
   if (change.deposed !== undefined) return [];
   if (action === "delete") return planned ? [`${title}: it is deleted, but planned_values contains it`] : [];
   // For a forgotten resource, the planned values contain the resource without its values.

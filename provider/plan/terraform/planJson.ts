@@ -14,7 +14,7 @@ const mask = z.unknown().optional();
 const resourceChange = z.looseObject({
   address: z.string(),
   previous_address: z.string().optional(),
-  /** The key of an old object that a replacement has not deleted yet. */
+  /** The key of a deposed object: an old object that a replacement has not deleted yet. */
   deposed: z.string().optional(),
   mode: z.string().default("managed"),
   type: z.string(),
@@ -35,7 +35,7 @@ const resourceChange = z.looseObject({
 
 const deferredChange = z.looseObject({ reason: z.string().optional(), resource_change: resourceChange });
 
-/** A planned change of one resource. */
+/** A planned change to one resource. */
 export type ResourceChange = z.output<typeof resourceChange>;
 
 /** An expression of the configuration: a constant, or references. */
@@ -70,7 +70,7 @@ const stateModule = z.looseObject({
         mode: z.string().default("managed"),
         type: z.string(),
         provider_name: z.string().optional(),
-        /** The key of an old object that a replacement has not deleted yet. */
+        /** The key of a deposed object: an old object that a replacement has not deleted yet. */
         deposed_key: z.string().optional(),
         /** The values of the resource. In the planned values, a resource that the plan forgets has no values. */
         values: values.default({}),
@@ -134,8 +134,8 @@ const planJson = z.looseObject({
 export type PlanJson = z.output<typeof planJson>;
 
 /**
- * JSON output of Terraform and OpenTofu that is not a plan. A top-level property that plans do not have identifies each
- * kind of output.
+ * JSON output of Terraform and OpenTofu that is not a plan. Each kind of output has a top-level property that plans do
+ * not have.
  */
 const OTHER_OUTPUTS = [
   { member: "values", what: "a state" },
@@ -174,8 +174,8 @@ export function parsePlan(text: string, name: string): PlanJson {
 }
 
 /**
- * Returns the resources that a plan with `-refresh-only` or `-target` omits, as changes. If a resource has drifted, its
- * change restores the values from before the drift. The changes of the other resources have no effect.
+ * Returns a change for each resource that a plan with `-refresh-only` or `-target` omits. If a resource has drifted,
+ * its change restores the values from before the drift. Otherwise its change has no effect.
  */
 export function omittedResources({
   prior_state: state,
@@ -218,8 +218,8 @@ export const stateResources = (module: StateModule | undefined): StateResource[]
   module ? [...module.resources, ...module.child_modules.flatMap(stateResources)] : [];
 
 /**
- * Returns a key that identifies an object of a plan: the address, with the deposed key of an old object that a
- * replacement has not deleted yet.
+ * Returns a key that identifies an object of a plan: the address, and the deposed key if the object is deposed. A
+ * deposed object is an old object that a replacement has not deleted yet.
  */
 export const objectKey = (object: ResourceChange | StateResource): string =>
   `${object.address} ${deposedKey(object) ?? ""}`;

@@ -152,7 +152,8 @@ export class PlanReader {
   }
 
   /**
-   * Returns the URN of the resource of this provider to which a reference refers.
+   * Returns the URN of the resource to which a reference refers. Returns undefined if the reference does not refer to a
+   * resource of this provider.
    * @param address the address of the resource that contains the reference
    */
   #referenced(reference: string, address: string): string | undefined {
@@ -172,8 +173,8 @@ export class PlanReader {
   }
 
   /**
-   * Returns the out-of-band change that the refresh of the plan found. Returns an empty list if the object is as in the
-   * state.
+   * Returns a list with the out-of-band change to a resource that the refresh of the plan found. The list is empty if
+   * the object matches the state.
    */
   plannedDrift(resource: ResourceChange): Step[] {
     const change = this.#drift.get(objectKey(resource))?.change;
@@ -184,7 +185,7 @@ export class PlanReader {
   }
 
   /**
-   * Returns the out-of-band change of a resource. Returns an empty list if the object is as in the state.
+   * Returns a list with the out-of-band change to a resource. The list is empty if the object matches the state.
    * @param row the resource in the state
    * @param live the live object; undefined if it no longer exists
    */
@@ -239,7 +240,10 @@ export class PlanReader {
     return { inputs: of("input"), outputs: of("output") };
   }
 
-  /** Returns the inputs and outputs of a resource in the state, in the form that reads of live objects accept. */
+  /**
+   * Returns the inputs and outputs of a resource in the state, in canonical form. A read of the live object needs this
+   * form.
+   */
   canonicalState({ type }: ResourceChange, row: Row): Record<string, unknown> {
     const attributes = kinds.get(type)?.attributes ?? [];
     const values = valuesOf(
@@ -256,8 +260,8 @@ export class PlanReader {
 
   /**
    * Returns the planned step of a resource whose live object differs from the prior state of the plan. The step starts
-   * from the live object. Its fields are the changes of the configuration. The fields omit the out-of-band changes that
-   * the step reverts, and the changes that the live object already has.
+   * from the live object. Its `fields` are the changes that the configuration makes to the object. They omit the
+   * out-of-band changes that the step reverts, and the changes that the live object already has.
    * @param row the resource in the state before the refresh of the plan
    */
   stepFromLive(resource: ResourceChange, row: Row, live: RowValues): Step {
@@ -284,7 +288,7 @@ export class PlanReader {
     const paths = (this.#configured.has(block) && this.#origin.ignoredChanges?.(block)) || [];
     return paths.flatMap((path) => {
       if (path === "all") return ["*"];
-      // An entry with an index is not the path of a field, so changes of the field are not ignored.
+      // An entry with an index is not the path of a field, so changes to the field are not ignored.
       if (!/^\w+(?:\.\w+)*$/.test(path)) return [];
       const [name = "", ...inner] = path.split(".");
       return [[propertyOf(type, name), ...inner.map(propertyName)].join(".")];
@@ -293,8 +297,8 @@ export class PlanReader {
 
   /**
    * Returns a filter for out-of-band changes that an apply would revert. The filter excludes changes that the
-   * configuration ignores (`ignore_changes`), and changes to a value that the configuration also declares. A plan with
-   * `-refresh-only` does not show which changes an apply would revert, so the filter then includes all changes.
+   * configuration ignores (`ignore_changes`), and changes to exactly the value that the configuration declares. A plan
+   * with `-refresh-only` does not show which changes an apply would revert, so the filter then includes all changes.
    */
   #isReverted(resource: ResourceChange, live: RowValues): (field: FieldChange) => boolean {
     const { address, type } = resource;
@@ -310,7 +314,7 @@ export class PlanReader {
   /**
    * Returns true if the configuration declares the planned value of the field at a path. If the configuration omits an
    * argument or sets it to null, the planned value is the value after the refresh of the plan. This value is not a
-   * declared value, so an out-of-band change of the argument is treated as drift.
+   * declared value, so an out-of-band change to the argument is treated as drift.
    */
   #isDeclared({ address, type }: ResourceChange, planned: ResourceChange["change"], path: string): boolean {
     const name = terraformName(path.split(".", 1)[0] ?? "");
@@ -322,7 +326,7 @@ export class PlanReader {
     const canBeNull = !field.required || field.default !== undefined;
     const row = markedRow(planned);
     if (!canBeNull || !isDeepStrictEqual(row[name], planned.before?.[name])) return true;
-    // A plan contains only the values of the root module's variables.
+    // A plan contains the values of the root module's variables, but not those of child modules.
     const isInModule = address.startsWith("module.");
     const variableOf = (variable: string) =>
       !isInModule && this.#origin.isInPlan(variable) ? this.#variables[variable] : undefined;
@@ -334,7 +338,7 @@ export class PlanReader {
   }
 
   /**
-   * Returns the resource in the state. Returns an empty list if the resource does not exist yet.
+   * Returns a list with the resource in the state. The list is empty if the resource does not exist yet.
    * @param row the attributes of the resource; default: the attributes after the refresh of the plan
    */
   resource({ address, type, change }: ResourceChange, row = change.before): StateResource[] {
@@ -430,7 +434,10 @@ const pathOf = ({ path }: FieldChange): string => path;
 const propertyName = (name: string): string =>
   name.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
 
-/** Returns `values`, with the values from `others` for the inputs with these paths. Ignores paths inside an input. */
+/**
+ * Returns a copy of `values`. The inputs at the given paths have their values from `others`. Ignores paths inside an
+ * input, such as `filter.tags`.
+ */
 function withValuesOf(
   values: ResourceValues,
   others: ResourceValues,
@@ -469,7 +476,7 @@ function opOf({ actions, importing, after_unknown: unknown }: ResourceChange["ch
     return actions.includes("create") ? "replace" : "delete";
   if (actions.includes("create")) return "create";
   if (!actions.includes("update")) return importing ? "import" : "same";
-  // If the id after an update is not known before the apply, the update is a replacement.
+  // An update that changes the id is a replacement. In this case, the plan marks the id as unknown before the apply.
   return typeof unknown === "object" && unknown.id === true ? "replace" : "update";
 }
 
@@ -480,7 +487,10 @@ function opOf({ actions, importing, after_unknown: unknown }: ResourceChange["ch
 export const markedRow = ({ after, after_unknown: unknown }: ResourceChange["change"]) =>
   marked(after, unknown) as Row;
 
-/** Returns true if the marks contain a part that is not known before the apply. */
+/**
+ * Returns true if a value or a part of it is marked as unknown before the apply.
+ * @param unknown the marks of the value, in the form of `after_unknown` in a plan
+ */
 export const hasMark = (unknown: unknown): boolean =>
   unknown === true ||
   (typeof unknown === "object" && unknown !== null && Object.values(unknown).some(hasMark));

@@ -6,8 +6,8 @@ import type { Attribute } from "../../terraform/attributes.ts";
 import type { PlanJson, ResourceChange } from "./planJson.ts";
 
 /**
- * A summary of a plan for comparisons. The summary contains no values, and its digest does not include sensitive
- * values.
+ * A summary of a plan, for a comparison with another plan. The summary contains no values, and its digest does not
+ * include sensitive values.
  */
 const plannedWork = z.strictObject({
   version: z.literal(1),
@@ -22,7 +22,7 @@ export type PlannedWork = z.output<typeof plannedWork>;
 
 /**
  * Summarizes a plan. Plans of the same configuration with the same changes have equal summaries. The summary omits
- * unchanged objects and fields that only the service changes, such as the last use of a key.
+ * unchanged objects. It also omits fields that only the service changes, such as the last use of a key.
  * @param settings the settings of the provider in the configuration
  * @param attributesOf returns the attributes of a resource type; an empty list for types of other providers
  */

@@ -14,7 +14,7 @@ const DEFAULT_KEY = "gatehouse";
 
 type Block = PlanJson["configuration"]["provider_config"][string];
 
-/** Returns the provider block for a key of a plan: `gh`, `gh.alias`, or `module.a:gh` for a module's own block. */
+/** Returns the provider block with this key in a plan: `gh`, `gh.alias`, or `module.a:gh` for a module's own block. */
 export const blockOf = (
   { configuration: { provider_config: all } }: PlanJson,
   key: string,
@@ -29,8 +29,8 @@ export function isOwnBlock(json: PlanJson, key: string): boolean {
 }
 
 /**
- * The settings of a provider block. `place` completes the report of an unknown setting: it states where the resources
- * may be. `variable` is the environment variable of the setting.
+ * The settings of a provider block. `place` completes the sentence about an unknown setting: it states where the
+ * resources may be. `variable` is the environment variable of the setting.
  */
 const SETTINGS = {
   url: { place: "on another service", variable: "GATEHOUSE_URL" },
@@ -151,9 +151,10 @@ export class ProviderBlocks {
   }
 
   /**
-   * Returns the settings of a resource's provider block: the address of the service and the namespace if they are
-   * known, and a mark if the block has its own credential.
-   * @param resource undefined for a resource whose block was removed. If its service is unknown, the address is a mark.
+   * Returns the settings of a resource's provider block: the address of the service and the namespace, if they are
+   * known. If the block has its own credential, `credential` is the mark `[secret]`.
+   * @param resource undefined for a resource whose block was removed. If its service is unknown, the address is the
+   *   mark `[unknown]`.
    */
   settingsOf(resource: ConfiguredResource | undefined): ResourceValues["provider"] {
     if (!resource && this.#hasServices()) return { url: "[unknown]" };
@@ -180,7 +181,7 @@ export class ProviderBlocks {
     if (known) return known;
     const { expressions = {} } = blockOf(this.#json, key) ?? {};
     const variableOf = (name: string) => {
-      // A plan contains only the values of the root module's variables.
+      // A plan contains the values of the root module's variables, but not those of child modules.
       const variable = key.includes(":") ? undefined : this.#json.variables[name];
       return variable && this.#facts.isInPlan(name) ? variable : undefined;
     };

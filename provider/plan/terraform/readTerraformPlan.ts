@@ -25,7 +25,7 @@ export interface TerraformPlan {
   readonly isProjectNamed: boolean;
   /** Sentences about resources and settings of the plan that cannot be evaluated. */
   readonly notEvaluated: readonly string[];
-  /** Sentences about facts that limit the plan. */
+  /** Sentences about the limits of the plan, such as a plan that covers only a part of the configuration. */
   readonly notes: readonly string[];
   /**
    * Compares the state with the live objects. The result does not depend on the refresh of the plan.

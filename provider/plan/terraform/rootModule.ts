@@ -28,9 +28,9 @@ interface Body {
 }
 
 /**
- * Reads the configuration files of a root module, except files that begin with a dot, which Terraform and OpenTofu
- * ignore. Reads both `.tf` and `.tofu` files, since a plan does not show which of two files with the same name was
- * used.
+ * Reads the configuration files of a root module. Omits files whose names begin with a dot, because Terraform and
+ * OpenTofu ignore them. Reads both `.tf` and `.tofu` files, since a plan does not show which of two files with the same
+ * name was used.
  * @throws EngineError (`plan_file`) if the folder or a file cannot be read
  */
 export function readRootModule(folder: string): RootModule {
