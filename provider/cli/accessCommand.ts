@@ -120,8 +120,8 @@ async function access(io: Io, { json, csv, ...flags }: Flags): Promise<CommandOu
 }
 
 /**
- * Returns the live state of a namespace. The other namespaces with resources of the stack are added to its unknown
- * parts, because the command evaluates only one namespace.
+ * Returns the live state of a namespace. Its `unknown` also contains a sentence for each other namespace with resources
+ * of the stack, because the command evaluates only one namespace.
  */
 async function withOtherNamespaces(
   connection: Connection,
@@ -132,7 +132,10 @@ async function withOtherNamespaces(
   return live.with({ unknown: [...live.unknown, ...(await notCovered(connection, others, "stack"))] });
 }
 
-/** Returns a sentence for each namespace that the command does not evaluate, with the number of its resources. */
+/**
+ * Returns a sentence for each namespace that the command does not evaluate. The sentence contains the number of
+ * resources in the namespace.
+ */
 async function notCovered(
   connection: Connection,
   others: ReadonlyMap<string, number>,
@@ -142,7 +145,7 @@ async function notCovered(
   return texts.map((text) => `the access in ${text}; set GATEHOUSE_TENANT to this namespace`);
 }
 
-/** Writes the evidence of the live access to a file. */
+/** Writes a report of the live access, as evidence for an audit, to a file. */
 async function report(
   io: Io,
   { folder, allowIncomplete, stack: name, engine }: Omit<Flags, "json" | "csv">,

@@ -39,7 +39,7 @@ export interface CommandOutput<R extends object = object> {
 }
 
 /**
- * The type of a function that converts a command to the function that commander calls with the arguments and flags.
+ * The type of a function that wraps a command. Commander calls the wrapped command with the arguments and the flags.
  */
 export type ActionOf = <Words extends unknown[]>(
   command: (io: Io, ...words: Words) => Promise<CommandOutput>,
@@ -143,8 +143,8 @@ export function printError(
 const READER_LOST = ["EPIPE", "ECONNRESET", "EIO"];
 
 /**
- * The last write error of each stream, for example because the disk is full. Errors with a code in {@link READER_LOST}
- * are not stored.
+ * The last write error of each output stream, such as the error for a full disk. Errors with a code in {@link
+ * READER_LOST} are not stored.
  */
 const failures = new WeakMap<Output, NodeJS.ErrnoException>();
 

@@ -28,7 +28,7 @@ const PAGE = "docs/get-started/first-device.md";
 /** The maximum number of devices that an error lists. */
 const LISTED = 20;
 
-/** The pause between two reads of the pending devices, in milliseconds. */
+/** The interval between two reads of the pending devices, in milliseconds. */
 const POLL_INTERVAL = 2000;
 
 /** Adds `gatehouse device` with its subcommands. */

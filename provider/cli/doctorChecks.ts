@@ -68,7 +68,7 @@ const KINDS = {
 /** Request settings that disable retries, because a retry would only delay the report. */
 const ONCE = { budget: 0, firstContact: 0, deadline: LIMIT };
 
-/** The settings of a run, and the values that earlier checks found for later checks. */
+/** The settings of one run of `gatehouse doctor`, and the values that checks store for later checks. */
 interface Run extends ConfigurationFlags {
   readonly env: NodeJS.ProcessEnv;
   readonly folder: string;
@@ -314,8 +314,8 @@ async function checkServer(run: Run): Promise<Finding> {
 }
 
 /**
- * Returns one sentence with the capabilities of a server, and sentences with the missing capabilities and the servers
- * that have them.
+ * Returns sentences about the capabilities of a server. The first sentence lists the available capabilities. The others
+ * list the missing capabilities, with the servers that support them.
  */
 function capabilityDetails(server: Server): string[] {
   const available = CAPABILITIES.filter((capability) => hasCapability(server, capability));

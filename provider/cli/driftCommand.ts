@@ -131,8 +131,8 @@ async function drift(io: Io, folder: string, flags: Flags): Promise<CommandOutpu
         provider,
         notes,
         notEvaluated: [...terraform.notEvaluated, ...live.notEvaluated],
-        // If no project is set, the plans of two folders with the same name have the same stack. So the plan is not
-        // used as the declarer.
+        // If no project is set, the plans of two folders with the same name have the same project and stack name.
+        // Declarations in the audit trail then do not identify the stack, so the search gets no declarer.
         declarer: isProjectNamed ? plan : undefined,
         home: await connection.homeIfAny(),
         stack: { drift: async () => drift, preview: async () => plan },
@@ -190,7 +190,7 @@ async function stackDrift(running: Running, folder: string, flags: Flags): Promi
 }
 
 /**
- * Returns the managed resources of other stacks, the exceptions in access.ignore, and the file with the time at which
+ * Returns the managed resources of other stacks, the exceptions in `access.ignore`, and the file that stores when
  * `drift` first found each unmanaged object.
  */
 async function managedOrExcepted(

@@ -4,7 +4,7 @@ import type { Io } from "./commandOutput.ts";
 
 type NoFlags = Record<never, never>;
 
-/** The flags of the command that a function declares, by name: `FlagsOf<typeof reviewCommand>`. */
+/** The flags of a command, by name. `F` is the function that declares the command: `FlagsOf<typeof reviewCommand>`. */
 export type FlagsOf<F extends (...words: never[]) => object> =
   ReturnType<F> extends Command<infer _Words, infer Flags, infer _Global> ? Flags : never;
 
@@ -18,8 +18,8 @@ export const requireEnforcedExpiryOption = () =>
   );
 
 /**
- * Returns the streams and the environment of a command, with the value of {@link requireEnforcedExpiryOption} in the
- * environment.
+ * Returns the streams and the environment of a command. If the flag {@link requireEnforcedExpiryOption} is set, the
+ * environment contains its value.
  */
 export const withExpiryFlag = (
   io: Io,
@@ -34,8 +34,8 @@ export const deleteClaimedOption = () =>
   );
 
 /**
- * Returns the streams and the environment of a command, with the value of {@link deleteClaimedOption} in the
- * environment.
+ * Returns the streams and the environment of a command. If the flag {@link deleteClaimedOption} is set, the environment
+ * contains its value.
  */
 export const withClaimedFlag = (io: Io, { deleteClaimed }: { readonly deleteClaimed?: boolean }): Io =>
   deleteClaimed ? { ...io, env: { ...io.env, GATEHOUSE_DELETE_CLAIMED: "true" } } : io;

@@ -23,7 +23,10 @@ import type { Values } from "../values.ts";
 interface Move {
   /** New access policies and service accounts. */
   readonly newObjects: readonly Declarable[];
-  /** The access that changes with the mode because access policies cannot express it, as sentences. */
+  /**
+   * Sentences about the access that access policies cannot express. This access changes when the namespace switches to
+   * identity mode.
+   */
   readonly inexpressible: readonly string[];
 }
 

@@ -178,7 +178,8 @@ function optionDescription(option: Option): string {
 }
 
 /**
- * The name of the command that loads all other commands, because the completion script contains their names and flags.
+ * The name of the completion command. It loads all other commands, because the completion script contains their names
+ * and flags.
  */
 const COMPLETION = "completion";
 

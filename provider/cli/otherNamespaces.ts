@@ -40,8 +40,8 @@ export async function resourcesOutside(
 }
 
 /**
- * Returns the resources in the state of a Terraform plan that belong to `service`. Includes resources whose service is
- * not known.
+ * Returns the resources of `service` from the state of a Terraform plan. Includes resources whose service is not known.
+ * @param service address of the service
  */
 export async function terraformResources(
   { plan, resources }: Pick<TerraformPlan, "plan" | "resources">,

@@ -21,7 +21,7 @@ export async function readTerraform(io: Io, folder: string, file: string): Promi
   const { readTerraformPlan } = await import("../plan/terraform/readTerraformPlan.ts");
   const { configurationFacts } = await import("../plan/terraform/configurationFacts.ts");
   const { namedProject, workspaceIn } = await import("../terraform/workspace.ts");
-  // If the folder does not exist, later steps would find neither policy tests nor access.ignore, and would continue
+  // If the folder does not exist, later steps would find neither policy tests nor `access.ignore`, and would continue
   // without them. So a missing folder is an error.
   await readdir(folder).catch(fileError("plan_file", "read", folder));
   const isStdin = file === "-";

@@ -111,7 +111,7 @@ export interface TestedState {
 /**
  * Runs the policy tests of a project.
  * @param state the state of the namespaces that the tests check
- * @param frontEnd the front end. The remedies in errors contain its settings.
+ * @param frontEnd the front end, Pulumi or Terraform. The remedies in errors contain its settings.
  * @throws ConfigurationError, RequestError and other errors of the connection
  */
 export async function runPolicyTests(

@@ -83,8 +83,9 @@ export const isPrintedAtEnd = ({ severity, urn }: Diagnostic): boolean =>
   severity === "error" && urn !== undefined;
 
 /**
- * Returns a message of the engine as text. An error of a resource begins with the type and name of the resource, and an
- * error of the program with its place. Other messages begin with the URN of the resource.
+ * Returns an engine message as text. An error of a resource begins with the type and name of the resource. An error of
+ * the program is not changed, because it contains its place in the program. Other messages begin with the URN of the
+ * resource.
  */
 export function diagnosticText({ severity, message, urn = "" }: Diagnostic): string {
   const isOfProgram = severity === "error" && urn !== "" && urnType(urn) === STACK_TYPE;

@@ -152,8 +152,8 @@ export async function openOnService(
 }
 
 /**
- * Opens a stack for a review, and determines its namespace. Prints the messages of the engine and the namespace to the
- * standard error, separate from the review.
+ * Opens a stack for a review, and determines its namespace. Prints engine messages and the text about the namespace to
+ * the standard error, so that the standard output contains only the review.
  */
 export async function openForReview(
   io: Io,

@@ -145,8 +145,8 @@ async function verificationText({ stdout, env }: Io, verification: Verification)
 }
 
 /**
- * Returns the numbers of logins that were compared with incomplete data, as the end of a sentence. Returns an empty
- * string if there are none.
+ * Returns the end of a sentence: the numbers of logins that were compared with incomplete data. Returns an empty string
+ * if there are no such logins.
  */
 function basisText({ byFirewall, weakly }: ComparedSessions): string {
   const parts = [
