@@ -12,10 +12,9 @@ import {
 import { type Operation, operations } from "@gatehouse-access/sdk/contract";
 import { type Message, ResourceError, said } from "../resourceError.ts";
 
-// If a response states that an object does not exist or was deleted, a proxy in front of the service may have sent the
-// response. The functions of this module check whether there is proof. The service of this project proves its own
-// responses with a code or a revision in the body. On other services, a new list that does not contain the object is
-// the proof.
+// A response that states that an object does not exist or was deleted may come from a proxy in front of the service.
+// The functions of this module check whether there is proof. The service of this project proves its own responses with
+// a code or a revision in the body. On other services, a new list that does not contain the object is the proof.
 
 /**
  * Returns true for a 404 to the request for a namespace's token. This error does not prove that an object is missing.
@@ -107,7 +106,7 @@ function stillExists(kind: string, key: string, doubt: Doubt): ResourceError {
   return new ResourceError(kind, { code: "doubtful_answer", detail, remedy: REMEDY }, { cause });
 }
 
-/** Returns the error for an object if it is unknown whether the object exists. */
+/** Returns the error for an object whose existence is unknown after a doubtful response. */
 function unproven(kind: string, key: string, doubt: Doubt, cause: unknown): ResourceError {
   const why = cause instanceof Error ? cause.message : String(cause);
   const detail = said`cannot confirm that ${key} no longer exists: ${senderText(doubt)}, and no list proves it: ${why}`;

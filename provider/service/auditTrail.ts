@@ -2,7 +2,7 @@ import { type Client, NotFoundError, PermissionError } from "@gatehouse-access/s
 import type { ObjectKind } from "@gatehouse-access/sdk/contract";
 import { displayTime } from "../words.ts";
 
-/** A change of an object and the actor who made the change, from an entry of the audit trail. */
+/** A change to an object and the actor who made the change, from an audit trail entry. */
 export interface TrailNote {
   /** Time of the change, RFC 3339 in UTC. */
   readonly at: string;
@@ -28,7 +28,7 @@ export interface DeclaringResource {
   readonly resource: string;
 }
 
-/** The kind and id of an object in the audit trail. */
+/** An object in the audit trail, identified by its kind and id. */
 interface TrailObject {
   readonly kind: ObjectKind;
   readonly id: string;
@@ -58,7 +58,7 @@ export function actorText({ actor, address, at, operation, declaredBy }: TrailNo
   return `last changed by ${who}${where}, ${displayTime(at)} (${operation}${declared})`;
 }
 
-/** Returns the last change of an object. Returns undefined if the audit trail has no entry for the object. */
+/** Returns the last change to an object. Returns undefined if the audit trail has no entry for the object. */
 export async function lastChange(
   client: Client,
   tenant: string,
@@ -70,7 +70,7 @@ export async function lastChange(
 }
 
 /**
- * Returns the last change of an object, like {@link lastChange}. Also returns undefined if the service has no audit
+ * Returns the last change to an object, like {@link lastChange}. Also returns undefined if the service has no audit
  * trail, or if the credential may not read it.
  */
 export async function lastChangeIfReadable(
@@ -96,8 +96,8 @@ interface TrailChange {
 }
 
 /**
- * Returns the newest change of an object that meets a condition. Searches only the newest entries of the audit trail,
- * and returns undefined if they contain no matching change.
+ * Returns the newest change to an object for which `isWanted` returns true. Searches only the newest audit trail
+ * entries, and returns undefined if they contain no such change.
  */
 export async function changeThat(
   client: Client,
@@ -115,7 +115,7 @@ export async function changeThat(
   return undefined;
 }
 
-/** The kinds of objects in the audit trail that do not affect whether a login is allowed. */
+/** The object kinds in the audit trail that do not affect whether a login is allowed. */
 const WITHOUT_EFFECT: ReadonlySet<string> = new Set([
   "apiKey",
   "trustedWorkload",
@@ -125,21 +125,21 @@ const WITHOUT_EFFECT: ReadonlySet<string> = new Set([
   "billing",
 ]);
 
-/** Maximum number of entries that are searched for the last change of the policy, starting with the newest entry. */
+/** Maximum number of entries that are searched for the last change to the policy, starting with the newest entry. */
 const POLICY_SEARCHED_MAX = 10_000;
 
-/** The last change of an object that authorizes logins to a namespace. */
+/** The last change to the objects that authorize logins in a namespace. */
 export interface PolicyChange {
-  /** Id of the entry in the audit trail. */
+  /** Id of the audit trail entry. */
   readonly entry: number;
   readonly at: string;
   readonly note: TrailNote;
 }
 
 /**
- * Returns the last change of an object that authorizes logins to a namespace. Includes objects of an unknown kind.
- * Returns undefined if the audit trail contains no matching change, or `unknown` if the audit trail has more entries
- * than the search reads.
+ * Returns the last change to the objects that authorize logins in a namespace. Includes objects of an unknown kind.
+ * Returns undefined if the audit trail contains no such change. Returns `unknown` if the search reaches its maximum
+ * number of entries before it finds such a change.
  * @param since the search stops at the first entry before this time; default: no limit
  * @throws PermissionError if the credential may not read the audit trail; NotFoundError if the server has no audit
  *   trail
@@ -164,7 +164,7 @@ export async function lastPolicyChange(
 
 type Entry = Awaited<ReturnType<Client["getAuditTrail"]>>[number];
 
-/** Returns the change in an entry of the audit trail. */
+/** Returns the change in an audit trail entry. */
 export const noteOf = ({ at, operation, actor, address, requestId, declaredBy }: Entry): TrailNote => {
   return { at, operation, actor, address, requestId, ...(declaredBy && { declaredBy }) };
 };

@@ -7,10 +7,10 @@ const hasTagObjects = ({ dialect }: Server): boolean => hasDifference(dialect, "
 const hasAccessModes = ({ dialect }: Server): boolean => hasDifference(dialect, "access modes");
 const isOwnOrUnknown = ({ isOwn }: Server): boolean => isOwn !== false;
 
-/** The description of a capability in the reference. */
+/** The text about a capability in the reference documentation. */
 interface CapabilityText {
   readonly about: string;
-  /** The consequence if a server does not have the capability. Undefined if the preview fails. */
+  /** The result on a server without the capability. Undefined if the preview fails on such a server. */
   readonly without?: string;
 }
 
@@ -45,8 +45,8 @@ const HAS = {
     about: "`settings.sshAccessMode`: a namespace authorizes logins by keys and rules, or by access policies",
   },
   "legacy mode": {
-    // The setting belongs to the namespace. Editions that allow several namespaces check the setting only when the
-    // namespace is updated.
+    // The setting that allows legacy mode belongs to the namespace. Editions that allow several namespaces check the
+    // setting only when the namespace is updated.
     has: ({ isLegacyAllowed, edition }) => isLegacyAllowed || edition !== "community",
     about: "the change of a namespace to legacy mode",
   },
@@ -136,7 +136,7 @@ export function versionsWith(capability: Capability, edition: ServerEdition): st
 
 /**
  * Returns the servers that have a capability: `gatehouse-server, ShellHub 0.21 and newer`. Returns undefined if all
- * servers can have the capability, so that it depends on the namespace.
+ * servers can have the capability. The namespace then determines whether it is available.
  */
 export function serversWith(capability: Capability): string | undefined {
   const community = versionsWith(capability, "community");

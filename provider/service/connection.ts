@@ -81,7 +81,10 @@ const SET_NAMESPACE: Readonly<Record<FrontEnd, string>> = {
   terraform: "set the provider's argument tenant or GATEHOUSE_TENANT to the id of the namespace",
 };
 
-/** The data that a connection shares with its views, such as cached reads. See {@link Connection.declaring}. */
+/**
+ * The data that a connection shares with its views, such as cached reads. A view is a connection whose writes differ,
+ * for example in the declaration that they contain. See {@link Connection.declaring}.
+ */
 interface Shared {
   readonly namespaces: Listing<Namespace>;
   readonly tenants: PromiseCache<string, TenantClient>;
@@ -114,7 +117,7 @@ export class Connection {
     };
   }
 
-  /** The namespaces of the user of the credential. */
+  /** The namespaces of the credential's user. */
   get namespaces(): Listing<Namespace> {
     return this.#shared.namespaces;
   }
@@ -210,9 +213,9 @@ export class Connection {
   }
 
   /**
-   * Runs work with the service. If a request fails and the version of the server is newer than the tested versions,
-   * calls `tell` with a note about the version. Each connection reports the note at most once. The error is rethrown
-   * unchanged.
+   * Runs `work`, which sends requests to the service. If a request fails and the version of the server is newer than
+   * the tested versions, calls `tell` with a note about the version. Each connection reports the note at most once. The
+   * error is rethrown unchanged.
    */
   async telling<T>(tell: (line: string) => void, work: () => Promise<T>): Promise<T> {
     try {

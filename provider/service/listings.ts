@@ -72,7 +72,7 @@ export const keyOfName = (name: string): string => `name ${name}`;
  */
 export type ListingSource<T> = (client: Client, tenant: string) => Source<T>;
 
-/** The source of a {@link Listing}. */
+/** The source of a {@link Listing}: the requests that read the objects of one kind. */
 export interface Source<T> {
   /** The resource type of the objects, for errors. */
   readonly kind: string;
@@ -81,8 +81,8 @@ export interface Source<T> {
   /** Returns all objects in pages of {@link PAGE_SIZE}. Their order does not change while the pages are read. */
   pages(): AsyncIterator<ListedPage<T>>;
   /**
-   * Lists only the objects with these first lookup keys. Used for kinds that can have many thousands of objects in a
-   * namespace.
+   * Lists only the objects whose first lookup keys are in `keys`. Used for kinds that can have many thousands of
+   * objects in a namespace.
    * @default lists all objects
    */
   among?(keys: readonly string[]): AsyncIterator<ListedPage<T>>;
@@ -148,7 +148,10 @@ export class Listing<T> {
   readonly #removed = new Set<string>();
   /** The first lookup keys of changed objects, by the lookup keys that select the objects after the change. */
   readonly #selected = new Map<string, string>();
-  /** A new read of the list that starts after {@link WINDOW}, and the lookup keys that its callers need. */
+  /**
+   * A new read of the list, as proof that objects do not exist. The read starts after {@link WINDOW}. `keys` are the
+   * lookup keys that its callers need.
+   */
   #proof: { readonly keys: Set<string>; readonly found: Promise<ReadonlySet<string>> } | undefined;
 
   constructor(source: Source<T>) {

@@ -195,7 +195,7 @@ const REMEDIES: Readonly<Record<FrontEnd, { readonly url: string; readonly crede
 };
 
 /**
- * Returns the name that the setting of an environment variable has in a stack's configuration, such as `gatehouse:url`.
+ * Returns the name of a setting in a stack's configuration, such as `gatehouse:url` for the variable `GATEHOUSE_URL`.
  */
 function configuredName(variable: string): string {
   const name = settingOf(variable);
@@ -231,8 +231,8 @@ export function withNames<T>(nameOf: (variable: string) => string, work: () => T
  * @param lookup the stack's configuration
  * @param env the environment. Its variables take precedence over the configuration.
  * @param frontEnd the front end. Errors contain the names of its settings.
- * @param names returns the name of a setting for its environment variable, for errors. By default, a variable that is
- *   not set in the environment is replaced by the setting of the stack.
+ * @param names returns the name that errors use for an environment variable. By default, errors contain the variable if
+ *   it is set in the environment, and otherwise the setting of the stack.
  * @throws ConfigurationError with the missing or invalid variable and its allowed values
  */
 export function newConnection(
@@ -277,8 +277,8 @@ export function newConnection(
 }
 
 /**
- * Two durations in milliseconds. A wait of at least the first duration is reported immediately. The second duration is
- * the minimum interval between two reported lines.
+ * Durations in milliseconds. A retry delay of at least `LONG` is reported immediately. `BETWEEN` is the minimum
+ * interval between two reported lines.
  */
 const [LONG, BETWEEN] = [1_000, 5_000];
 

@@ -105,8 +105,8 @@ function editionBy(
 }
 
 /**
- * Returns a note for a failed request: the version of the server is newer than the tested versions, which may be the
- * cause. Returns undefined if the version is not newer.
+ * Returns a note for a failed request if the version of the server is newer than the tested versions. The newer version
+ * may be the cause of the failure. Returns undefined if the version is not newer.
  */
 export function newerVersionNote({ version, dialect, isNewer }: ServerVersion): string | undefined {
   if (!isNewer) return undefined;
