@@ -103,8 +103,8 @@ export async function reviewNamespace(
   const [lintBefore, lintAfter] = [before, after].map((side) =>
     lint(side.access, lintOptions(side.state, options.expiresWithin)),
   ) as [Finding[], Finding[]];
-  // If Terraform has no project, the plans of two folders with the same name have the same stack. So a Terraform plan
-  // is not used as the declarer.
+  // If no project is set for Terraform, the plans of two folders with the same name have the same project and stack
+  // name. Declarations in the audit trail then do not identify the stack, so a Terraform plan has no declarer.
   const declarer = plan.engine === "terraform" ? undefined : plan;
   const unmanaged = unmanagedAccess(live, planned, options.elsewhere, declarer);
   const review: NamespaceReview = {
@@ -163,7 +163,7 @@ export async function reviewNamespace(
 const unended = (state: NamespaceState, now: Date): Member[] =>
   (membersOf(state) ?? []).filter((member) => !hasMembershipEnded(member, now));
 
-/** Returns the lint options, with the objects that the lint checks in addition to logins. */
+/** Returns the lint options for a namespace. They contain the objects that the lint checks in addition to logins. */
 const lintOptions = (state: NamespaceState, expiresWithin: number | undefined): LintOptions =>
   Object.assign(
     { ...(expiresWithin !== undefined && { expiresWithin }) },
@@ -171,8 +171,8 @@ const lintOptions = (state: NamespaceState, expiresWithin: number | undefined): 
   );
 
 /**
- * Returns the findings after the change. A finding is new unless the base has the same finding. If the change of the
- * access mode copies a filter, a finding about the copied filter is not new.
+ * Returns the findings after the change. A finding is new unless the base has the same finding. A change of the access
+ * mode can copy a filter to a new object. A finding about the copied filter is not new.
  */
 function comparedFindings(
   before: readonly [Access, readonly Finding[]],

@@ -19,7 +19,7 @@ export interface Baseline {
   readonly plan: Plan;
   /** The compared revisions. */
   readonly revisions: Revisions;
-  /** Sentences about facts of the two revisions that are not known. */
+  /** Sentences about facts of the two revisions that are not known. They do not block the change. */
   readonly unknown: readonly string[];
 }
 

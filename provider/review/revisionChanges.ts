@@ -20,8 +20,8 @@ interface DeclaredStep extends Step {
 /**
  * Compares the declarations of two revisions of a program. The steps of the two plans do not show the differences
  * between the revisions, since both plans start from the same state. Two declarations belong to the same resource if
- * they have the same URN, or, after a rename, the same object. The result includes steps of unchanged resources.
- * `notEvaluated` contains sentences about differences that are not known.
+ * they have the same URN. After a rename, they belong to the same resource if they have the same object. The result
+ * includes steps of unchanged resources. `notEvaluated` contains sentences about differences that are not known.
  * @param base a preview with values
  * @param head a preview with values, of the same stack
  */
@@ -41,8 +41,8 @@ const declaredBy = ({ steps }: Plan): DeclaredStep[] =>
   steps.flatMap((step) => (step.after ? [{ ...step, after: step.after }] : []));
 
 /**
- * Returns a key for a resource, derived from its URN. The key is the same for the dynamic resource and the plugin's
- * resource.
+ * Returns a key for a resource, derived from its URN. The resource has the same key in the dynamic provider and in the
+ * packaged plugin.
  */
 const keyOf = ({ urn, type }: Step): string => urn.replace(type, typeName(type));
 
@@ -92,7 +92,7 @@ const nameOf = ({ urn, type, name, id }: Omit<Step, "op">) => ({
 });
 
 /**
- * Returns true if a change of the input replaces the resource. For resources of other packages, only the plan contains
+ * Returns true if a change to the input replaces the resource. For resources of other packages, only the plan contains
  * this information.
  */
 const replaces = (step: Step, name: string): boolean =>

@@ -247,7 +247,7 @@ async function plannedNamespaceOf(
 /** A namespace after a plan, with the other namespaces of the plan. */
 export interface PlannedNamespace {
   readonly after: NamespaceState;
-  /** The number of resources of the plan in each of the other namespaces, by the id of the namespace. */
+  /** The number of the plan's resources in each of the other namespaces, by the id of the namespace. */
   readonly others: ReadonlyMap<string, number>;
 }
 

@@ -37,12 +37,12 @@ export function protectedGroup(label: string): ProtectedGroup {
   };
 }
 
-/** Returns the members who can revert a change: accepted members with at least the role administrator. */
+/** Returns the members who can revert a change: accepted members with the role `administrator` or a higher role. */
 const administrators = (seats: readonly Seat[]): Seat[] =>
   seats.filter(({ role, status }) => status === "accepted" && roleAtLeast(role, "administrator"));
 
 /**
- * Finds lockouts of administrators that a change of the members causes.
+ * Finds lockouts of administrators by a change to the members.
  * @param runningUser id of the user who applies the change; undefined for an API key
  */
 export function memberLockouts(

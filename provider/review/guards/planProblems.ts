@@ -37,8 +37,8 @@ export interface PlanProblem {
 }
 
 /**
- * Reads the service to find problems of a plan: missing namespaces, devices and tags, missing permissions, exceeded
- * quotas, objects that already exist, and contradictory rules.
+ * Finds problems of a plan, and reads the service for this purpose. The problems are missing namespaces, devices and
+ * tags, missing permissions, exceeded quotas, objects that already exist, and contradictory rules.
  * @param plan a preview with values
  * @throws RequestError if the service or the credential fails
  */
@@ -104,7 +104,10 @@ interface AppliedPlan {
   readonly planned: ReturnType<typeof applyPlan>;
 }
 
-/** Returns true for a step with `adopt`. A step with `adopt` may adopt an identical object without a write request. */
+/**
+ * Returns true if a step may adopt an existing object because of `adopt`. If the object is identical, the adoption
+ * needs no write request.
+ */
 const mayAdopt = ({ step, after }: PlannedStep) => step.op === "create" && Boolean(after?.inputs.adopt);
 
 function tenantsOf({ steps }: Plan, home: string | undefined): string[] {
@@ -114,7 +117,7 @@ function tenantsOf({ steps }: Plan, home: string | undefined): string[] {
   return [...new Set([...(home === undefined ? [] : [home]), ...named])];
 }
 
-/** Returns the namespace, or the reason why the plan cannot use the namespace. */
+/** Returns the namespace. If the plan cannot use the namespace, returns the reason as a string. */
 async function readable({ namespaces }: Connection, tenant: string): Promise<Namespace | string> {
   try {
     return (
@@ -172,8 +175,7 @@ async function missingTags(
 }
 
 /**
- * Reports updates that would revert a change of another actor: the actor changed the object after the state was
- * written.
+ * Reports updates that would revert the change of another actor, who changed the object after the state was written.
  */
 async function changedOutOfBand(connection: Connection, steps: readonly PlannedStep[]): Promise<string[]> {
   const updates = steps.filter((planned) => planned.step.op === "update" && isSent("update", planned));
@@ -183,7 +185,7 @@ async function changedOutOfBand(connection: Connection, steps: readonly PlannedS
       ([name]) => isHidden(before.outputs[name]) || isHidden(after.inputs[name]),
     );
     const inputs = { ...canonicalInputs(definition.inputs, after.inputs) };
-    // The plan contains neither secrets nor values that are not known yet.
+    // Values that are secret or not known yet are not in the plan, so they are not compared.
     for (const [name] of hidden) delete inputs[name];
     const change = { definition, id: step.id, state: before.outputs, inputs };
     const error = await whereReadable(() => changeConflict(connection, change));
@@ -268,7 +270,7 @@ export interface MissingPermission {
 }
 
 /**
- * Returns the operations of a plan that the service will deny according to its contract. Lists each operation once.
+ * Returns the operations of a plan that the service will deny according to its API contract. Lists each operation once.
  * @param steps steps in the namespace in which the actor has the role
  * @param inNewNamespaces steps in namespaces that the plan creates: the actor will own these namespaces
  */
@@ -296,8 +298,8 @@ export function missingPermissions(
 }
 
 /**
- * Returns the operations that a step requires. A move to a different namespace has one step in each of the two
- * namespaces, and this function returns only the operations of the given step.
+ * Returns the operations that a step requires. If a resource moves to a different namespace, each of the two namespaces
+ * has its own step. This function returns only the operations of the given step.
  */
 function neededBy(planned: PlannedStep): readonly OperationId[] {
   const { op } = planned.step;
@@ -335,8 +337,8 @@ function refusal({ kind, role }: Actor, id: OperationId): string | undefined {
 const FEW = 5;
 
 /**
- * Reports objects that the plan creates although they exist. Does not report an object that moves from another resource
- * of the program, or that an earlier run created for the same resource.
+ * Reports existing objects that the plan would create. Does not report an object that moves from another resource of
+ * the program, or that an earlier run created for the same resource.
  * @param home the namespace of resources without a tenant
  */
 async function existingObjects(
@@ -384,7 +386,7 @@ function newObject(step: Step, home: string | undefined): NewObject[] {
   const { after } = step;
   if (step.op !== "create" || !after || !definition?.find || !definition.identity) return [];
   const given = after.inputs;
-  // Device tags are not checked here. Whether they conflict depends on the plan's other changes of the same device.
+  // Device tags are not checked here. Whether they conflict depends on the plan's other changes to the same device.
   if (given.adopt || definition.inputs.device || definition.overwrites) return [];
   if (definition.identity.fields.some((field) => isHidden(given[field]))) return [];
   const inputs = canonicalInputs(definition.inputs, given);
@@ -415,8 +417,8 @@ async function knownAmong(group: readonly NewObject[], listOnce: ListOnce): Prom
 }
 
 /**
- * Calls `read`. Returns undefined if the credential may not read, or if the error is not a RequestError. In both cases,
- * the run fails later, or a different check reports the problem.
+ * Calls `read`. Returns undefined if the credential may not read the object, or if the error is not a RequestError. In
+ * both cases, the run fails later, or a different check reports the problem.
  */
 async function whereReadable<T>(read: () => Promise<T | undefined> | undefined): Promise<T | undefined> {
   try {

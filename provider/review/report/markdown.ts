@@ -15,10 +15,7 @@ import {
   type Section,
 } from "./sections.ts";
 
-/**
- * Maximum length of a comment, in characters. It is below the limit of GitHub (65,536), which is the lowest limit of
- * the common code hosts.
- */
+/** Maximum length of a comment, in characters. GitHub has the lowest limit of the common code hosts: 65,536. */
 export const COMMENT_MAX = 65_000;
 
 const OPEN_MAX = 20;
@@ -45,7 +42,8 @@ export function reviewMarkdown(
   const isSole = review.namespaces.length === 1;
   const sections = [
     ...review.namespaces.flatMap((namespace) => {
-      // `sectionText` writes some titles as HTML, and HTML does not render backticks as code.
+      // The namespace name is plain text without backticks, because `sectionText` writes some titles as HTML, in which
+      // backticks do not mark code.
       const where = isSole ? "" : ` in the namespace ${plain(namespace.name)}`;
       const sections = namespaceSections(namespace, MARKDOWN, where, where).filter(hasItems);
       return isSole || !isHarmless(namespace) ? sections : foldedNamespace(namespace.name, sections);
@@ -66,9 +64,9 @@ const isHarmless = (namespace: NamespaceReview): boolean =>
 
 /**
  * Returns the title of a comment: the result, the stack, the numbers of changes, and the first gained privileges. A
- * review that could not evaluate all parts is incomplete, even if a flag allows incomplete reviews. Resources in
- * namespaces that the plan creates do not block, but make the review incomplete, because their namespaces are not known
- * for certain before the apply.
+ * review that could not evaluate all parts is incomplete, even if a flag allows incomplete reviews. A review is also
+ * incomplete if the plan creates namespaces with resources, because these namespaces are not known for certain before
+ * the apply. Such resources do not block the change.
  */
 function titleOf(review: Review, blocking: number): string {
   const { namespaces, newNamespaces, project, stack } = review;
@@ -111,7 +109,7 @@ function titleOf(review: Review, blocking: number): string {
 /** The maximum number of privileges in the title. The report lists all privileges. */
 const TITLE_MAX = 3;
 
-/** The subjects of access changes: keys, or users and service accounts in identity mode. */
+/** The subjects of access changes: public keys in legacy mode, and users and service accounts in identity mode. */
 const SUBJECTS: readonly {
   readonly noun: Noun;
   readonly idsOf: (line: ReviewedAccess) => readonly string[];
@@ -119,7 +117,8 @@ const SUBJECTS: readonly {
   { noun: DECIDER_NOUNS.legacy.subject, idsOf: ({ keys }) => keys.map(({ fingerprint }) => fingerprint) },
   {
     noun: DECIDER_NOUNS.identity.subject,
-    // A line with both public keys and principals is counted as a line about keys.
+    // A line that contains both public keys and principals is counted only for its keys. Principals are users and
+    // service accounts.
     idsOf: ({ keys, principals = [] }) => (keys.length > 0 ? [] : principals.map(({ id }) => id)),
   },
 ];
@@ -162,7 +161,7 @@ function shortened(reasons: readonly string[]): string[] {
   return more > 0 ? [...shown, `- … and ${more} more, in the JSON report`] : shown;
 }
 
-/** Returns the first line of a comment, which is the same for all reviews of a stack. */
+/** Returns the first line of a comment. It is the same for all reviews of a stack. */
 const reviewMarker = ({ project, stack }: Pick<Review, "project" | "stack">): string =>
   `<!-- gatehouse review ${`${project}/${stack}`.replaceAll(/[^\w./-]/g, "_").replaceAll("--", "__")} -->`;
 

@@ -14,7 +14,9 @@ export interface UndeclaredObject extends UnmanagedObject {
   readonly widens: readonly string[];
 }
 
-/** Coverage of a namespace by the reviewed program and by the stacks of `--with-stack`. */
+/**
+ * Coverage of a namespace: the share of its objects that the reviewed program and the stacks of `--with-stack` declare.
+ */
 export interface Coverage {
   /** Number of objects that the reviewed program and the stacks of `--with-stack` declare. */
   readonly managed: number;
@@ -28,7 +30,7 @@ export interface Coverage {
 
 /** A lint finding. */
 export interface ReviewedFinding extends Finding {
-  /** True if the change causes the finding. */
+  /** True if the change causes the finding. False if the finding already existed before the change. */
   readonly isNew: boolean;
 }
 

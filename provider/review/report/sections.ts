@@ -21,11 +21,11 @@ import type {
   UndeclaredObject,
 } from "./review.ts";
 
-/** Formats the items of the sections of a report. */
+/** A format for the items in the sections of a report. */
 export interface ReportStyle extends Style {
   /** Formats a sentence about gained or lost access. */
   readonly change: (change: ReviewedAccess["change"], sentence: string) => string;
-  /** Returns the lines of a policy test. Returns an empty list if the report omits the test. */
+  /** Returns the lines for a policy test. Returns an empty list if the report omits the test. */
   readonly test: (test: PolicyTestResult) => readonly string[];
 }
 
@@ -35,7 +35,10 @@ export interface Section {
   readonly items: readonly string[];
   /** True for lists that a terminal report omits. */
   readonly isDetail?: boolean;
-  /** Markdown before and after the section. It collapses several sections together. */
+  /**
+   * Markdown before and after the section. Several sections together form one collapsed block: its start is before the
+   * first section, and its end is after the last section.
+   */
   readonly around?: readonly [before: string, after: string];
 }
 
@@ -96,7 +99,7 @@ export function namespaceSections(
   ];
 }
 
-/** Returns a section for each list of changes, except changes of access. */
+/** Returns a section for each list of changes, except changes to access. */
 export const changeSections = (
   changes: Partial<OtherChanges>,
   style: ReportStyle,
@@ -190,13 +193,16 @@ export function objections(review: Review, allowed: Allowed): string[] {
 }
 
 /**
- * Returns findings that block unless a flag allows them. Each sentence ends with the name of the flag. Returns an empty
- * list if the flag is set.
+ * Returns the sentences about findings that block, with the flag that allows them at the end of each sentence. Returns
+ * an empty list if the flag is set.
  */
 const unless = (isAllowed: boolean, flag: string, sentences: readonly string[]): string[] =>
   isAllowed ? [] : sentences.map((sentence) => `${sentence} (allow with ${flag})`);
 
-/** Returns the new lint findings that block: errors, and unanchored patterns of keys and rules that give access. */
+/**
+ * Returns the new lint findings that block the change: errors, and warnings about unanchored patterns in keys and rules
+ * through which logins gain access.
+ */
 export function blockingFindings({ lint, access }: NamespaceReview): ReviewedFinding[] {
   const gained = (access ?? []).filter(isGain);
   const widens = ({ kind, id }: FindingObject) =>
@@ -210,7 +216,10 @@ export function blockingFindings({ lint, access }: NamespaceReview): ReviewedFin
   );
 }
 
-/** Returns the title of an unmanaged object, with the id that access.ignore needs: `PublicKey ana (73:d4:…)`. */
+/**
+ * Returns the title of an unmanaged object, with the id that an exception in `access.ignore` needs: `PublicKey ana
+ * (73:d4:…)`.
+ */
 const unmanagedTitle = (
   { kind, id, name }: Pick<UndeclaredObject, "kind" | "id" | "name">,
   style: Style,
@@ -263,7 +272,7 @@ function revisionInWords({ name, commit }: Revision, style: Style): string {
 export const revisionsInWords = ({ base, head }: Revisions, style: Style): string =>
   `${revisionInWords(base, style)} to ${revisionInWords(head, style)}`;
 
-/** Returns a sentence with the revisions that a review compares and the differences that the review omits. */
+/** Returns a sentence with the compared revisions, and with the differences that the review omits. */
 export const revisionsSentence = (revisions: Revisions, style: Style): string =>
   `Changes from ${revisionsInWords(revisions, style)}${
     revisions.head.commit === null ? ", including uncommitted changes" : ""
