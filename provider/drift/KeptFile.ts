@@ -4,8 +4,8 @@ import { parseJson } from "@gatehouse-access/sdk/json";
 import { EngineError, fileError, ifThere, writeDurably } from "../engine/index.ts";
 
 /**
- * Returns the path of the file in the project directory in which `drift` stores the data of a stack for its next run.
- * If the stack name is `organization/project/stack`, the file name contains only `stack`.
+ * Returns the path of a file in the project directory. In this file, `drift` stores the data of a stack for its next
+ * run. If the stack name is `organization/project/stack`, the file name contains only `stack`.
  */
 export const keptPath = (folder: string, what: "seen" | "notified", stack: string): string =>
   join(folder, `access.${what}.${stack.split("/").at(-1)}.json`);

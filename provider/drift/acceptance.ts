@@ -24,7 +24,9 @@ export interface AcceptingProgram {
 
 const EXCEPTED_DAYS = 30;
 
-/** Returns the changes to a program that accept the drift, for users who want to keep the live objects as they are. */
+/**
+ * Returns the changes to a program that accept the drift. Users who want to keep the live objects make these changes.
+ */
 export function acceptanceOf(
   drifted: readonly ShownStep[],
   unmanaged: readonly LiveObject[],

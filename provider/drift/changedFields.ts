@@ -41,12 +41,13 @@ export function withoutIgnored<S extends Pick<ShownStep, "fields">>(step: S, ign
 
 const DEVICE_FIELDS: ReadonlySet<string> = new Set(["deviceName", "deviceStatus"]);
 
-// States from earlier versions do not contain the device status, so the first read of the status is not drift.
+// States that earlier versions wrote do not contain the device status, so the first read of the status is not drift.
 const isOfDevice = ({ path, old }: FieldChange): boolean => DEVICE_FIELDS.has(path) && old !== undefined;
 
 /**
- * Returns a step without the device changes that the stack itself made. The stack made a change if its Device resource
- * has the new name or status in the state. The state of the step's resource is older than the change.
+ * Returns a step without the device changes that the stack itself made. The stack made such a change if the state of
+ * its Device resource has the new name or status. The other resources of the device may still have the old name or
+ * status in the state.
  * @param outputs the outputs of the resource in the state
  * @param own all resources of the stack
  */
@@ -65,8 +66,8 @@ export function withoutDeclaredDevice<S extends Pick<ShownStep, "fields">>(
 }
 
 /**
- * Returns a step without the changes that only convert a state of an earlier version. These are inputs that have their
- * default on the service, and outputs that the state does not contain.
+ * Returns a step without the changes that only convert a state that an earlier version wrote. In such a change, an
+ * input has its default on the service, or an output is missing in the state.
  * @param outputs the outputs in the state
  */
 export function withoutConversions<S extends Pick<ShownStep, "type" | "fields">>(
@@ -78,7 +79,7 @@ export function withoutConversions<S extends Pick<ShownStep, "type" | "fields">>
   const converted = currentState(definition, outputs);
   const isConversion = ({ path, old, new: now }: FieldChange) => {
     const isOld = converted !== outputs;
-    // If both values are treated as secret, they may differ.
+    // The values are not compared here, because two different secret values are shown as the same mark.
     if (!isOld && old !== undefined) return false;
     const before = isOld ? converted[path] : undefined;
     const field = definition.inputs[path];

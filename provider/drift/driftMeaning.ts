@@ -28,9 +28,9 @@ export type Drifted = Step & { readonly op: "update" | "delete" };
 export interface NamespaceDrift {
   readonly live: NamespaceState;
   readonly plan: Plan;
-  /** The steps of changed or deleted objects, in this namespace and in other namespaces. */
+  /** The steps of changed or deleted objects. Includes the steps in other namespaces. */
   readonly drifted: readonly Drifted[];
-  /** The unmanaged objects of the namespace that have no exception in access.ignore. */
+  /** The unmanaged objects of the namespace that have no exception in `access.ignore`. */
   readonly unmanaged: readonly LiveObject[];
   /** The namespace of resources that do not set a tenant. An empty string if there is no such namespace. */
   readonly home: string;
@@ -43,7 +43,7 @@ export interface DriftMeaning {
   readonly before: Access;
   /** Access in the live namespace. */
   readonly after: Access;
-  /** The effects of each changed or deleted object on access, as sentences. The keys are the URNs of the resources. */
+  /** The effects of each changed or deleted object on access, as sentences by the URN of the resource. */
   readonly ofResources: ReadonlyMap<string, readonly string[]>;
   readonly ofObjects: ReadonlyMap<LiveObject, readonly string[]>;
   readonly notEvaluated: readonly string[];
@@ -125,11 +125,14 @@ export function driftMeaning(drift: NamespaceDrift): DriftMeaning {
   };
 }
 
-/** Returns true for the resource of a public key, because the access sentences are grouped by key. */
+/**
+ * Returns true for the resource of a public key. Its effects need no separate evaluation, because the access sentences
+ * are grouped by key.
+ */
 const isKey = ({ type }: Step): boolean =>
   kindOf({ definition: { name: ownTypeName(type) ?? "" } })?.decides?.subject === "key";
 
-/** Returns the changes of all privileges except access, as sentences. */
+/** Returns sentences about the changes to all privileges except access. */
 const sentencesOf = (changes: OtherChanges): string[] =>
   changeLists.flatMap(({ list, subject, sentence }) =>
     changesIn(changes, list).map((change) => `${subject}${sentence(change, PLAIN)}`),

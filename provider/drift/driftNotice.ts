@@ -13,7 +13,7 @@ import { driftedSentence, SENTENCES, summaryText, unmanagedSentence } from "./re
 export interface DriftNotice {
   /** Version of this format. A breaking change increases the version (docs/reference/json-output.md). */
   readonly version: 1;
-  /** Unique id of the message. If a response is lost, `gatehouse` sends the message again with the same id. */
+  /** Unique id of the message. If no response arrives, `gatehouse` sends the message again with the same id. */
   readonly id: string;
   /** Digest of the findings. Runs with equal findings have the same fingerprint. */
   readonly fingerprint: string;
@@ -56,7 +56,7 @@ export interface NotedRun {
 /** Data about the last message. `drift` stores the data for its next run. */
 export type NoticeKept = Pick<DriftNotice, "fingerprint" | "at">;
 
-/** The maximum number of findings in a message, and the maximum length of a finding in characters. */
+/** The maximum number of findings in a message, and the maximum length of one finding in characters. */
 const [FINDINGS_MAX, FINDING_MAX] = [20, 500];
 
 /**
@@ -115,8 +115,8 @@ export function slackMessage(run: NotedRun, last: string | undefined): { readonl
   ];
   const title = head.map((line) => shortened(line, SLACK_FINDING_MAX)).join("\n");
   const space = SLACK_MAX - title.length;
-  // Open findings are listed first. If the run reverted findings, their list needs at least the space for the title and
-  // the number of reverted findings.
+  // Open findings are listed first. If the run reverted findings, space is reserved at least for the title of their
+  // list and for the number of reverted findings.
   const open = bulleted("", findings, more, space - (repaired.length > 0 ? REVERTED.length + REST_MAX : 0));
   return { text: title + open + bulleted(REVERTED, repaired, moreRepaired, space - open.length) };
 }
@@ -176,8 +176,8 @@ const countedOf = (report: DriftReport): Counted => ({
 });
 
 /**
- * Returns the findings of the report before the repair that the report after the repair no longer contains. Some
- * findings may remain, because a repair can fail in part.
+ * Returns the reverted findings: the findings before the repair that no longer exist after the repair. Some findings
+ * may remain, because a repair can fail in part.
  */
 function revertedBy({ found, repaired }: NotedRun): Counted {
   if (!repaired) return { drifted: [], expiring: [], open: [] };

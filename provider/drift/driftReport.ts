@@ -57,7 +57,7 @@ export interface ExpiringKey {
   readonly message: string;
 }
 
-/** Changes to the program and to access.ignore that accept the drift. */
+/** Changes to the program and to `access.ignore` that accept the drift. */
 export interface Acceptance {
   /** Language of the program. */
   readonly language: Format;
@@ -65,7 +65,7 @@ export interface Acceptance {
   readonly program: string;
   /** Changes to existing declarations, one line for each resource. */
   readonly changes: readonly string[];
-  /** Lines for access.ignore, for objects that a program cannot adopt, such as API keys. */
+  /** Lines for `access.ignore`, for objects that a program cannot adopt, such as API keys. */
   readonly exceptions: readonly string[];
 }
 
@@ -81,7 +81,7 @@ export interface DriftReport extends Result {
   readonly unmanaged: readonly ReportedObject[];
   /** The value of `--unmanaged`: the treatment of unmanaged objects. */
   readonly unmanagedMode: UnmanagedMode;
-  /** Changes of the program that are not applied yet. */
+  /** Changes in the program that are not applied yet. */
   readonly notApplied: readonly ShownStep[];
   /** The effect of drift, by namespace. */
   readonly namespaces: readonly DriftedNamespace[];
@@ -111,7 +111,7 @@ export interface PrintedDrift extends Omit<DriftReport, "steps"> {
  */
 export type UnmanagedMode = "fail" | "warn" | "ignore";
 
-/** Returns the unmanaged objects that have no exception in access.ignore. */
+/** Returns the unmanaged objects that have no exception in `access.ignore`. */
 export const openObjects = ({ unmanaged }: Pick<DriftReport, "unmanaged">): readonly ReportedObject[] =>
   unmanaged.filter(({ exception }) => exception === undefined);
 

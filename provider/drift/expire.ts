@@ -35,7 +35,7 @@ export interface ExpireSearch {
 
 /** The expired objects of a stack that still give access. */
 export interface FoundExpired extends Pick<ExpireReport, "objects" | "notEvaluated"> {
-  /** The live objects that are unchanged since they were declared, so that the command can delete them. */
+  /** The live objects that the command can delete, because they are unchanged since they were declared. */
   readonly due: readonly LiveObject[];
 }
 
@@ -94,8 +94,8 @@ async function openObject(connection: Connection, { definition, id, state: known
 }
 
 /**
- * Deletes the expired objects that are as declared. Reads each object again immediately before the deletion, and keeps
- * the object if it changed since the first read.
+ * Deletes the expired objects that still match their declarations. Reads each object again immediately before the
+ * deletion, and keeps the object if it changed since the first read.
  * @returns the objects after the deletions
  * @throws EngineError (`repair`) with all failures, after the last object
  */

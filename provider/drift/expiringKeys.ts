@@ -9,7 +9,7 @@ import type { ExpiringKey } from "./driftReport.ts";
 
 /**
  * Returns the API keys that have expired or expire soon. If the resource of a key sets `rotateBefore`, the key is
- * reported that number of days before its expiry.
+ * returned that number of days before its expiry.
  * @param managed the resources of this stack and of the stacks in `--with-stack`
  */
 export function expiringKeys(

@@ -66,7 +66,10 @@ export interface DriftSearch {
   readonly targets: TargetOptions;
   readonly unmanaged: UnmanagedMode;
   readonly own: readonly OwnResource[];
-  /** The stack. Undefined if the stack's declarations on the service do not identify the stack. */
+  /**
+   * The stack, for comparisons with the declarations that the service records. Undefined if these declarations do not
+   * identify the stack.
+   */
   readonly declarer: Declarer | undefined;
   /** Resources of other stacks. Their objects are treated as managed. */
   readonly others: readonly OwnResource[];
@@ -87,7 +90,7 @@ export interface FoundDrift {
   readonly report: DriftReport;
   /** The effects of drift by namespace. The stack's own namespace comes first. */
   readonly meanings: readonly DriftMeaning[];
-  /** The unmanaged objects that have no exception in access.ignore. */
+  /** The unmanaged objects that have no exception in `access.ignore`. */
   readonly unmanaged: readonly LiveObject[];
   /**
    * The lists and resources that could not be evaluated, such as `objects of the kind PublicKey in fleet`. The report
@@ -239,7 +242,7 @@ const isDrifted = (step: Step): step is Drifted =>
 
 /**
  * Returns true if the program changes the resource: its declaration differs from the state. Returns false if the step
- * only claims the object.
+ * only claims the object, which moved from another resource or stack.
  */
 const isDeclaredChange = (step: Step): boolean => step.op !== "update" || changedFields(step).length > 0;
 
@@ -255,9 +258,8 @@ const isServiceChange = (step: Step): boolean =>
 
 /**
  * Returns the expired resources of the stack. A resource is not treated as expired if its live object has a different
- * expiry time.
- * `isExpected` returns true for a step that follows from the expiry: the object was removed, or only its status
- * changed. Other changes of the object are drift.
+ * expiry time. `isExpected` returns true for a step that follows from the expiry: the object was removed, or only its
+ * status changed. Other changes to the object are drift.
  */
 function expiredOf(own: readonly OwnResource[], steps: readonly Step[]) {
   const { expired, notEvaluated } = stateExpiry(own);
@@ -330,7 +332,7 @@ async function searchNamespace(search: NamespaceSearch, tenant: string) {
     /** Kind and id of each drifted or unmanaged object. */
     names,
     /**
-     * The last change of each drifted or unmanaged object. Undefined if the service has no audit trail, or the
+     * The last change to each drifted or unmanaged object. Undefined if the service has no audit trail, or if the
      * credential may not read it.
      */
     changes: trail.changes,
@@ -350,7 +352,7 @@ async function searchNamespace(search: NamespaceSearch, tenant: string) {
   };
 }
 
-/** Returns the resource that was the last to declare each drifted object, by object id. */
+/** Returns a map from the id of each drifted object to the resource that was the last to declare it. */
 async function ownersOf(
   connection: Connection,
   tenant: string,
@@ -404,7 +406,7 @@ function knownOf(namespaces: readonly NamespaceFindings[], step: Drifted, seen: 
 }
 
 /**
- * Returns notes about outdated exceptions in access.ignore: exceptions that match no object, and expired exceptions
+ * Returns notes about outdated exceptions in `access.ignore`: exceptions that match no object, and expired exceptions
  * that still match an object.
  */
 function exceptionNotes(

@@ -10,7 +10,10 @@ import { counted } from "../words.ts";
 import { isOnlyDevice } from "./changedFields.ts";
 import type { DriftedResource, DriftReport } from "./driftReport.ts";
 
-/** The findings that a repair reverts, and the findings that it skips, with a reason for each skipped finding. */
+/**
+ * The result of selecting findings for a repair: `done` contains the findings that the repair reverts. `left` contains
+ * the findings that it skips, each with a reason.
+ */
 export interface Repair<T> {
   readonly done: readonly T[];
   readonly left: readonly { readonly item: T; readonly reason: string }[];
@@ -64,9 +67,10 @@ export function removable(removals: readonly Removal[], repairer: Repairer): Rep
 }
 
 /**
- * Returns the resource that may have claimed a part of an object, such as a tag of a device: the last resource that
- * declared the whole object, such as all tags of the device. A claim of a part leaves no entry in the audit trail.
- * Returns undefined if the state of this stack contains the resource, because another actor then added the part.
+ * Returns the resource that may have claimed a part of an object, such as a tag of a device. A claim of a part leaves
+ * no entry in the audit trail, so returns the last resource that declared the whole object, such as all tags of the
+ * device. Returns undefined if the state of this stack contains this resource, because another actor then added the
+ * part.
  */
 function claimant({ declaredBy }: LiveObject, repairer: Repairer): Declaration | undefined {
   const isManaged =
@@ -75,8 +79,8 @@ function claimant({ declaredBy }: LiveObject, repairer: Repairer): Declaration |
 }
 
 /**
- * Returns the declaration of each unmanaged object. If the object is a part of another object, such as a tag of a
- * device, reads the audit trail, since the declaration of the other object does not identify the part.
+ * Finds the last declaration of each unmanaged object. An object can be a part of another object, such as a tag of a
+ * device. The declaration of the other object does not identify the part, so the function then reads the audit trail.
  * @returns the objects with their declarations, and the objects whose declaration the service does not record
  */
 export async function declarationsOf(
@@ -96,7 +100,7 @@ export async function declarationsOf(
       const { client } = await connection.tenant(tenant);
       const name = { kind: whole.kind, id: objectId(definition, { id, state: object.state }) };
       const added = await changeThat(client, tenant, name, (entry) => whole.isPart?.(id, entry) ?? false);
-      // The audit trail may have dropped the entry, so it is not known whether this stack added the object.
+      // The audit trail may no longer contain the entry, so it is not known whether this stack added the object.
       if (added === undefined) unknown.push(object);
       else known.push({ object, declaredBy: added.declaredBy });
     }
@@ -132,8 +136,8 @@ function sorted<T>(items: readonly T[], reasonOf: (item: T) => string | undefine
 }
 
 /**
- * Returns the reason why a repair skips an object of another stack. Returns undefined if the repair may change the
- * object.
+ * Returns the reason if a repair must skip an object because another stack declared it last. Returns undefined if the
+ * repair may change the object.
  */
 function foreign(owner: Declaration | undefined, repairer: Repairer): string | undefined {
   if (!owner || isSameStack(owner, repairer)) return undefined;

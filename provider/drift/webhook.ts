@@ -19,7 +19,7 @@ const WEBHOOK_VARIABLE = "GATEHOUSE_NOTIFY_URL";
 
 /** Time limits in milliseconds: to connect, to receive a response, and for all attempts together. */
 const [CONNECT, RESPONSE, DEADLINE] = [5_000, 10_000, MINUTE];
-/** Maximum number of retries, and the first pause in milliseconds. Each further pause is twice as long. */
+/** Maximum number of retries, and the first retry delay in milliseconds. Each further delay is twice as long. */
 const [REPEATS, PAUSE] = [4, 1_000];
 
 /** Connection errors after which a message is sent again. */
@@ -72,7 +72,7 @@ export function webhookAddress(env: Environment): URL {
 export interface Sending {
   /** The HTTP proxy; undefined to connect directly. */
   readonly proxy?: HttpProxy | undefined;
-  /** Pause before the second attempt in milliseconds. @default 1,000 */
+  /** The first retry delay in milliseconds. @default 1,000 */
   readonly pause?: number;
   /** Time limit of all attempts in milliseconds. @default 60,000 */
   readonly deadline?: number;

@@ -2,7 +2,7 @@ import { type Client, NotFoundError, PermissionError } from "@gatehouse-access/s
 import { definitions } from "../resources/index.ts";
 import { lastChange, noteOf, type TrailNote } from "../service/auditTrail.ts";
 
-/** The kind and id that identify an object. */
+/** The name of an object: its kind and its id. */
 export interface ObjectName {
   /** Name of the resource type, such as `PublicKey`. */
   readonly kind: string;
@@ -11,13 +11,13 @@ export interface ObjectName {
 }
 
 /**
- * The last change of each object, according to the audit trail. `notes` contains sentences about missing audit trail
+ * The last change to each object, according to the audit trail. `notes` contains sentences about missing audit trail
  * entries.
  */
 interface TrailChanges {
   /**
-   * The last change of each object, by {@link nameText}. Undefined if the service has no audit trail, or if the
-   * credential may not read the audit trail.
+   * The last change to each object, by {@link nameText}. Undefined if the service has no audit trail, or if the
+   * credential may not read it.
    */
   readonly changes: ReadonlyMap<string, TrailNote> | undefined;
   readonly notes: readonly string[];
@@ -36,7 +36,7 @@ const READ_MAX = 5_000;
 
 const inTrail = new Map(definitions.map(({ name, object }) => [name, object]));
 
-/** Reads the last change of each object from the audit trail of the namespace. */
+/** Reads the last change to each object from the audit trail of the namespace. */
 export async function whoChanged(
   client: Client,
   tenant: string,
@@ -64,7 +64,10 @@ export async function whoChanged(
   }
 }
 
-/** Returns the kind and id of an object in the audit trail. All tags of a device are one object there. */
+/**
+ * Returns the kind and id that an object has in the audit trail. In the audit trail, all tags of a device are one
+ * object.
+ */
 function trailName({ kind, id }: ObjectName): ObjectName {
   const object = inTrail.get(kind);
   return { kind: object?.kind ?? kind, id: object?.isPart ? id.slice(0, id.indexOf("/")) : id };

@@ -120,7 +120,9 @@ const FIELDS_MAX = 4;
 /** The report style for plain sentences. It omits policy tests and the signs that mark changes. */
 export const SENTENCES: ReportStyle = { ...PLAIN, change: (_change, sentence) => sentence, test: () => [] };
 
-/** Returns the changed, deleted and unmanaged objects as sentences, with the users who changed them. */
+/**
+ * Returns a sentence for each changed, deleted or unmanaged object. The sentence contains the actor of the last change.
+ */
 export const changeSentences = (report: DriftReport): string[] => [
   ...report.drifted.map((resource) => driftedSentence(resource, SENTENCES)),
   ...openObjects(report).map((object) => unmanagedSentence(object, SENTENCES)),
