@@ -35,8 +35,8 @@ export interface ReviewedFinding extends Finding {
 }
 
 /**
- * The effect of the change on one namespace. If the access is not known, `access` is null, and `notEvaluated` contains the
- * reason.
+ * The effect of the change on one namespace. If the access is not known, `access` is null, and `notEvaluated` contains
+ * the reason.
  */
 export interface NamespaceReview extends PrivilegeChanges {
   /** Id of the namespace. */
