@@ -14,23 +14,23 @@ const outOfSpace = new Set(["ENOSPC", "EDQUOT", "EFBIG"]);
 type ResponseData = Pick<Dispatcher.ResponseData, "body" | "headers">;
 
 /**
- * Sends a request to the service that runs on a data folder, and reads the response.
- * @throws OperatorError no service runs on the data folder, or the service rejects the request; the error has the
- * message of the response
+ * Sends a request to the service that uses a data folder, and reads the response.
+ * @throws OperatorError no service uses the data folder, or the service rejects the request; the error has the message
+ *   of the response
  */
 async function sendRequest<T>(
   folder: string,
   request: Pick<Dispatcher.RequestOptions, "method" | "path" | "headers" | "body">,
   read: (response: ResponseData) => Promise<T>,
 ): Promise<T> {
-  // Loaded on demand, so that `serve` starts faster.
+  // The HTTP client is imported on demand, so that `serve` starts faster.
   const { Client } = await import("undici");
   const client = new Client("http://localhost", { socketPath: socketPath(folder) });
   try {
     const response = await client.request(request);
     if (response.statusCode < 400) return await read(response);
     const { message, error } = (await response.body.json()) as { message?: string; error?: string };
-    // Only the router's own response to an unknown path has the field `error`.
+    // The router's own response to an unknown path has the field `error`. No other response has it.
     if (response.statusCode === 404 && error !== undefined) {
       throw new OperatorError(
         "The running service does not support this command, because it has a different version. Run the command with that " +
@@ -47,9 +47,9 @@ async function sendRequest<T>(
 }
 
 /**
- * Calls the administration server of the service that runs on a data folder, and returns the response's body.
- * @throws OperatorError no service runs on the data folder, or the service rejects the request; the error has the
- * message of the response
+ * Calls the administration server of the service that uses a data folder, and returns the response's body.
+ * @throws OperatorError no service uses the data folder, or the service rejects the request; the error has the message
+ *   of the response
  */
 export function callAdmin<T>(
   folder: string,
@@ -66,10 +66,11 @@ export function callAdmin<T>(
 }
 
 /**
- * Copies the database of the service that runs on a data folder into a SQLite file. Only the current user can read the
+ * Copies the database of the service that uses a data folder into a SQLite file. Only the current user can read the
  * file. The file appears only when it is complete and on disk.
- * @returns number of rows that the service wrote between its start and the copy
- * @throws OperatorError no service runs on the data folder, its data is in PostgreSQL, or the file cannot be written
+ * @returns the number of rows that the service wrote after it started and before the copy
+ * @throws OperatorError no service uses the data folder, the service stores its data in PostgreSQL, or the file cannot
+ *   be written
  */
 export function fetchDatabase(folder: string, file: string): Promise<number> {
   return sendRequest(folder, { method: "GET", path: "/database" }, async (response) => {
@@ -79,8 +80,7 @@ export function fetchDatabase(folder: string, file: string): Promise<number> {
 }
 
 /**
- * Writes a backup of the service that runs on a data folder to a file. Has the same guarantees as {@link
- * fetchDatabase}.
+ * Writes a backup of the service that uses a data folder to a file. Has the same guarantees as {@link fetchDatabase}.
  */
 export function fetchBackup(folder: string, file: string): Promise<void> {
   return sendRequest(folder, { method: "GET", path: "/backup" }, (response) => writeBody(file, response));

@@ -2,8 +2,8 @@ import { type Change, recordChange } from "../changes/recordChange.ts";
 import type { Services } from "../services.ts";
 
 /**
- * The audit entry of a change by an operator. By default, the entry has no namespace, and no fields from before or
- * after the change.
+ * The audit trail entry for a change by an operator. Without `tenantId`, the entry belongs to no namespace. Without
+ * `before` or `after`, the entry does not contain the fields of the object before or after the change.
  */
 type OperatorChange = Pick<Change, "operation" | "object"> &
   Partial<Pick<Change, "tenantId" | "before" | "after">>;

@@ -3,7 +3,8 @@ import { z } from "zod";
 import { SETTLEMENTS } from "../payments/ledger/invoices.ts";
 
 /**
- * Request of `user create`. The schemas in this file define the requests and responses of the administration socket.
+ * The request of the command `user create`. The schemas in this file define the requests and responses of the
+ * administration socket.
  */
 export const createUserRequest = z.object({
   name: z.string().min(1).max(64),
@@ -28,7 +29,10 @@ export const rotateSigningKeyRequest = z.object({
   revoke: z.boolean(),
 });
 
-/** Query of `audit`. If `tenant` is omitted, the query selects the entries that have no namespace. */
+/**
+ * The query parameters of the command `audit`. If `tenant` is omitted, the query selects the entries that have no
+ * namespace.
+ */
 export const auditQuery = z.object({
   tenant: tenantId.optional(),
   limit: z.coerce.number().int().min(1).max(1000),
@@ -98,7 +102,10 @@ export const confirmAddressRequest = userRequest.extend({ address: email });
 
 export type ConfirmAddressRequest = z.output<typeof confirmAddressRequest>;
 
-/** Response to `user confirm-address`. `field` is the name of the user field that contains the confirmed address. */
+/**
+ * The response to the command `user confirm-address`. `field` is the name of the user field that contains the confirmed
+ * address.
+ */
 export interface ConfirmedAddress {
   readonly id: string;
   readonly field: "email" | "recoveryEmail";
@@ -111,7 +118,9 @@ export interface SetupLink {
   readonly used: boolean;
 }
 
-/** Response header of a database copy: the number of rows that the service wrote between its start and the copy. */
+/**
+ * Response header of a database copy: the number of rows that the service wrote after it started and before the copy.
+ */
 export const CHANGES_HEADER = "x-gatehouse-changes";
 
 export interface DatabaseChanges {

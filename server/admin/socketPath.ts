@@ -16,7 +16,8 @@ const pointer = (folder: string): string => join(folder, "admin.sock.path");
 /**
  * Returns the path of the socket on which the service of a data folder must listen. The socket is in the data folder if
  * the resulting path is short enough for the operating system. Otherwise, the socket is in a new private temporary
- * folder, and a pointer file in the data folder contains its path. Removes the socket files of a killed process.
+ * folder, and a pointer file in the data folder contains its path. Removes the socket files that a killed process left
+ * behind.
  * @throws OperatorError a different service already listens on the socket of the data folder, or the path in the
  *   temporary folder is also too long
  */
@@ -31,7 +32,7 @@ export async function prepareSocketPath(folder: string): Promise<string> {
 }
 
 /**
- * Returns true if a service runs on a data folder. If the service was killed, its socket still exists but refuses
+ * Returns true if a running service uses a data folder. If the service was killed, its socket still exists but refuses
  * connections.
  */
 export async function serviceListens(folder: string): Promise<boolean> {

@@ -8,8 +8,8 @@ export interface Database {
   /** Names of the migrations that were applied when the database was opened. */
   readonly migrated: readonly string[];
   /**
-   * The schema of this version: the name of its newest migration. Undefined on SQLite, because no other process uses
-   * the database.
+   * The database schema of this version of the service: the name of its newest migration. Undefined on SQLite, because
+   * no other process uses the database.
    */
   readonly schema: string | undefined;
   /** The reason why searches for device names use no index; undefined if the searches use an index. */
@@ -60,7 +60,10 @@ export interface OlderInstance {
   readonly id: string;
   /** Address at which other instances can connect to this instance. Null if they cannot connect. */
   readonly peerUrl: string | null;
-  /** The schema of the instance; null if its version registers none. */
+  /**
+   * The schema of the instance: the name of its newest migration. Null if the version of the instance does not register
+   * its schema.
+   */
   readonly schema: string | null;
   /** Seconds until the instance is treated as stopped, unless it sends another heartbeat. */
   readonly secondsLeft: number;

@@ -27,7 +27,7 @@ const CODES: readonly (readonly [codes: RegExp, outage: Outage])[] = [
   [/^(08...|53300|57P0[1-5]|3D000|28000|28P01)$/, "unreachable"],
 ];
 
-/** The `kind` of Prisma's adapter errors without a database error code. */
+/** The values of `kind` in those errors of Prisma's adapter that have no database error code. */
 const KINDS: Readonly<Record<string, Outage>> = {
   DatabaseNotReachable: "unreachable",
   ConnectionClosed: "unreachable",

@@ -3,7 +3,8 @@
 // The command compares the current models with the models in the last commit that changed a migration. It writes
 // `<database>/<number>_<name>.sql`. Review the SQL before you commit it. The SQL shows a renamed column as a dropped
 // column and a new column. The SQL does not set the values of new columns in existing rows: add statements for them.
-// The first line of the SQL is the oldest schema that may run at the same time as the new schema: see CONTRIBUTING.md.
+// The first line of the SQL contains the oldest schema whose instances may run at the same time as instances with the
+// new schema: see CONTRIBUTING.md.
 import { execFileSync } from "node:child_process";
 import { readdirSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";

@@ -109,7 +109,7 @@ export function pendingMigrations(
   return migrations.slice(applied.length);
 }
 
-/** Returns the error for a database that has applied different migrations than this version contains. */
+/** Returns the error for a database whose applied migrations differ from the migrations of this version. */
 const otherHistory = (difference: string): DatabaseError =>
   new DatabaseError(
     `${difference} A version before the first release wrote the database, and no later version can migrate it. ` +

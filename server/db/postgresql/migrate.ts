@@ -77,15 +77,16 @@ async function pendingOn(client: Client, migrations: readonly Migration[]): Prom
 }
 
 /**
- * Returns the running instances whose schema is older than `oldest`, according to the clock of the database. An
- * instance without a schema is treated as older than any migration.
+ * Returns the running instances whose schema is older than `oldest`. An instance without a schema is treated as older
+ * than any migration. The clock of the database determines which instances are still running.
  * @param oldest empty if no migration is pending
  */
 async function olderInstances(client: Client, oldest: string): Promise<readonly OlderInstance[]> {
   if (oldest === "") return [];
   const { rows: tables } = await client.query(`SELECT to_regclass('"Instance"') AS "name"`);
   if (tables[0]?.name === null) return [];
-  // The first versions have no column for the schema. `to_jsonb` returns null for a column that does not exist.
+  // The first versions of the service created the table without a column for the schema. `to_jsonb` returns null for a
+  // column that does not exist.
   const { rows } = await client.query<OlderInstance>(
     `SELECT "id", "peerUrl", "schema", ceil(extract(epoch FROM "left"))::integer AS "secondsLeft" FROM (
        SELECT "id", "peerUrl", to_jsonb("Instance") ->> 'schema' AS "schema",

@@ -6,7 +6,10 @@ import { Client, DatabaseError, type Pool, type PoolClient } from "pg";
 interface Bounds {
   /** Maximum time without a response from the database on any connection. */
   readonly database: number;
-  /** Maximum time without data on one connection in use if the database responds on other connections. */
+  /**
+   * Maximum time without data on one connection in use. This maximum applies while the database responds on other
+   * connections.
+   */
   readonly connection: number;
 }
 

@@ -79,7 +79,7 @@ function adapterError(error: unknown): unknown {
   );
 }
 
-/** Ignores an error that is also reported by a different promise or listener. */
+/** Ignores an error that a different promise or listener also reports. */
 const ignore = () => {};
 
 /**
