@@ -6,9 +6,9 @@ import { column as columnField, type Table } from "../lists/table.ts";
 import type { Services } from "../services.ts";
 
 // Converts between the fields of the API's objects, which the contract defines, and the columns that store the fields.
-// For a plain field, the column has the same name in camel case (`maxSessionMinutes` for `max_session_minutes`), and
-// the type of the field determines the conversion. For all other fields, the feature contains the code of the
-// conversion. A missing conversion is a compile error.
+// A plain field has a column with the same name in camel case (`maxSessionMinutes` for `max_session_minutes`), and the
+// type of the field determines the conversion. For all other fields, the feature contains the code of the conversion. A
+// missing conversion is a compile error.
 
 /** Name of the column that stores a plain field. */
 type Column<Field> = Field extends `${infer Head}_${infer Tail}`
@@ -63,7 +63,7 @@ type Computed<Row, Fields, Given extends readonly unknown[]> = {
   readonly [Field in Exclude<keyof Fields, Presented<Row, Fields>>]: Compute<Row, Fields[Field], Given>;
 } & { readonly [Field in Presented<Row, Fields>]?: Compute<Row, Fields[Field], Given> };
 
-/** The names of the fields in a request body that are not plain. */
+/** The names of those fields in a request body that are not plain. */
 type Excepted<Row, Fields> = { readonly [Field in Exclude<keyof Fields, Plain<Row, Fields>>]: true };
 
 /** The columns for the plain fields of a request body. */
@@ -115,8 +115,8 @@ export interface Presenter<Row, Given extends readonly unknown[], Fields> {
 }
 
 /**
- * Returns the schema of the declared fields: the fields of an object that an update can change. They have the same
- * order as in `settings`. Revisions depend on this order.
+ * Returns the schema of the declared fields. The declared fields of an object are the fields that an update can change.
+ * They are in the same order as in `settings`, because the revisions of objects depend on the order.
  */
 export function declaredSchema<Shape extends z.ZodRawShape, Settings extends z.ZodRawShape>(
   object: z.ZodObject<Shape>,

@@ -44,7 +44,10 @@ const authRequest: Handler<InternalOperations["authRequest"]> = async ({ identit
   return undefined;
 };
 
-/** The handlers of all internal operations, which trusted services call. A missing handler is a compile error. */
+/**
+ * The handlers of all internal operations. Trusted services call these operations. A missing handler is a compile
+ * error.
+ */
 export const internalHandlers: Handlers<Omit<InternalOperations, keyof typeof peers>> = {
   authRequest,
   createUserToken,

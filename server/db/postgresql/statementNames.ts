@@ -3,17 +3,18 @@ import { DatabaseError } from "pg";
 import type { SqlClient } from "../sql/sql.ts";
 
 /**
- * Maximum number of prepared statements per connection. PostgreSQL parses a statement above this limit at each
- * execution. A limit is necessary because the SQL of a statement with a list of ids differs for each length of the
- * list.
+ * Maximum number of prepared statements per connection. After this number is reached, PostgreSQL parses every further
+ * statement at each execution. A limit is necessary because the SQL of a statement with a list of ids differs for each
+ * length of the list.
  */
 const MAXIMUM_PREPARED = 300;
 
 /**
- * The names of prepared statements. With a name, PostgreSQL parses and plans a statement once per connection. Two kinds
- * of statements have no name. Statements without values, which begin and end transactions, have none because PostgreSQL
- * parses them faster than it prepares them. Searches by a pattern have none because PostgreSQL must plan each search
- * with its pattern. Whether the pattern index saves time depends on how many rows of all namespaces match the pattern.
+ * The names of prepared statements. If a statement has a name, PostgreSQL parses and plans it once per connection. Two
+ * kinds of statements have no name. The first kind is statements without values. They begin and end transactions, and
+ * PostgreSQL parses them faster than it prepares them. The second kind is searches by a pattern. PostgreSQL must plan
+ * each search with its pattern, because the pattern determines whether the pattern index saves time. The index saves
+ * time only if few rows of all namespaces match the pattern.
  */
 export class StatementNames {
   readonly #names = new Map<string, string>();
@@ -39,14 +40,17 @@ export class StatementNames {
   }
 }
 
-/** PostgreSQL's error code for a stale plan. PostgreSQL translates the error message, but not this code. */
+/**
+ * PostgreSQL's error code for a stale plan: a migration changed the columns of a statement after the statement was
+ * prepared. PostgreSQL translates the error message, but not this code.
+ */
 const FEATURE_NOT_SUPPORTED = "0A000";
 
 /**
  * Returns true if a statement failed because a migration changed its columns after this connection prepared the
  * statement. A newer version of the service may migrate the database while this version runs. An error from PostgreSQL
- * contains the PostgreSQL routine that failed. An error from Prisma's adapter contains only an error code. This code
- * has no other cause, because the service uses only supported features.
+ * contains the PostgreSQL routine that failed. An error from Prisma's adapter contains only an error code. In this
+ * service, only a stale plan causes this code, because the service uses only supported features.
  */
 function isStalePlan(error: unknown): boolean {
   if (error instanceof DriverAdapterError) return error.cause.originalCode === FEATURE_NOT_SUPPORTED;

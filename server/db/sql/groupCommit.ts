@@ -7,7 +7,7 @@ export interface SharedTransaction {
   /** Sends a savepoint statement. */
   send(statement: string): void;
   /**
-   * Waits for all statements that were sent, including statements for which only the COMMIT waits.
+   * Waits for all statements that were sent. These include statements that no job waits for before the COMMIT.
    * @throws DriverAdapterError the error of the first statement that failed
    */
   settle(): Promise<void>;
@@ -36,7 +36,7 @@ export class Unsettled {
 
   /**
    * Waits for all statements.
-   * @throws the error of the first failed statement, in the order of sending
+   * @throws the error of the first failed statement. Statements are checked in the order in which they were sent.
    */
   async settle(): Promise<void> {
     const sent = this.#sent;

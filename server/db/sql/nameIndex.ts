@@ -8,9 +8,9 @@ import { type Client, DatabaseError } from "pg";
  * to create.
  */
 export function indexNamesOnSqlite(sqlite: Sqlite.Database): void {
-  // FTS5 inserts fastest if the rows are sorted by row id. Without the plus sign, SQLite would read the names from the
-  // table, which is in this order. With the plus sign, SQLite reads the names from an index, which is much smaller than
-  // the table, and then sorts the names.
+  // FTS5 inserts fastest if the rows are sorted by row id. The rows of the table `Device` are stored in this order.
+  // Without the plus sign, SQLite would therefore read the names from the table. With the plus sign, SQLite reads the
+  // names from an index and then sorts them. The index is much smaller than the table.
   sqlite.exec(`
     CREATE VIRTUAL TABLE temp."DeviceName"
       USING fts5("name", content = '', contentless_delete = 1, detail = none, tokenize = 'trigram');

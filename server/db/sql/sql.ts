@@ -82,8 +82,9 @@ export type WireRow<Row> = { readonly [Name in keyof Row]: WireValue<Row[Name]> 
 export type ShownRow<Row> = Row | WireRow<Row>;
 
 /**
- * Returns the rows of a query for responses, with times as strings in the API's format. {@link readRows} would return
- * times as objects. The conversion of these objects to strings would take as long as reading the rest of the row.
+ * Returns the rows of a query. The rows are for responses: they contain times as strings in the API's format. {@link
+ * readRows} would return times as objects. The conversion of these objects to strings would take as long as reading the
+ * rest of the row.
  * @throws DriverAdapterError, PrismaClientKnownRequestError the database rejects the query
  */
 export async function readWireRows<Row>(db: SqlClient, query: Sql): Promise<Row[]> {
@@ -106,8 +107,8 @@ type Queryable = Pick<SqlQueryable, "provider" | "queryRaw" | "executeRaw">;
 const ARGUMENT: ArgType = { scalarType: "unknown", arity: "scalar" };
 
 /**
- * Conversions of column values, by column type. Contains the types for which an adapter returns a different JavaScript
- * type than Prisma's client.
+ * Conversions of column values, by column type. Contains a conversion for each column type whose values have a
+ * different JavaScript type in an adapter than in Prisma's client.
  */
 type Conversions = Partial<Record<ColumnType, (value: never) => unknown>>;
 

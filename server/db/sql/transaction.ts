@@ -105,7 +105,7 @@ const LONGEST_WAIT = 400;
  * Runs a transaction, and retries it after a conflict with another transaction. Also use this function for a single
  * statement that changes several rows. PostgreSQL locks the rows in the order in which it finds them, so two such
  * statements can deadlock.
- * @param run runs the transaction; receives the number of the attempt, from 1
+ * @param run runs the transaction; receives the number of the attempt, starting with 1
  */
 export async function retryConflicts<T>(run: (attempt: number) => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt += 1) {

@@ -6,8 +6,8 @@ import { DatabaseError } from "../DatabaseError.ts";
 import { openSqlite } from "./open.ts";
 
 /**
- * Suffixes of the files that SQLite keeps next to a database. They would corrupt a different database that has the same
- * path.
+ * Suffixes of the files that SQLite keeps next to a database. These files would corrupt a different database at the
+ * same path.
  */
 const COMPANIONS = ["-wal", "-shm", "-journal"];
 
@@ -38,8 +38,8 @@ export function replaceSqlite(file: string, replacement: string, kept: string): 
 }
 
 /**
- * Locks a database and removes the files that SQLite keeps next to it. Returns undefined for a damaged database, which
- * no service can use.
+ * Locks a database, and removes the files that SQLite keeps next to it. Returns undefined if the database is damaged.
+ * No service can use a damaged database, so it needs no lock.
  */
 function lock(file: string): Sqlite.Database | undefined {
   let sqlite: Sqlite.Database | undefined;

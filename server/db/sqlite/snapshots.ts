@@ -6,7 +6,7 @@ import type { PrismaClient } from "../generated/sqlite/client.ts";
 import { adapterErrorOf, outageOf } from "../outage.ts";
 import { Mutex } from "./Mutex.ts";
 
-/** A copy of the database at one point in time. The copy is an open SQLite file whose name was deleted. */
+/** A copy of the database at one point in time. The copy is an open SQLite file that was unlinked. */
 interface Snapshot {
   /** The open file. The caller must close the file to free its disk space. */
   readonly file: FileHandle;
@@ -31,7 +31,8 @@ export interface Snapshots {
 /**
  * Returns the functions that take snapshots of an open SQLite database. Taking a snapshot takes about as long as
  * writing the database to disk, and delays other statements.
- * @param file the path of the database. A snapshot needs as much free disk space in this folder as the database.
+ * @param file the path of the database. A snapshot is written to the folder of this file, and needs as much free disk
+ *   space as the database.
  */
 export function snapshotsOf(client: PrismaClient, file: string): Snapshots {
   const copy = `${file}.snapshot`;
@@ -53,8 +54,8 @@ export function snapshotsOf(client: PrismaClient, file: string): Snapshots {
       const handle = await open(copy, "r");
       return { file: handle, size: (await handle.stat()).size, changes: before };
     } finally {
-      // The name of the file is deleted, but the open file stays readable. The operating system frees the disk space
-      // when the file is closed, or when this process ends.
+      // The file is unlinked, but the open file stays readable. The operating system frees the disk space when the file
+      // is closed, or when this process ends.
       rmSync(copy, { force: true });
     }
   };

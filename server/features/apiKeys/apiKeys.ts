@@ -38,8 +38,8 @@ export const presentApiKey = presenter<ApiKey, typeof apiKey>(apiKey, {
 const YEAR = 365;
 
 /**
- * Returns the expiry time of a key with this lifetime in days, as Unix time in seconds. A lifetime of 365 days ends on
- * the same date of the next year. With a lifetime of -1, the key never expires (rules 15.2).
+ * Returns the expiry time of an API key with a lifetime of `days`, as Unix time in seconds. A lifetime of 365 days ends
+ * on the same date of the next year. With a lifetime of -1, the key never expires (rules 15.2), and the result is -1.
  */
 export function expiryOf(days: number, now: Date): number {
   if (days < 0) return -1;
@@ -51,7 +51,7 @@ export function expiryOf(days: number, now: Date): number {
 
 /**
  * Checks that a new key does not have a higher role than its creator (rules section 15.3). An owner can create keys
- * with the role owner (D25).
+ * with the role `owner` (D25).
  */
 function checkRole(own: Role, requested: Role): void {
   if (!roleAtLeast(own, requested))

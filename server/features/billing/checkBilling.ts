@@ -55,7 +55,7 @@ async function checkDeletion({ services, identity }: NamespaceRequest): Promise<
   }
 }
 
-/** The billing checks by operation id. Contains the operations that the payment gateway may reject. */
+/** The billing checks, by operation id. The list contains each operation that the payment gateway may reject. */
 const CHECKS: Readonly<Record<string, ((request: DeviceRequest) => Promise<void>) | undefined>> = {
   acceptDevice: checkAcceptance,
   updateDeviceStatus: checkAcceptance,
@@ -64,9 +64,9 @@ const CHECKS: Readonly<Record<string, ((request: DeviceRequest) => Promise<void>
 };
 
 /**
- * Checks with the payment gateway that a write on a cloud instance is allowed, before the transaction of the write
- * begins. The result is not stored. The check itself costs nothing: customers pay for the number of devices that the
- * periodic billing job reports.
+ * Checks with the payment gateway that a write on a cloud instance is allowed. Call this function before the
+ * transaction of the write begins. The result is not stored. The check itself costs nothing: customers pay for the
+ * number of devices that the periodic billing job reports.
  * @throws PaymentError the gateway does not allow the write
  * @throws PaymentGatewayError the gateway failed
  */

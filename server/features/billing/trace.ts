@@ -10,7 +10,7 @@ interface Request {
   readonly request: RequestFacts;
 }
 
-/** Records an owner's change of a namespace's billing in the audit trail. */
+/** Records an owner's change to the billing of a namespace in the audit trail. */
 export async function recordBilling(
   { services, identity, request }: Request,
   operation: string,

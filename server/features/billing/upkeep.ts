@@ -77,7 +77,7 @@ export async function refreshBilling(services: Services): Promise<void> {
     throw new AggregateError(failures, "cannot synchronize billing with the payment gateway");
 }
 
-/** Deletes the rows of removed devices that the device limit no longer counts (rules section 7). */
+/** Deletes the rows of removed devices that no longer count toward the device limit (rules section 7). */
 export async function forgetRemovedDevices(services: Services): Promise<void> {
   await services.db.device.deleteMany({
     where: { status: "removed", statusUpdatedAt: { lte: removedSince(services) } },

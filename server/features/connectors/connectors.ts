@@ -22,7 +22,10 @@ const declared = connector
   .pick({ enable: true, secure: true, address: true, port: true })
   .extend({ tls: z.string().nullable() });
 
-/** Returns the declared fields of a connector. The field `tls` is a digest of the TLS material without the private key. */
+/**
+ * Returns the declared fields of a connector. The field `tls` is a digest of the CA certificate and the certificate.
+ * The private key is not part of the digest.
+ */
 const declaredConnector = presenter<Connector, typeof declared>(declared, { tls: (row) => row.tlsDigest });
 
 /** Returns the columns for the settings in a request, except the TLS material. */

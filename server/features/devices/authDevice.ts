@@ -111,7 +111,7 @@ async function unchangedEnrollment(
 interface ReportedNamespace {
   readonly namespace: string;
   readonly deviceProof: string;
-  /** 1 if the device is enrolled, 0 if it is not. */
+  /** A Boolean value as a number: 1 if the device is enrolled, 0 if it is not. */
   readonly known: number | bigint;
 }
 
@@ -181,15 +181,16 @@ async function enroll(
 }
 
 /**
- * Lane for enrollments of all namespaces, so that these enrollments share transactions. In separate transactions, most
- * concurrent enrollments would conflict, because each enrollment changes the count of pending devices.
+ * Name of the transaction queue (lane) for the enrollments of all namespaces. Enrollments in one lane share
+ * transactions. In separate transactions, most concurrent enrollments would conflict, because each enrollment changes
+ * the count of pending devices.
  */
 const LANE = "enrollments";
 
 /**
  * Enrolls a new device, or updates an enrolled device.
  * @throws NotFoundError the namespace does not exist; nothing is stored
- * @throws ForbiddenError see {@link checkPending}, which does not apply to enrolled devices, and {@link checkProof}
+ * @throws ForbiddenError see {@link checkProof}. For a new device, see also {@link checkPending}.
  * @throws RateLimitedError too many new devices were enrolled from the client address
  * @throws BusyError too many devices are enrolling at the same time
  */
@@ -234,7 +235,7 @@ async function store(
 }
 
 /**
- * Checks that a report has a proof if the namespace requires proofs.
+ * If the namespace requires proofs, checks that a report has a proof.
  * @throws ForbiddenError the namespace requires proofs, and the report has none
  */
 function checkProof({ deviceProof }: Pick<Enrollment, "deviceProof">, proven: boolean): void {

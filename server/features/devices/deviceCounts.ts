@@ -36,6 +36,6 @@ export const countAccepted = (db: SqlClient, tenantId: string): Promise<number> 
 export const countPending = (db: SqlClient, tenantId: string): Promise<number> =>
   countWith(db, tenantId, "pending");
 
-/** Merges the rows of closed connections: see {@link foldCounterRows}. */
+/** Merges the counter rows of closed database connections: see {@link foldCounterRows}. */
 export const foldDeviceCounts = ({ db }: Pick<Services, "db">): Promise<void> =>
   foldCounterRows(db, { name: "DeviceCount", key: ["tenantId", "status", "container"], counter: "count" });

@@ -14,7 +14,7 @@ const REMOVED_LIFE = 30 * DAY;
 
 interface Slot {
   readonly status: string;
-  /** Time of the last change of the status. If it is a string, it is in wire format. */
+  /** Time of the last status change. A string is a time in wire format. */
   readonly statusUpdatedAt: Date | string;
 }
 

@@ -7,7 +7,10 @@ import type { Handler } from "../../http/handler.ts";
 import { isSameSecret } from "../../secrets/digest.ts";
 import type { Services } from "../../services.ts";
 
-/** Lifetime of a challenge, in milliseconds. */
+/**
+ * Lifetime of a challenge, in milliseconds. An agent signs a challenge to prove that it has the private key of its
+ * device.
+ */
 const LIFE = MINUTE;
 const PURPOSE = "device challenge";
 /** Maximum size of the modulus of a device's RSA key, in bits. {@link EXPONENT} is the exponent of all device keys. */

@@ -3,15 +3,15 @@ import { batchesOf } from "../../db/sql/sql.ts";
 import { retryConflicts } from "../../db/sql/transaction.ts";
 
 /**
- * Maximum delay before the time of a report without changes is stored, in milliseconds: see
+ * Maximum delay, in milliseconds, before the service stores the time of a report that contains no changes: see
  * `docs/reference/server-settings.md`.
  */
 export const HEARTBEAT_DELAY = 2000;
 
 /**
- * Collects device reports without changes, and writes them in batches. A write changes only `lastSeen`, and never sets
- * it to an earlier time. A device that was marked offline after its report stays offline, and a deleted device stays
- * deleted. Reports from the same second get the same `lastSeen`.
+ * Collects device reports that contain no changes to the device, and writes their times in batches. A write changes
+ * only `lastSeen`, and never sets it to an earlier time. A device that was marked offline after its report stays
+ * offline, and a deleted device stays deleted. Reports from the same second get the same `lastSeen`.
  */
 export class Heartbeats {
   readonly #db: Pick<PrismaClient, "device">;

@@ -4,8 +4,8 @@ import type { IndexLookup } from "../../lists/table.ts";
 import type { Services } from "../../services.ts";
 
 /**
- * Maximum number of trigrams (three-character sequences) of a search string that the query looks up. Each additional
- * trigram costs the same, but excludes fewer names.
+ * Maximum number of trigrams that the query looks up. A trigram is a sequence of three characters in the search string.
+ * Each additional trigram costs the same, but excludes fewer names.
  */
 const MOST = 12;
 
@@ -44,9 +44,9 @@ function lookupOnSqlite(part: string): IndexLookup | undefined {
 }
 
 /**
- * Returns a lookup for which PostgreSQL can use the index that `nameIndex.ts` creates. Returns undefined if the search
- * string does not contain three adjacent letters or digits. For such a string, PostgreSQL would read the whole index,
- * with the names of all namespaces.
+ * Returns an index lookup. PostgreSQL can use the index that `nameIndex.ts` creates for this lookup. Returns undefined
+ * if the search string does not contain three adjacent letters or digits. For such a string, PostgreSQL would read the
+ * whole index, with the names of all namespaces.
  */
 function lookupOnPostgresql(tenantId: string, part: string): IndexLookup | undefined {
   if (!/[a-z0-9]{3}/i.test(part)) return undefined;

@@ -27,7 +27,7 @@ export const deviceObject: ManagedObject<Device> = {
   declare: (tx, tenantId, uid, declaredBy) => updateRow(tx, "Device", { uid, tenantId }, { declaredBy }),
 };
 
-/** The tags of a device, in order, and the program resource that declared them. */
+/** The tags of a device, in the order in which the caller set them, and the program resource that declared them. */
 export interface DeviceTags {
   readonly declaredBy: string | null;
   /** True if the device has tag rows. The rows may belong to deleted tags. */

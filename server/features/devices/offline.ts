@@ -23,7 +23,7 @@ export const offlineDevice: Handler<PublicOperations["offlineDevice"]> = async (
   return undefined;
 };
 
-/** Marks a device of any namespace as offline, for a trusted service. */
+/** Marks a device as offline at the request of a trusted service. The device can belong to any namespace. */
 export const markDeviceOffline: Handler<InternalOperations["markDeviceOffline"]> = async (context) => {
   const { services, params } = context;
   await markOffline(services, { uid: params.uid });

@@ -62,7 +62,7 @@ export function declaredFilter({ hostname, tags }: StoredFilter): Filter {
 
 /**
  * The database models with a filter: public keys and firewall rules. `uses` is the model that stores the tags of the
- * filter. `tags` is a view of this model that contains the names of the tags.
+ * filter. `tags` is a view of this model that also contains the names of the tags.
  */
 const TAGS_OF = {
   PublicKey: { uses: "PublicKeyTagUse", tags: "PublicKeyTag" },
@@ -84,7 +84,7 @@ export interface FilteredRows<M extends Filtered> {
   readonly owner: Sql;
   /** The columns of a key or rule, and a string with its tags that {@link withTags} converts. */
   readonly columns: Sql;
-  /** Converts a row of {@link columns}. */
+  /** Replaces the string with the tags in a row of {@link columns} with the list of tags. */
   withTags<Row extends object>(row: Row): Row & Pick<StoredFilter, "tags">;
   /** Returns the row with the unique key, or null if the row does not exist. */
   find(db: SqlClient, key: Partial<RowOf<M>>): Promise<FilteredRow<M> | null>;

@@ -20,7 +20,7 @@ type RuleRow = Pick<
   "id" | "action" | "priority" | "sourceIp" | "username" | "hostname" | "expiresAt"
 > & { readonly tagList: string | null };
 
-/** An active firewall rule, for the evaluation of logins. */
+/** A firewall rule that is active, for the evaluation of logins. */
 export interface ActiveRule extends FirewallRuleFacts {
   readonly id: number;
 }
@@ -39,8 +39,9 @@ const factsOf = (row: RuleRow): ActiveRule => ({
 });
 
 /**
- * Reads the active rules of a namespace, including expired rules, and returns the strongest rule first. The rules are
- * read in pages, in the order of ids. So a rule is read exactly once, even if its priority changes between two pages.
+ * Reads the rules of a namespace whose column `active` is true, and returns the strongest rule first. The result
+ * includes expired rules, because the evaluation checks the expiry time. The rules are read in pages, in the order of
+ * ids. So a rule is read exactly once, even if its priority changes between two pages.
  */
 export async function activeRules(tx: Transaction, tenantId: string): Promise<ActiveRule[]> {
   const rules: ActiveRule[] = [];

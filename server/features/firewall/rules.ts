@@ -68,7 +68,7 @@ const declaredFirewallRule = presenter<StoredRule, typeof declared>(declared, { 
 export const firewallRuleObject: ManagedObject<StoredRule> = {
   missing: MISSING,
   id: (_, { params, result }) => params.id ?? String(result?.id),
-  // The function is async, so that an id that no rule can have results in a rejected promise.
+  // Some ids are too large for any rule. The function is async, so that such an id results in a rejected promise.
   find: async (tx, tenantId, id) => firewallRuleRows.find(tx, ruleKey(tenantId, id)),
   declared: declaredFirewallRule,
   declare: (tx, tenantId, id, declaredBy) =>
@@ -83,8 +83,8 @@ const presentFirewallRule = presenter<StoredRule, typeof firewallRule>(firewallR
 });
 
 /**
- * Lists the rules, the weakest rule first (rules section 6). If two rules have the same priority, the newer rule is
- * stronger.
+ * Lists the rules, the weakest rule first (rules section 6). The weakest rule has the lowest priority. If two rules
+ * have the same priority, the newer rule is stronger.
  */
 export const getFirewallRules: Handler<PublicOperations["getFirewallRules"]> = async (context) => {
   const { services, identity, query, header } = context;

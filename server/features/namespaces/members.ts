@@ -18,8 +18,8 @@ import { readNamespace } from "./namespaces.ts";
 
 /**
  * Checks that a member may grant or revoke a role. Members can grant and revoke roles up to their own role, except the
- * role owner. The owner of a namespace is always the user who created it (rules section 4).
- * @throws ForbiddenError the role is higher than the caller's role, or is the role owner
+ * role `owner`. The owner of a namespace is always the user who created it (rules section 4).
+ * @throws ForbiddenError the role is higher than the caller's role, or is the role `owner`
  */
 export function checkAuthority(own: Role, over: Role): void {
   if (over === "owner") throw new ForbiddenError("the owner's role can be neither granted nor changed");
@@ -31,7 +31,7 @@ type NewMembership = Pick<Membership, "accessExpiresAt" | "creationKey" | "decla
 };
 
 /**
- * Adds the user who has the e-mail address as a member, effective immediately.
+ * Adds the user who has the e-mail address as a member. The membership takes effect immediately.
  * @throws NotFoundError no user has registered with the address
  * @throws ConflictError the user is already a member
  */
@@ -64,8 +64,8 @@ async function mailInvitation(
 }
 
 /**
- * The user who has an e-mail address. `status` is the status of the membership. It is null if the user has no
- * membership, or if the membership has ended.
+ * A user that was found by e-mail address. `userStatus` is the status of the user, and `status` is the status of the
+ * membership. `status` is null if the user has no membership, or if the membership has ended.
  */
 interface Addressee {
   readonly userId: string;

@@ -41,8 +41,8 @@ export async function readNamespace(services: SqlServices, tenantId: string) {
 }
 
 /**
- * Maximum number of members that one turn of the event loop reads. A single namespace with more members is read in one
- * turn.
+ * Maximum number of members that the service reads in one turn of the event loop. A single namespace with more members
+ * is read in one turn.
  */
 const MEMBERS_AT_ONCE = 500;
 
