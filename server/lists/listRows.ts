@@ -12,12 +12,12 @@ import {
 import { type Condition, type ConditionGroup, checkCost, parseFilter } from "./parseFilter.ts";
 import { fieldOf, type IndexLookup, type Table } from "./table.ts";
 
-/** Maximum number of matching rows for which a single query finds, counts and sorts the rows of a filter. */
+/** Maximum number of rows that match a filter and that a single query finds, counts and sorts. */
 const FEW = 1000;
 
 /**
- * Page offset from which the service counts the list first. If the page is closer to the end of the list, the service
- * then reads the page from the end.
+ * Smallest page offset at which the service counts the list before it reads the page. If the page is closer to the end
+ * of the list, the service reads the page from the end.
  */
 const DEEP = 10_000;
 
@@ -179,8 +179,8 @@ export function sortedBy(
 }
 
 /**
- * An index lookup that finds every row that matches a filter. The lookup may also find other rows, which `groups`
- * excludes.
+ * An index lookup that finds every row that matches a filter. The lookup may also find other rows. The conditions in
+ * `groups` exclude these rows.
  */
 interface FilterLookup {
   readonly lookup: IndexLookup;

@@ -32,8 +32,8 @@ export interface PageRange {
 }
 
 /**
- * Maximum number of candidates, which are the values that an index lookup finds. If the lookup finds more, the query
- * tests the filter on all rows instead.
+ * Maximum number of candidates. The candidates are the values that an index lookup finds. If the lookup finds more, the
+ * query tests the filter on all rows instead.
  */
 const CANDIDATES = 5000;
 

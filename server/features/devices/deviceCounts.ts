@@ -11,7 +11,7 @@ interface Counted {
 
 /**
  * Returns a query for the number of devices in a namespace. The query adds up the counts of a few rows. Database
- * triggers update these counts after each change of a device.
+ * triggers update these counts after each change to a device.
  * @param tenantId a value or a column
  */
 export function deviceCount(tenantId: Sql | string, { status, container }: Counted): Sql {

@@ -5,7 +5,7 @@ import type { Handler } from "../../http/handler.ts";
 import { credentialOf, findOwnedKey, lapseOf, presentPublicKey } from "./publicKeys.ts";
 
 /**
- * Returns a key for a trusted service. Trusted services of version 0.19 do not support expiry times and owners.
+ * Returns a public key to a trusted service. Trusted services of version 0.19 do not support expiry times and owners.
  * Therefore, a key that currently allows no login is treated as not found.
  */
 export const lookupPublicKey: Handler<InternalOperations["lookupPublicKey"]> = async (context) => {

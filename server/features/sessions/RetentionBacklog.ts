@@ -3,7 +3,10 @@ import { readRows, type Sql, sql } from "../../db/sql/sql.ts";
 import type { Services } from "../../services.ts";
 import { retentionEnds } from "./retention.ts";
 
-/** Backlog above which the service logs a warning, in seconds. */
+/**
+ * Backlog above which the service logs a warning, in seconds. The backlog is the time for which expired recordings and
+ * sessions have been waiting for deletion.
+ */
 const WARNING = 3600;
 
 /** Measures how long expired recordings and sessions have been waiting for deletion. */

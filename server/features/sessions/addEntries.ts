@@ -96,7 +96,10 @@ interface Kept {
   readonly entriesWritten: number;
   readonly sessionRecord: boolean;
   readonly sessionRecordMegabytes: number;
-  /** 1 if the session was closed so long ago that its output is no longer recorded, otherwise 0. */
+  /**
+   * A Boolean value as a number: 1 if the session was closed so long ago that its output is no longer recorded,
+   * otherwise 0.
+   */
   readonly over: 0 | 1;
 }
 
@@ -250,7 +253,7 @@ async function write(tx: SqlClient, uid: string, { events, chunks, assignments }
  */
 const storable = (text: string): string => text.toWellFormed().replaceAll("\0", "\u{fffd}");
 
-/** Entries of a session, in order. */
+/** New entries of a session, in the order in which they are stored. */
 export interface SessionEntries {
   readonly uid: string;
   /** Number of entries that the session had before these entries: see {@link addEntries}. */

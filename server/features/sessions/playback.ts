@@ -38,8 +38,8 @@ async function* asciicast(chunks: AsyncIterable<Chunk>): AsyncGenerator<string> 
 /** Maximum number of chunks in memory. A whole recording may be larger than the memory. */
 const BATCH = 100;
 /**
- * Number of characters per batch. If a batch has more characters, the next batch has fewer chunks, because reading more
- * would block the service.
+ * The number of characters that a batch should have. If a batch has more characters, the next batch has fewer chunks,
+ * because reading more would block the service.
  */
 const BATCH_CHARACTERS = 256 * 1024;
 
@@ -59,10 +59,7 @@ interface Recording {
   readonly tenantId: string;
 }
 
-/**
- * Reads the next chunks of a recording in the order of their sequence numbers, which is the order in which they
- * arrived.
- */
+/** Reads the next chunks of a recording in the order of their sequence numbers. The chunks arrived in this order. */
 function readBatch(
   services: Services,
   { uid, seat, tenantId }: Recording,
@@ -86,7 +83,7 @@ function nextSize(batch: readonly SessionRecord[]): number {
   return Math.min(Math.max(fitting, 1), BATCH);
 }
 
-/** Reads a recording in batches, in order. */
+/** Reads a recording in batches, in the order of the sequence numbers. */
 async function* chunksOf(services: Services, recording: Recording): AsyncGenerator<SessionRecord> {
   let size = FIRST_BATCH;
   let last = 0;

@@ -56,7 +56,7 @@ async function* readAllKinds(
   uids: readonly string[],
 ): AsyncGenerator<readonly EventKind[]> {
   const remaining = new Set(uids);
-  /** The last event type that was read, if its session may have further event types. */
+  /** The last event type that was read. Undefined if all event types of its session have been read. */
   let last: EventKind | undefined;
   while (remaining.size > 0 || last !== undefined) {
     const { kinds, events } = await readKinds(
@@ -96,7 +96,7 @@ class TypeList {
   }
 }
 
-/** The seats of a session, in order, and the event types of each seat. */
+/** The seats of a session in ascending order, and the event types of each seat. */
 interface Seats {
   readonly seats: number[];
   readonly types: TypeList[];
@@ -203,7 +203,9 @@ async function readSizes(services: Services, uid: string, after: number, most: n
   return rows.map(({ size }) => Number(size));
 }
 
-/** Returns the number of events that fit into a page, which is at least 1. Returns undefined if all events fit. */
+/**
+ * Returns the number of events that fit into a page. The number is at least 1. Returns undefined if all events fit.
+ */
 function fitting(sizes: readonly number[]): number | undefined {
   let bytes = 0;
   const beyond = sizes.findIndex((size, index) => {
@@ -239,8 +241,8 @@ async function readEvents(
 }
 
 /**
- * Returns a session with a page of its events, in the order in which they arrived. Returns undefined if the session is
- * not in the namespace.
+ * Returns a session with a page of its events. The events are in the order in which they arrived. Returns undefined if
+ * the session is not in the namespace.
  * @param after number of events to skip before the page
  */
 export async function presentSession(

@@ -36,8 +36,8 @@ export async function measureRecordings(services: Services): Promise<readonly Fu
   const full = fullNamespaces(sizes, quotas);
   metrics.fullNamespaces.set(full.length);
   if (recordingsFull === "refuse") {
-    // Without this limit, the namespaces could together exceed the quota many times. If they grow one after another,
-    // each can grow up to its share.
+    // Without this limit, the namespaces could together use a multiple of the total quota. If they grow one after
+    // another, each can grow up to its share.
     const isTwice = quotas.all !== undefined && total >= 2 * quotas.all;
     fullRecordings.refuse(
       full.map(({ tenantId }) => tenantId),

@@ -36,7 +36,7 @@ export function fullNamespaces(sizes: readonly RecordingSize[], quotas: Recordin
 
 /**
  * Returns the largest share with which the total size does not exceed `total`. Returns infinity if the total size is
- * already lower.
+ * already lower than `total`.
  * @param sizes the largest first
  */
 function equalShare(sizes: readonly number[], total: number): number {

@@ -14,7 +14,7 @@ export interface RecordingSize {
 
 /**
  * Returns the sizes of all namespaces that have recordings, the largest first. Database triggers update the sizes after
- * each change of a session. For each namespace, the query reads one row on SQLite, and a few rows on PostgreSQL.
+ * each change to a session. For each namespace, the query reads one row on SQLite, and a few rows on PostgreSQL.
  */
 export async function readRecordingSizes(db: SqlClient): Promise<RecordingSize[]> {
   const rows = await readRows<{ readonly tenantId: string; readonly size: number | bigint | string }>(
@@ -27,6 +27,6 @@ export async function readRecordingSizes(db: SqlClient): Promise<RecordingSize[]
     .sort((one, other) => other.bytes - one.bytes);
 }
 
-/** Merges the rows of closed connections: see {@link foldCounterRows}. */
+/** Merges the counter rows of closed database connections: see {@link foldCounterRows}. */
 export const foldRecordingSizes = ({ db }: Pick<Services, "db">): Promise<void> =>
   foldCounterRows(db, { name: "RecordingSize", key: ["tenantId"], counter: "size" });

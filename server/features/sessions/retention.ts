@@ -12,8 +12,8 @@ import {
 
 /**
  * Returns two times, one for recordings and one for sessions. A recording or session has expired if the session was
- * last active before the respective time. A time is undefined if recordings or sessions never expire. A recording
- * expires at the latest together with its session.
+ * last active before the respective time. The time for recordings is undefined if recordings never expire. The time for
+ * sessions is undefined if sessions never expire. A recording expires at the latest together with its session.
  */
 export function retentionEnds(services: Services): {
   readonly recordings: Date | undefined;
@@ -29,11 +29,10 @@ export function retentionEnds(services: Services): {
 }
 
 /**
- * Deletes all expired recordings and sessions. A session that sends keep-alives never expires. The oldest sessions are
- * deleted first, in whichever namespace they are. So each session waits only for sessions that expired before it. A
- * namespace can delay the others only if it creates sessions faster than the service deletes them, for the whole
- * duration of the retention. The service deletes sessions at least 40 times as fast as 2,000 devices create them
- * (bench/RETENTION.md).
+ * Deletes all expired recordings and sessions. A session that sends keep-alives never expires. The oldest sessions of
+ * all namespaces are deleted first. So each session waits only for sessions that expired before it. A namespace can
+ * delay the others only if it creates sessions faster than the service deletes them, for the whole duration of the
+ * retention. The service deletes sessions at least 40 times as fast as 2,000 devices create them (bench/RETENTION.md).
  * @param stop ends the run after the current statement
  */
 export async function trimSessions(services: Services, stop: AbortSignal): Promise<void> {

@@ -2,13 +2,15 @@ import { printableIssuer, withoutControls } from "@gatehouse-access/sdk/errors";
 import type { TokenClaims } from "@gatehouse-access/sdk/policy";
 import type { TrustedWorkload } from "../../db/generated/sqlite/client.ts";
 
-/** Maximum lengths of an issuer and of a string from a token in an actor's name. */
+/**
+ * Maximum lengths of strings in the name of an actor, in characters: of the issuer, and of each string from the token.
+ */
 const ISSUER_SHOWN = 80;
 const TEXT_SHOWN = 80;
 
 /**
- * The pipelines whose jobs are shown with a name, by issuer. Each entry contains the claims that identify the project
- * and the job.
+ * The pipelines whose jobs are shown with a name, by issuer. Each entry contains the names of the claims that identify
+ * the project and the job. A claim is a named value in a token.
  */
 const PIPELINES: Readonly<Record<string, { provider: string; project: string; job: string; word: string }>> =
   {
@@ -21,7 +23,9 @@ const PIPELINES: Readonly<Record<string, { provider: string; project: string; jo
     "https://gitlab.com": { provider: "GitLab", project: "project_path", job: "job_id", word: "job" },
   };
 
-/** Returns a string from a token for output, without control characters and shortened to a maximum length. */
+/**
+ * Returns a string from a token for output. Removes control characters, and shortens the string to a maximum length.
+ */
 export function printable(text: string, maxLength: number): string {
   const clean = withoutControls(text);
   return clean.length > maxLength ? `${clean.slice(0, maxLength - 1)}…` : clean;
@@ -33,7 +37,7 @@ export function printable(text: string, maxLength: number): string {
  */
 const quoted = (text: string): string => `"${printable(text, TEXT_SHOWN).replaceAll(/["\\]/g, "'")}"`;
 
-/** Returns the first string in a claim that is not empty. Returns undefined if the claim has no such string. */
+/** Returns the first non-empty string in a claim. Returns undefined if the claim has no such string. */
 function textClaim(claims: TokenClaims, name: string): string | undefined {
   for (const text of claims.texts(name)) if (text !== "") return text;
   return undefined;

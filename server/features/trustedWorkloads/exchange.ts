@@ -12,7 +12,7 @@ import { actorOf, printable } from "./actor.ts";
 import { workloadSession } from "./session.ts";
 import { RejectedToken, useOnce } from "./tokenUses.ts";
 
-/** Returns the required claims of a workload, by name. */
+/** Returns the required claims of a workload, by name. A token must contain these claims to match the workload. */
 const claimsOf = ({ claims }: Pick<TrustedWorkload, "claims">): Readonly<Record<string, string>> =>
   JSON.parse(claims);
 

@@ -28,12 +28,12 @@ const lookupInDns: LookupAll = async (hostname) => {
   return found;
 };
 
-/** The error for a document of an issuer that cannot be read. The message contains no text from the document. */
+/** The error for an issuer document that cannot be read. The message contains no text from the document. */
 export class DocumentError extends Error {
   override readonly name = "DocumentError";
 }
 
-/** A function that reads a JSON document over HTTPS, until the signal is aborted. */
+/** A function that reads a JSON document over HTTPS. The signal cancels the read if it is aborted. */
 export type ReadDocument = (address: string, maxBytes: number, signal: AbortSignal) => Promise<unknown>;
 
 /** Settings of a {@link documentReader}. */

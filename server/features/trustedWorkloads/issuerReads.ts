@@ -24,7 +24,7 @@ export class IssuerReads<T> {
 
   /**
    * Runs a read. Concurrent calls for an issuer share one read.
-   * @param read reads the issuer until the signal is aborted
+   * @param read reads the issuer; stops if the signal is aborted
    * @throws BusyError too many reads are running
    */
   async run(
@@ -48,9 +48,10 @@ export class IssuerReads<T> {
   }
 
   /**
-   * Ensures that the user can start a read. If the maximum number of reads is running, aborts the oldest read of the
-   * user who has the most.
-   * @throws BusyError the user has the maximum number of reads, or no other user has at least two reads more
+   * Ensures that the user can start a read. If the total number of running reads has reached its maximum, aborts the
+   * oldest read of the user who has the most running reads.
+   * @throws BusyError the user has the maximum number of reads, or no other user has at least two reads more than this
+   *   user
    */
   #makeRoom(ownerId: string): void {
     const byOwner = Map.groupBy(this.#running, ([, read]) => read.ownerId);

@@ -21,9 +21,7 @@ import { requireQuota } from "../requireQuota.ts";
  */
 const NEVER = new Date("9999-12-31T23:59:59.999Z");
 
-/**
- * Returns the expiry time of a tunnel with this lifetime in seconds. With a lifetime of -1, the tunnel is permanent.
- */
+/** Returns the expiry time of a tunnel with a lifetime in seconds. With a lifetime of -1, the tunnel is permanent. */
 const tunnelExpiry = (createdAt: Date, ttl: number): Date =>
   ttl === -1 ? NEVER : new Date(createdAt.getTime() + ttl * SECOND);
 

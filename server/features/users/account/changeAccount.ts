@@ -8,9 +8,9 @@ import type { Services } from "../../../services.ts";
 import { checkVersion } from "../callingUser.ts";
 
 /**
- * Returns the purposes of the mailed tokens that a change of the account invalidates. A new e-mail address or a new
+ * Returns the purposes of the mailed tokens that a change to the account invalidates. A new e-mail address or a new
  * password invalidates activation and recovery tokens. A new address invalidates the confirmation token of the pending
- * address. If a change ends all logins, it invalidates this token too.
+ * address. A change that ends all logins also invalidates this confirmation token.
  */
 function endedTokens(user: User, changed: User): string[] {
   const isNew = (column: "email" | "recoveryEmail" | "passwordHash" | "tokenVersion") =>
@@ -41,8 +41,9 @@ export interface AccountChange {
 }
 
 /**
- * Changes a user's account, and records the change in the audit trail, without a namespace. A change without effect is
- * not recorded. If the change ends the user's logins, it also ends logins that are waiting for a second factor.
+ * Changes a user's account, and records the change in the audit trail. The audit trail entry belongs to no namespace. A
+ * change without effect is not recorded. If the change ends the user's logins, it also ends logins that are waiting for
+ * a second factor.
  * @throws UnauthenticatedError the caller's logins have ended since the request arrived
  */
 export async function changeAccount(

@@ -11,8 +11,8 @@ import { declaredNamespace } from "../../namespaces/objects.ts";
 import { insertUser } from "./createUser.ts";
 
 /**
- * Returns the name of the first user's namespace, which is derived from the username. Characters that are invalid in a
- * host-name label (rules section 5.2) become hyphens. The rules do not define the name for a username that contains
+ * Returns the name of the first user's namespace. The name is derived from the username. Characters that are invalid in
+ * a host-name label (rules section 5.2) become hyphens. The rules do not define the name for a username that contains
  * such characters, for example `ana.reis`.
  */
 function labelOf(username: string): string {

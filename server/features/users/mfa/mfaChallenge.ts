@@ -18,8 +18,8 @@ const STEP = 30;
  */
 const ATTEMPTS = 5;
 /**
- * Time after the last attempt for which the counted attempts are stored, in milliseconds. If the maximum is reached,
- * the service rejects all codes of the user during this time.
+ * Time for which the service stores the counted attempts after the last attempt, in milliseconds. If the maximum is
+ * reached, the service rejects all codes of the user during this time.
  */
 const LOCK = 30 * MINUTE;
 /**

@@ -15,8 +15,8 @@ import { homeOf, sessionOf } from "../session.ts";
 import { acceptCode, mfaCounter, takeAttempt } from "./mfaChallenge.ts";
 
 /**
- * Time after a login with a recovery code for which the same code can still turn off MFA, in milliseconds (rules
- * section 10.7).
+ * Time, in milliseconds, for which a recovery code can still turn off MFA after a login with this code (rules section
+ * 10.7).
  */
 const DISABLING_LIFE = 10 * MINUTE;
 
