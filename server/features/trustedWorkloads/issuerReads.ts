@@ -50,8 +50,8 @@ export class IssuerReads<T> {
   /**
    * Ensures that the user can start a read. If the total number of running reads has reached its maximum, aborts the
    * oldest read of the user who has the most running reads.
-   * @throws BusyError the user has the maximum number of reads, or no other user has at least two reads more than this
-   *   user
+   * @throws BusyError the user has the maximum number of reads. Also thrown if the total has reached its maximum, and
+   *   no other user has at least two reads more than this user.
    */
   #makeRoom(ownerId: string): void {
     const byOwner = Map.groupBy(this.#running, ([, read]) => read.ownerId);

@@ -9,8 +9,9 @@ import { checkVersion } from "../callingUser.ts";
 
 /**
  * Returns the purposes of the mailed tokens that a change to the account invalidates. A new e-mail address or a new
- * password invalidates activation and recovery tokens. A new address invalidates the confirmation token of the pending
- * address. A change that ends all logins also invalidates this confirmation token.
+ * password invalidates activation and recovery tokens. A new e-mail address or recovery address invalidates the
+ * confirmation token of the pending address that would have replaced it. A change that ends all logins invalidates the
+ * confirmation tokens of all pending addresses.
  */
 function endedTokens(user: User, changed: User): string[] {
   const isNew = (column: "email" | "recoveryEmail" | "passwordHash" | "tokenVersion") =>
