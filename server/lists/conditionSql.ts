@@ -41,9 +41,10 @@ function conditionSql(provider: Provider, table: Table, condition: Condition): S
 const real = (value: Sql): Sql => sql`CAST(${value} AS DOUBLE PRECISION)`;
 
 /**
- * Returns SQL that is true if a text contains a part. Ignores case (on SQLite only for the letters a to z). On SQLite,
- * all requests wait for the result, so the SQL uses the function INSTR, which is fast. LIKE would take a hundred times
- * as long if most of the part occurs at each position of the text. On PostgreSQL, only LIKE can use an index.
+ * Returns SQL that is true if a text contains the string `part`. Ignores case (on SQLite only for the letters a to z).
+ * On SQLite, all requests wait for the result, so the SQL uses the function INSTR, which is fast. LIKE would take a
+ * hundred times as long if most of `part` occurs at each position of the text. On PostgreSQL, only LIKE can use an
+ * index.
  */
 export function containsSql(provider: Provider, text: Sql, part: string): Sql {
   if (provider === "sqlite") return sql`INSTR(LOWER(${text}), LOWER(${part})) > 0`;

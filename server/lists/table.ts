@@ -26,8 +26,8 @@ export interface ValueField {
    */
   readonly cost: "column" | "large" | "query";
   /**
-   * Returns an index lookup that finds the rows whose text may contain a part. Returns undefined if no index supports
-   * the part. Omitted for a field without an index.
+   * Returns an index lookup that finds the rows whose text may contain the string `part`. Returns undefined if no index
+   * supports this string. Omitted for a field without an index.
    */
   readonly lookup?: (part: string) => IndexLookup | undefined;
 }

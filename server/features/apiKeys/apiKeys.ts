@@ -58,7 +58,10 @@ function checkRole(own: Role, requested: Role): void {
     throw new ForbiddenError(`role: ${requested} is higher than the caller's role`);
 }
 
-/** Creation time of the latest key that this process created, by namespace, in milliseconds since 1970. */
+/**
+ * The creation time of the latest key in each namespace, in milliseconds since 1970. Contains only keys that this
+ * process created.
+ */
 const lastCreated = new LRUCache<string, number>({ max: 10_000 });
 /** Maximum time by which a creation time may be ahead of the clock, in milliseconds. */
 const AHEAD = 1000;

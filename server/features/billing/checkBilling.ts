@@ -2,7 +2,7 @@ import type { Services } from "../../services.ts";
 import { isAllowed, paymentRefusal } from "./evaluate.ts";
 import { billingOf, hasActiveSubscription } from "./record.ts";
 
-/** The data of a write request that a billing check needs. */
+/** The part of a write request that a billing check needs. */
 interface BillableRequest {
   readonly services: Services;
   readonly identity: unknown;

@@ -5,8 +5,8 @@ import { readRows, sql } from "../../db/sql/sql.ts";
 import type { SqlServices } from "../../services.ts";
 
 /**
- * Initial connection announcement. A community instance sets it for every new namespace, and every instance sets it for
- * the first namespace (rules section 5.3).
+ * Initial connection announcement. A community instance sets it for every new namespace. The other editions set it only
+ * for the first namespace (rules section 5.3).
  */
 export const WELCOME =
   "Welcome! You are connected through Gatehouse. An administrator of the namespace can change this text.";

@@ -17,8 +17,8 @@ const LONGEST_WAIT = HOUR;
 const GIVEN_UP = DAY;
 
 /**
- * Sends the mails that are due. If several instances run, only one of them sends each mail. A mail is sent twice only
- * if a process stops after sending the mail and before deleting its row.
+ * Sends the mails that are due. If several instances run, only one of them reserves and sends each mail. There is one
+ * exception: a mail is sent again if a process stops after it sent the mail and before it deleted the row of the mail.
  */
 export async function deliverMails(services: Services, log: FastifyBaseLogger): Promise<void> {
   const due = await services.db.outgoingMail.findMany({

@@ -61,7 +61,7 @@ export interface OutputEntry {
   readonly size: { readonly width: number; readonly height: number };
 }
 
-/** Entries of a seat that were lost, because writing them was not possible for too long. */
+/** Entries of a seat that were lost, because the service could not write them for too long a time. */
 export interface RecordingGap {
   readonly kind: "gap";
   readonly seat: number;

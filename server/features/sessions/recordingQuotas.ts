@@ -14,8 +14,8 @@ import {
 
 const MIB = 1024 * 1024;
 /**
- * Minimum time since the last activity of a session before its recording can be deleted for a quota, in milliseconds.
- * Open sessions send keep-alives, so they keep their recordings.
+ * Time, in milliseconds, for which a session must have been inactive before the service can delete its recording for a
+ * quota. Open sessions send keep-alives, so they keep their recordings.
  */
 const MINIMUM_AGE = HOUR;
 

@@ -51,8 +51,8 @@ export async function knownTags(
 }
 
 /**
- * Returns SQL for the id of a tag in the namespace, for a column `tagId`. The id is null if the namespace has no row
- * for the tag.
+ * Returns SQL for the id of a tag in the namespace. The SQL is the value of a column `tagId`. The id is null if the
+ * namespace has no row for the tag.
  */
 export const tagId = (tenantId: string, tag: string): Sql =>
   sql`(SELECT "Tag"."id" FROM "Tag" WHERE "Tag"."tenantId" = ${tenantId} AND "Tag"."name" = ${tag})`;

@@ -8,8 +8,8 @@ import { IssuerReads } from "./issuerReads.ts";
 /** Time for which the keys of an issuer are used before they are read again, in milliseconds. */
 const LIFE = 600 * SECOND;
 /**
- * Minimum time between two reads if a token has an unknown key, in milliseconds. If an issuer has just changed its
- * keys, a client waits this long for the new key.
+ * Minimum time between two reads if a token is signed with an unknown key, in milliseconds. If an issuer has just
+ * changed its keys, a client waits this long for the new key.
  */
 const UNKNOWN_KEY_INTERVAL = 5 * SECOND;
 /** Minimum time between two reads if the last read failed, in milliseconds. */

@@ -44,7 +44,7 @@ export async function createToken(
   return token;
 }
 
-/** Returns a filter for the valid tokens of a user that have one of the purposes. */
+/** Returns a database filter that selects a user's valid tokens with one of the purposes. */
 export const whereWaiting = (services: Services, userId: string, purposes: readonly TokenPurpose[]) => ({
   userId,
   purpose: { in: [...purposes] },
