@@ -25,8 +25,8 @@ export class DecisionTurns {
   readonly #jobs = new Map<string, Job[]>();
   #isAwaited = false;
   /**
-   * Time, in milliseconds, that decisions have taken in this turn, plus the time by which earlier turns exceeded their
-   * slices. After a long step, no decision runs for several turns, so that other work can run.
+   * Time, in milliseconds, that decisions have taken in this turn, plus the time by which earlier turns exceeded the
+   * maximum. After a long step, no decision runs for several turns, so that other work can run.
    */
   #taken = 0;
 

@@ -6,10 +6,11 @@ import { newPattern, type Pattern, type PatternSource } from "@gatehouse-access/
  */
 const NAMESPACE_MAX = 48 * 1024 * 1024;
 /**
- * Maximum memory for all cached patterns, in bytes. Most patterns use much less memory than the limit for a pattern.
+ * Maximum memory for the cached patterns of all namespaces, in bytes. This memory is sufficient for many namespaces,
+ * because most patterns use much less memory than a pattern may use.
  */
 const TOTAL_MAX = 2 * NAMESPACE_MAX;
-/** Memory that a cached string uses if it is not a valid pattern, in bytes. */
+/** Memory, in bytes, that the cache counts for a string that is not a valid pattern. */
 const INVALID_BYTES = 1024;
 
 interface NamespaceCache {
@@ -43,7 +44,8 @@ export class NamespacePatterns {
   }
 
   /**
-   * Returns the pattern source of a namespace for one decision, and marks the namespace as the most recently used one.
+   * Returns a function that compiles the patterns of a namespace, or takes them from the cache. Use the function for
+   * one decision. Marks the namespace as the most recently used one.
    */
   of(tenantId: string): PatternSource {
     const namespace = this.#namespaceOf(tenantId);

@@ -47,7 +47,8 @@ export interface AppOptions {
 }
 
 /**
- * Returns the behavior of a listener's routes: handlers, billing checks and transactional writes.
+ * Returns the functions that a listener's routes call: the handlers of the operations, the billing check and the
+ * transactional write.
  * @param handlers handlers of the listener's operations
  */
 export const behaviorOf = <T extends Operations>(handlers: Handlers<T, ObjectRows>): Behavior => ({

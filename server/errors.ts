@@ -14,43 +14,53 @@ export abstract class ServiceError extends Error {
 }
 
 /**
- * 400: a value is not allowed, or the state of the object forbids the request. For a value with the wrong JSON type,
- * use {@link WrongTypeError}. For invalid fields of a user, use {@link InvalidFieldsError}.
+ * The error for status 400: a value is not allowed, or the state of the object forbids the request. For a value with
+ * the wrong JSON type, use {@link WrongTypeError}. For invalid fields of a user, use {@link InvalidFieldsError}.
  */
 export class InvalidError extends ServiceError {}
-/** 401: the credential is missing or wrong. If a valid credential lacks the permission, use {@link ForbiddenError}. */
+/**
+ * The error for status 401: the credential is missing or wrong. If a valid credential lacks the permission, use {@link
+ * ForbiddenError}.
+ */
 export class UnauthenticatedError extends ServiceError {}
 /**
- * 402: billing refuses the request, or a limit of the cloud edition is reached. For the operator's limits, use
- * {@link ForbiddenError}.
+ * The error for status 402: billing refuses the request, or a limit of the cloud edition is reached. For the operator's
+ * limits, use {@link ForbiddenError}.
  */
 export class PaymentError extends ServiceError {}
 /**
- * 403: permission denied, or a limit is reached. If the request is currently impossible for every caller, use {@link
- * InvalidError}.
+ * The error for status 403: permission denied, or a limit is reached. If the request is currently impossible for every
+ * caller, use {@link InvalidError}.
  */
 export class ForbiddenError extends ServiceError {}
-/** 404: the caller's namespace has no such object. The response is the same if another namespace has the object. */
+/**
+ * The error for status 404: the caller's namespace has no such object. The response is the same if another namespace
+ * has the object.
+ */
 export class NotFoundError extends ServiceError {}
 /**
- * 409: an object with this name or key already exists. For a user's name or e-mail address, use {@link
- * TakenFieldsError}.
+ * The error for status 409: an object with this name or key already exists. For a user's name or e-mail address, use
+ * {@link TakenFieldsError}.
  */
 export class ConflictError extends ServiceError {}
 /**
- * 415: the service does not support the content type of the body. For a body that is malformed JSON, use
- * {@link WrongTypeError}.
+ * The error for status 415: the service does not support the content type of the body. For a body that is malformed
+ * JSON, use {@link WrongTypeError}.
  */
 export class ContentTypeError extends ServiceError {}
 /**
- * 422: the body is not JSON, or a value has the wrong JSON type. For a value out of range, use {@link InvalidError}.
+ * The error for status 422: the body is not JSON, or a value has the wrong JSON type. For a value out of range, use
+ * {@link InvalidError}.
  */
 export class WrongTypeError extends ServiceError {}
-/** 412: the object's revision differs from `If-Match`. If the object no longer exists, use {@link NotFoundError}. */
+/**
+ * The error for status 412: the object's revision differs from `If-Match`. If the object no longer exists, use {@link
+ * NotFoundError}.
+ */
 export class PreconditionError extends ServiceError {}
 /**
- * 503: the service is overloaded, and the request has changed nothing. For a caller that sends too many requests, use
- * {@link RateLimitedError}.
+ * The error for status 503: the service is overloaded, and the request has changed nothing. For a caller that sends too
+ * many requests, use {@link RateLimitedError}.
  */
 export class BusyError extends ServiceError {}
 /**
@@ -58,18 +68,26 @@ export class BusyError extends ServiceError {}
  */
 export const tooManyDecisions = (): BusyError =>
   new BusyError("too many decisions of the namespace are waiting; try again", { "Retry-After": "2" });
-/** 501: this instance or this version does not support the request. */
+/** The error for status 501: this instance or this version does not support the request. */
 export class NotImplementedError extends ServiceError {}
-/** 500: the engine behind a connector is not connected. If the connector does not exist, use {@link NotFoundError}. */
+/**
+ * The error for status 500: the engine behind a connector is not connected. If the connector does not exist, use {@link
+ * NotFoundError}.
+ */
 export class NotConnectedError extends ServiceError {}
-/** 429: too many wrong passwords or codes. For too many requests, use {@link RateLimitedError}. */
+/**
+ * The error for status 429: too many wrong passwords or codes. For too many requests, use {@link RateLimitedError}.
+ */
 export class LockedOutError extends ServiceError {}
-/** 429: too many requests from an address or for an account. For wrong passwords, use {@link LockedOutError}. */
+/**
+ * The error for status 429: too many requests from an address or for an account. For wrong passwords, use {@link
+ * LockedOutError}.
+ */
 export class RateLimitedError extends ServiceError {}
 
 /**
- * 424: the payment gateway failed, or rejected the customer's payment method. The request has changed nothing and can
- * be retried. If the customer must pay first, use {@link PaymentError}.
+ * The error for status 424: the payment gateway failed, or rejected the customer's payment method. The request has
+ * changed nothing and can be retried. If the customer must pay first, use {@link PaymentError}.
  */
 export class PaymentGatewayError extends ServiceError {
   /** Machine-readable cause of the failure (models section 12). */
@@ -83,7 +101,10 @@ export class PaymentGatewayError extends ServiceError {
   }
 }
 
-/** Invalid or taken fields of a user. The response's body is an array of their names (rules section 8). */
+/**
+ * An error about invalid or taken fields of a user. The response's body is an array of the names of these fields (rules
+ * section 8).
+ */
 abstract class FieldsError extends ServiceError {
   readonly fields: readonly string[];
 
@@ -93,11 +114,11 @@ abstract class FieldsError extends ServiceError {
   }
 }
 /**
- * 400: the values of these fields are not allowed. If another user already has the values, use {@link
- * TakenFieldsError}.
+ * The error for status 400: the values of these fields are not allowed. If another user already has the values, use
+ * {@link TakenFieldsError}.
  */
 export class InvalidFieldsError extends FieldsError {}
-/** 409: another user already has the values of these fields. */
+/** The error for status 409: another user already has the values of these fields. */
 export class TakenFieldsError extends FieldsError {}
 
 type ErrorClass = abstract new (...args: never[]) => ServiceError;
@@ -125,8 +146,8 @@ const STATUS: ReadonlyMap<ErrorClass, number> = new Map<ErrorClass, number>([
 ]);
 
 /**
- * Responses for Prisma's errors that a race condition causes: another request changed the data between the check and
- * the write.
+ * Responses for the Prisma errors of a race condition. In such a race, another request changes the data between the
+ * check and the write.
  */
 const DATABASE_ERRORS: Readonly<Record<string, { readonly status: number; readonly message: string }>> = {
   P2002: { status: 409, message: "already exists" },
@@ -134,7 +155,10 @@ const DATABASE_ERRORS: Readonly<Record<string, { readonly status: number; readon
   P2025: { status: 404, message: "not found" },
 };
 
-/** Prisma's code for each kind of adapter error. Statements that bypass Prisma's client throw adapter errors. */
+/**
+ * Prisma's error code for each kind of adapter error. Adapter errors are the errors of Prisma's database drivers.
+ * Statements that bypass Prisma's client throw them.
+ */
 const CODES: Readonly<Record<string, string>> = {
   UniqueConstraintViolation: "P2002",
   ForeignKeyConstraintViolation: "P2003",
@@ -151,8 +175,8 @@ const OUTAGES: Readonly<Record<Outage, { readonly message: string; readonly retr
 };
 
 /**
- * Returns the body of an error. A 404 has a code, which proves to clients that an operation of this service sent the
- * response. The router's 404 for an unknown path has no code.
+ * Returns the body of an error response. The body of a 404 contains a code. The code proves to clients that an
+ * operation of this service sent the response. The router's 404 for an unknown path has no code.
  */
 const withCode = (status: number, text: string) =>
   status === 404 ? { message: text, code: SERVICE_CODES.notFound } : { message: text };
@@ -183,8 +207,8 @@ function bodyOf(error: ServiceError, status: number): ErrorAnswer["body"] {
 }
 
 /**
- * Returns the response to an error. Returns undefined for an unexpected error, whose message may appear only in the
- * log.
+ * Returns the response to an error. Returns undefined for an unexpected error, because only the log may contain its
+ * message.
  */
 export function answerTo(error: unknown): ErrorAnswer | undefined {
   if (error instanceof ServiceError) {
@@ -217,7 +241,7 @@ const unavailable = (message: string, retryAfter: number): ErrorAnswer => ({
   headers: { "Retry-After": String(retryAfter) },
 });
 
-/** Returns Prisma's code of a database error, even if Prisma's client did not wrap the error. */
+/** Returns Prisma's code for a database error, even if Prisma's client did not wrap the error. */
 const databaseCodeOf = (error: unknown): string | undefined =>
   isDatabaseError(error) ? error.code : CODES[adapterErrorOf(error)?.cause.kind ?? ""];
 
@@ -251,8 +275,8 @@ export function isWriteConflict(error: unknown): boolean {
 }
 
 /**
- * Returns the kind of outage that caused work to fail, in which case a retry can succeed. Returns undefined for other
- * errors. Write conflicts and a `BusyError` are treated as the outage "busy".
+ * Returns the kind of outage that caused work to fail. A retry can then succeed. Returns undefined for other errors.
+ * Write conflicts and a `BusyError` are treated as the outage `busy`.
  */
 export const outageOfWork = (error: unknown): Outage | undefined =>
   error instanceof BusyError || isWriteConflict(error) ? "busy" : outageOf(error);

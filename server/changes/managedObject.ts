@@ -35,11 +35,13 @@ export interface ManagedObject<Row = unknown> {
   id(tx: SqlClient, write: Write): string | Promise<string>;
   /** Returns the object, or null if the namespace has no such object. */
   find(tx: SqlClient, tenantId: string, id: string): Promise<Row | null>;
-  /** Returns the object's declared fields, or null if clients see the object as deleted. */
+  /**
+   * Returns the object's declared fields. Returns null if the row still exists, but clients see the object as deleted.
+   */
   declared(row: Row): Declared | null;
   /**
    * Stores, in the column `declaredBy`, the program resource that declares the object. Does nothing if the namespace
-   * has no such object. Undefined for kinds whose objects have no database row.
+   * has no such object. Kinds whose objects have no database row do not have this function.
    */
   declare?(tx: SqlClient, tenantId: string, id: string, declaredBy: string): Promise<unknown>;
 }

@@ -5,7 +5,10 @@ import type { RequestFacts } from "../http/listener/requestFacts.ts";
 import type { SqlServices } from "../services.ts";
 import type { Declared } from "./managedObject.ts";
 
-/** The caller of a command that an operator sends over the administration socket, which requires no login. */
+/**
+ * An operator, as the caller of a command. The command reaches the service over the administration socket. The socket
+ * requires no login.
+ */
 export interface Operator {
   readonly kind: "operator";
 }

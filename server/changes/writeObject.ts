@@ -46,9 +46,9 @@ export async function writeObject(
 }
 
 /**
- * Returns the lane of a write. Writes in the same lane share transactions. Each namespace has its own lane, except that
- * all writes of members share one lane. The reason is an index on PostgreSQL that stores the members of all namespaces
- * on a few pages: concurrent writes of members from two namespaces would conflict.
+ * Returns the lane of a write. Writes in the same lane share transactions. Each namespace has its own lane, but the
+ * writes of members of all namespaces share one lane. On PostgreSQL, one index stores the members of all namespaces on
+ * a few pages. Without a shared lane, concurrent writes of members from two namespaces would conflict.
  */
 const laneOf = ({ operation, sender }: ObjectRequest): string =>
   operation.object === "member" ? "members" : sender.tenant;
@@ -152,8 +152,8 @@ function checkRevision(declared: Declared | null, expected: string | undefined):
 }
 
 /**
- * A unique value is already in use, either by an unrelated object or by the object of an earlier request with the same
- * Idempotency-Key.
+ * The error of a create whose unique value, such as the name, is already in use. An unrelated object uses the value, or
+ * the object of an earlier request with the same Idempotency-Key.
  */
 class TakenError extends ConflictError {}
 

@@ -28,7 +28,10 @@ async function setupLink(io: CommandIo, flags: Flags & { readonly signOnly?: boo
   print(io, flags.signOnly ? link.sign : link.url);
 }
 
-/** `gatehouse-server admin …`: commands for a running service, over the local socket in its data folder. */
+/**
+ * Creates the command `gatehouse-server admin`. Its subcommands control a running service, over the local socket in the
+ * data folder of the service.
+ */
 export function adminCommand(io: CommandIo): Command {
   const rotate = subcommand("admin rotate-signing-key", "Create a new key to sign tokens.")
     .option("--revoke", "Revoke all tokens of older keys, which ends every login at once")

@@ -25,7 +25,10 @@ async function audit(io: CommandIo, flags: AuditFlags): Promise<void> {
   print(io, formatTable([["TIME", "WHO", "FROM", "OPERATION", "OBJECT", "CHANGE"], ...entries.map(rowOf)]));
 }
 
-/** `gatehouse-server admin audit`: prints the audit entries of accounts and commands, or those of one namespace. */
+/**
+ * Creates the command `gatehouse-server admin audit`, which prints audit trail entries. Without `--tenant`, it prints
+ * the changes to accounts and the changes by commands. With `--tenant`, it prints the changes in that namespace.
+ */
 export function auditCommand(io: CommandIo): Command {
   const about =
     "List changes to accounts and changes by commands, or changes in one namespace, latest first.";

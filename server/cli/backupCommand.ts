@@ -46,7 +46,7 @@ async function verifiedManifest(file: string): Promise<BackupManifest> {
   }
 }
 
-/** `gatehouse-server backup`: backs up the running service that uses the data folder. */
+/** Creates the command `gatehouse-server backup`, which backs up the running service that uses the data folder. */
 export function backupCommand(io: CommandIo): Command {
   return subcommand("backup", "Back up the running service to a file.", "/backup/gatehouse.backup", {
     page: "docs/operate/backup.md",

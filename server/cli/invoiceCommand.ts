@@ -42,7 +42,10 @@ async function settle(io: CommandIo, id: string, status: Settlement, flags: Flag
   print(io, `The invoice ${id} is ${status}.`);
 }
 
-/** `gatehouse-server admin invoices` and `settle-invoice`: list and settle invoices of the ledger. */
+/**
+ * Creates the commands `gatehouse-server admin invoices` and `gatehouse-server admin settle-invoice`. They list and
+ * settle the invoices of the ledger.
+ */
 export function invoiceCommands(io: CommandIo): Command[] {
   return [
     subcommand("admin invoices", "List the invoices of the ledger, latest first.", "--status open", {

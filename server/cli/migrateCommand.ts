@@ -22,7 +22,10 @@ const target: Setting<z.ZodString> = {
   schema: z.string().refine(isPostgresql),
 };
 
-/** The service wrote rows during the copy, so the copy lacks these rows. The command exits with code 3. */
+/**
+ * The error of a copy that lacks rows, because the service wrote these rows during the copy. The command exits with
+ * code 3.
+ */
 class IncompleteCopyError extends OperatorError {
   override readonly name = "IncompleteCopyError";
   override readonly exitCode = 3;
@@ -80,7 +83,10 @@ rehearsal. The copy lacks later changes.
 Exit codes: 0 = copied all rows; 1 = copied nothing; 2 = wrong usage; 3 = the
 service wrote rows during the copy`;
 
-/** `gatehouse-server migrate-to-postgresql`: copies the data of a service from SQLite to PostgreSQL. */
+/**
+ * Creates the command `gatehouse-server migrate-to-postgresql`, which copies the data of a service from SQLite to
+ * PostgreSQL.
+ */
 export function migrateCommand(io: CommandIo): Command {
   const command = subcommand("migrate-to-postgresql", "Copy all data to an empty PostgreSQL database.", "", {
     notes: NOTES,

@@ -10,7 +10,7 @@ import { OperatorError } from "../OperatorError.ts";
 /** Source and target of a migration to PostgreSQL. */
 interface MigrationRequest {
   readonly dataDir: string;
-  /** Path of the SQLite database. The command reads this file directly if no service runs on the data folder. */
+  /** Path of the SQLite database. The command reads this file directly if no service uses the data folder. */
   readonly database: string;
   /** URL of the empty PostgreSQL database. */
   readonly target: string;
@@ -21,7 +21,7 @@ interface MigrationRequest {
 interface MigrationResult {
   readonly tables: readonly CopiedTable[];
   /**
-   * Number of rows that the running service wrote during the copy, and that the copy therefore lacks. Undefined if the
+   * Number of rows that the copy lacks, because the running service wrote them during the copy. Undefined if the
    * service was stopped.
    */
   readonly missed: number | undefined;

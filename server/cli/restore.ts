@@ -28,16 +28,19 @@ interface Restored extends BackupContent {
   /** New path of the previous database. Undefined if no database existed. */
   readonly kept: string | undefined;
   readonly hostKey: RestoreMessages;
-  /** Undefined if an earlier version wrote the backup. Such a backup has no manifest, no checksum and no host key. */
+  /**
+   * The manifest of the backup. Undefined if an earlier version wrote the backup. Such a backup has no manifest, no
+   * checksum and no host key.
+   */
   readonly manifest: BackupManifest | undefined;
 }
 
 /**
  * Replaces the database and the SSH host key of a stopped service with those of a backup. First checks that the service
  * can use the backup.
- * @throws OperatorError the service runs, the backup cannot be read or used, or its instance secret is missing. Nothing
- *   has changed then. Also thrown if the SSH host key cannot be installed: the database is then restored, and the
- *   message reports both facts.
+ * @throws OperatorError the service runs, the backup cannot be read or used, or the instance secret of the backup is
+ *   missing. In these cases, nothing has changed. Also thrown if the SSH host key cannot be installed. In this case,
+ *   the database is already restored, and the message reports both facts.
  */
 export async function restore(request: RestoreRequest): Promise<Restored> {
   const { backup, dataDir, database, secret, sshHostKeyFile } = request;
@@ -69,7 +72,7 @@ export async function restore(request: RestoreRequest): Promise<Restored> {
   try {
     const manifest = await readBackup(backup, (content) =>
       streamDurably(copy, content).catch((error: NodeJS.ErrnoException) => {
-        // An error that concerns the backup has its path, is a read error, or is not a system error.
+        // An error that concerns the backup has the path of the backup, is a read error, or is not a system error.
         if (error.path === backup || error.syscall === "read" || error.syscall === undefined) throw error;
         throw new OperatorError(fileFailureText("write", database, error), { cause: error });
       }),

@@ -53,7 +53,10 @@ async function restoreBackup(io: CommandIo, name: string, flags: Flags): Promise
   );
 }
 
-/** `gatehouse-server restore`: replaces the database and the SSH host key of a stopped service with a backup. */
+/**
+ * Creates the command `gatehouse-server restore`, which replaces the database and the SSH host key of a stopped service
+ * with a backup.
+ */
 export function restoreCommand(io: CommandIo): Command {
   const command = subcommand(
     "restore",

@@ -7,12 +7,15 @@ import { settings } from "../settings/settings.ts";
 import { unknownSettings } from "../settings/unknownVariables.ts";
 import { type CommandIo, print, warn } from "./CommandIo.ts";
 
-/** Maximum time, in milliseconds, for interrupted requests to finish after the service has stopped. */
+/**
+ * Maximum time, in milliseconds, that the process stays alive after the service has stopped, so that interrupted
+ * requests can finish.
+ */
 const EXIT_DELAY = 1_000;
 
 /**
- * `gatehouse-server serve`: runs until SIGINT or SIGTERM. A second signal kills the process. SIGHUP reloads the TLS
- * files and the position file. With `--check`, the command only checks the settings.
+ * Creates the command `gatehouse-server serve`, which runs until SIGINT or SIGTERM. A second signal kills the process.
+ * SIGHUP reloads the TLS files and the position file. With `--check`, the command only checks the settings.
  */
 export function serveCommand(io: CommandIo): Command {
   const command = new Command("serve").description("Run the service in the foreground.");
@@ -75,7 +78,7 @@ export function serveCommand(io: CommandIo): Command {
 }
 
 /**
- * `gatehouse-server serve --check`: prints warnings and the result.
+ * Checks the settings for `gatehouse-server serve --check`. Prints warnings and the result.
  * @throws OperatorError the settings or their files are invalid
  */
 async function checkSettings(io: CommandIo, flags: Flags): Promise<void> {
@@ -88,7 +91,7 @@ async function checkSettings(io: CommandIo, flags: Flags): Promise<void> {
 
 /**
  * Adds the command-line flag of a setting. Does nothing if the setting has no flag. Commander stores the flag's value
- * under the setting's name (`--data-dir`: `dataDir`).
+ * under the setting's name: the value of `--data-dir` is stored as `dataDir`.
  */
 export function addOption(command: Command, setting: Setting): void {
   if (setting.flag === undefined) return;

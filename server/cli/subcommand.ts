@@ -12,7 +12,7 @@ export function folderOf(io: CommandIo, flags: Flags): string {
 
 /**
  * Creates a command with the flag `--data-dir`.
- * @param path names of the command and its parents, such as `admin user create`
+ * @param path names of the command's parents and of the command, such as `admin user create`
  * @param example arguments of the command in the example of its help
  */
 export function subcommand(

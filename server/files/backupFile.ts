@@ -6,8 +6,9 @@ import { z } from "zod";
 import { OperatorError } from "../OperatorError.ts";
 
 /**
- * The manifest of a backup. It contains or names all data that a restore needs in addition to the database. The keys
- * that the service uses to authenticate to agents are part of the database.
+ * The manifest of a backup, which describes all parts of a service other than the database that a restore needs. It
+ * contains the SSH host key, and names the secrets and files that the backup does not contain. The keys that the
+ * service uses to authenticate to agents are part of the database.
  */
 const backupManifest = z.object({
   /** Version of the service that wrote the backup. */
@@ -100,8 +101,8 @@ class BackupReader extends Transform {
   }
 
   /**
-   * The manifest, which is available after the stream has ended. Undefined if an earlier version wrote the backup,
-   * which then has no checksum either.
+   * The manifest of the backup, available after the stream has ended. Undefined if an earlier version wrote the backup.
+   * Such a backup has no checksum either.
    */
   get manifest(): BackupManifest | undefined {
     return this.#manifest;
@@ -197,7 +198,7 @@ class BackupReader extends Transform {
 /**
  * Reads a backup and verifies its checksum.
  * @param consume reads the bytes of the SQLite database. The bytes are verified only when `readBackup` resolves.
- * @returns the manifest; undefined if an earlier version wrote the backup, which then has no checksum
+ * @returns the manifest; undefined if an earlier version wrote the backup. Such a backup has no checksum.
  * @throws OperatorError the file cannot be read, is not a backup, is damaged, or was written by a newer version
  */
 export async function readBackup(

@@ -29,8 +29,8 @@ export function prepareDataFolder(folder: string): void {
 }
 
 /**
- * Checks the data folder. If the folder is missing, checks that the service can create it. Creates nothing that
- * remains.
+ * Checks the data folder. If the folder is missing, checks that the service can create it. Leaves no new file or
+ * folder.
  * @throws OperatorError see {@link prepareDataFolder}
  */
 export function checkFutureDataFolder(folder: string): void {
@@ -62,7 +62,7 @@ const stats = (path: string): Stats | undefined => statSync(path, { throwIfNoEnt
 const tryFolder = (folder: string): void => rmdirSync(mkdtempSync(join(folder, "trial-")));
 
 /**
- * Checks an existing data folder. Creates nothing that remains.
+ * Checks an existing data folder. Leaves no new file or folder.
  * @throws OperatorError see {@link prepareDataFolder}
  */
 function checkDataFolder(folder: string): void {

@@ -3,7 +3,10 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { OperatorError } from "../OperatorError.ts";
 
-/** Maximum length, in bytes, of the path of a unix socket that all systems accept (macOS: 103, Linux: 107). */
+/**
+ * Maximum length, in bytes, of the path of a unix socket. All systems accept this length (macOS accepts 103 bytes,
+ * Linux 107).
+ */
 const LONGEST_PATH = 103;
 
 const fits = (path: string): boolean => Buffer.byteLength(path) <= LONGEST_PATH;

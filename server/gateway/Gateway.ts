@@ -26,7 +26,10 @@ import {
 } from "./protocol.ts";
 import { fingerprintOf } from "./ssh/signature.ts";
 
-/** Maximum time, in milliseconds, for the gateway process to read the last output of an agent. */
+/**
+ * Maximum time, in milliseconds, for the gateway process to read the remaining output of an agent after the agent's
+ * connection has ended.
+ */
 const LINGER = 10_000;
 
 interface GatewayOptions extends InstanceFacts {
@@ -172,8 +175,8 @@ export class Gateway {
   }
 
   /**
-   * Decides a login, see {@link admit}. Refuses the login if this instance is not compatible with the schema of the
-   * database.
+   * Allows or denies a login, see {@link admit}. Also denies the login if this instance is not compatible with the
+   * schema of the database.
    */
   async admit(question: LoginQuestion): Promise<Admission> {
     try {
@@ -207,7 +210,7 @@ export class Gateway {
   }
 
   /**
-   * Connects to the device of a session, for the gateway process.
+   * Connects the gateway process to the device of a session.
    * @throws UnreachableError the session has ended, or its device does not respond
    */
   async #reachFor(session: string): Promise<ReachedDevice> {
@@ -238,8 +241,8 @@ export class Gateway {
   }
 
   /**
-   * Requires an agent to prove that it has the private key of its device. If the gateway process ends before the proof,
-   * the stream ends too.
+   * Requires an agent to prove that it has the private key of its device. If the gateway process ends before the proof
+   * is complete, the stream ends too.
    * @returns the reason why the proof failed; undefined if it succeeded
    * @throws UnreachableError the device no longer exists, or it enrolled with an invalid key
    */

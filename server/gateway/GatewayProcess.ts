@@ -34,8 +34,9 @@ const MAIN = fileURLToPath(new URL(`./ssh/main${extname(import.meta.filename)}`,
  */
 const OUTSIDE_HEAP = 256;
 /**
- * `ALIVE_INTERVAL`: interval, in milliseconds, at which the process reports that its event loop is responsive.
- * `MISSED_MAX`: maximum number of missed reports before the service restarts the process.
+ * Limits for an unresponsive process. `ALIVE_INTERVAL` is the interval, in milliseconds, at which the process reports
+ * that its event loop is responsive. `MISSED_MAX` is the maximum number of missed reports before the service restarts
+ * the process.
  */
 const ALIVE_INTERVAL = 1_000;
 const MISSED_MAX = 5;
@@ -46,13 +47,13 @@ const BEGINNING = MINUTE;
 /** Maximum time, in milliseconds, for the process to end its sessions and exit. */
 const ENDING = 10_000;
 /**
- * Minimum and maximum pause, in milliseconds, before a restart of the process. Each pause is twice as long as the
- * previous pause.
+ * Minimum and maximum delay, in milliseconds, before a restart of the process. Each delay is twice as long as the
+ * previous delay, up to the maximum.
  */
 const PAUSE = { first: 100, longest: 30_000 };
 /**
- * Running time, in milliseconds, after which a process is treated as stable. When a stable process ends, the pause
- * before the restart is the minimum pause again.
+ * Running time, in milliseconds, after which a process is treated as stable. When a stable process ends, the delay
+ * before the restart is the minimum delay again.
  */
 const SETTLED = MINUTE;
 /** Maximum time, in milliseconds, from the creation of a ticket until the process opens the ticket's connection. */
@@ -73,16 +74,16 @@ interface GatewayProcessOptions {
   count(login: CountedLogin): void;
   /** Called with the number of key exchanges that were refused or aborted. */
   refused(exchanges: number): void;
-  /** Called with the recorded data that the process lost. */
+  /** Called with the amount of recorded data that the process has lost. */
   lost(data: LostData): void;
   /** Called after the process and all its sessions have ended. */
   ended(): void;
 }
 
 /**
- * Whether the process can accept logins. `not started` also applies while the process starts for the first time.
- * `restarting` applies from the end of a process until the next process accepts connections. `unresponsive` applies
- * while the reports of the process are late.
+ * The condition of the process: whether it can accept logins. `not started` also applies while the process starts for
+ * the first time. `restarting` applies from the end of a process until the next process accepts connections.
+ * `unresponsive` applies while the reports of the process are late.
  */
 export type GatewayCondition = "not started" | "ready" | "restarting" | "unresponsive";
 
@@ -101,9 +102,9 @@ interface ExpectedConnection {
 
 /**
  * The process that speaks SSH with clients and agents. The process has no access to the database or to secrets of the
- * service, and the service decides each login. If the process ends or hangs, the service restarts it. The service
- * passes the bytes of connections to the process through a local socket. It cannot pass connection handles, because TLS
- * connections and WebSockets have no such handle.
+ * service. For each login, the service allows or denies access. If the process ends or hangs, the service restarts it.
+ * The service passes the bytes of connections to the process through a local socket. It cannot pass connection handles,
+ * because TLS connections and WebSockets have no such handle.
  */
 export class GatewayProcess {
   readonly #options: GatewayProcessOptions;

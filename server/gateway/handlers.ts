@@ -53,7 +53,7 @@ const passTo = (other: Duplex): WebSocketHandler =>
   });
 
 /**
- * Handles the request of an agent that picks up a connection.
+ * Handles the request of an agent that picks up an announced connection.
  * @throws InvalidError the announced connection no longer exists, or was already picked up
  */
 const deviceRevdial: HandlerOf<"deviceRevdial"> =

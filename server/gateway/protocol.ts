@@ -37,8 +37,8 @@ export const failureReason = (error: unknown): string =>
 export type RecordingMode = "none" | "terminals" | "default" | "all";
 
 /**
- * The behavior of a session whose output and events cannot be recorded for too long. `continue`: the session continues,
- * and its record has a gap. `end`: the session ends.
+ * The behavior of a session if its output and events cannot be recorded for too long. `continue`: the session
+ * continues, and its record has a gap. `end`: the session ends.
  */
 export type RecordFailure = "continue" | "end";
 
@@ -80,7 +80,7 @@ export interface LoginEnds {
   readonly access: number;
   /**
    * The next expiry time of a firewall rule of the namespace, in milliseconds since 1970. Infinity if no rule expires.
-   * After this time, the policy must decide the login again.
+   * After this time, the login must be checked against the policy again.
    */
   readonly rule: number;
   /** Maximum duration of the session, in minutes. 0 means no limit. */
@@ -123,15 +123,17 @@ export interface SshAddress {
 }
 
 /**
- * An authentication attempt that the policy must decide. A client first asks, without a signature, whether the service
- * accepts a key. Then the client sends the attempt with the signature.
+ * An authentication attempt that the policy must allow or deny. A client first queries, without a signature, whether
+ * the service accepts a key. Then the client sends the attempt with the signature.
  */
 export interface LoginQuestion extends SshAddress {
   /** The client's address, normalized. */
   readonly address: string;
   /** The public key that the client presents, in SSH's wire format. Undefined if the client sent a password. */
   readonly key: Buffer | undefined;
-  /** Whether the decision includes firewall rules. False if the client only asks whether the service accepts a key. */
+  /**
+   * Whether the decision includes firewall rules. False if the client only queries whether the service accepts a key.
+   */
   readonly firewall: boolean;
 }
 
@@ -202,9 +204,9 @@ export interface ReachedDevice {
 }
 
 /**
- * The text that the gateway process sends first on each connection to the service's local socket. Its ticket identifies
- * the connection of an agent or browser, which the service then joins to the socket connection. Each ticket is valid
- * once.
+ * A ticket, which identifies the connection of an agent or a browser. The gateway process sends the ticket as the first
+ * text on each connection to the service's local socket. The service then joins the two connections. Each ticket is
+ * valid once.
  */
 export type RelayTicket = string;
 export const RELAY_TICKET_LENGTH = 32;
@@ -226,7 +228,7 @@ export interface GatewayProcessState {
   readonly memory: number;
   /** Number of session entries that are waiting to be written, and number of characters of these entries. */
   readonly waiting: { readonly entries: number; readonly characters: number };
-  /** Number of key exchanges since the last message that were refused, or that clients aborted. */
+  /** Number of key exchanges that were refused, or that clients aborted, since the last message. */
   readonly refusedExchanges: number;
   /** Recorded data that was lost since the last message. */
   readonly lost: LostData;
@@ -237,7 +239,8 @@ export interface LostData {
   /** Number of gaps in recordings. */
   readonly gaps: number;
   /**
-   * Bytes of lost output, both in these gaps and in gaps that earlier messages have counted and that are still open.
+   * Number of bytes of output that were lost since the last message. Includes bytes in open gaps that earlier messages
+   * have counted.
    */
   readonly bytes: number;
 }
@@ -253,7 +256,7 @@ export interface RequestedTerminal {
   readonly address: string;
   /** The key that the browser proved to have. Undefined if the browser sent a password. */
   readonly key: Buffer | undefined;
-  /** The user who is logged in to the browser's console, if known. */
+  /** The user who is logged in to the browser's console. Undefined if no such user is known. */
   readonly userId: string | undefined;
   readonly size: TerminalSize;
 }
@@ -274,7 +277,7 @@ type GatewaySettings = Pick<ServiceSettings, (typeof GATEWAY_SETTINGS)[number]>;
 export const gatewaySettings = (settings: ServiceSettings): GatewaySettings =>
   Object.fromEntries(GATEWAY_SETTINGS.map((name) => [name, settings[name]])) as unknown as GatewaySettings;
 
-/** The start parameters of the gateway process. */
+/** The parameters with which the service starts the gateway process. */
 export interface GatewayProcessStart {
   /** Path of the service's local socket. */
   readonly socket: string;

@@ -4,21 +4,21 @@ import type { WebSocket } from "ws";
 import type { Transport, TunnelLink } from "./Transport.ts";
 
 /**
- * Maximum number of bytes and messages that the agent of a pending or accepted device may send between two checks, in
- * addition to the data of its connections. Agents send a keep-alive every 30 seconds, and at most a few messages for
- * each connection. Agents of pending devices receive no user connections.
+ * Maximum number of bytes and messages that an agent may send between two checks of its tunnel, for pending and for
+ * accepted devices. The data of SSH connections does not count. Agents send a keep-alive every 30 seconds, and at most
+ * a few messages for each connection. Agents of pending devices receive no user connections.
  */
 const PENDING = { bytes: 16 * 1024, messages: 50 };
 const ACCEPTED = { bytes: 1024 * 1024, messages: 5_000 };
 
 /**
- * Messages below this length, in bytes, always count toward the limit, because they are shorter than any complete frame
- * or line.
+ * Length, in bytes, below which a message always counts toward the limit. Such a message is shorter than any complete
+ * frame or line.
  */
 const SHORT = 12;
 /**
- * Maximum number of unsent bytes at a check. The limit is several windows, so only an agent that does not read exceeds
- * it.
+ * Maximum number of unsent bytes at a check. The limit is several yamux windows, so only an agent that does not read
+ * exceeds it.
  */
 const UNSENT_MAX = 16 * 1024 * 1024;
 
@@ -104,7 +104,8 @@ export class AgentTunnel {
       if (binary) this.#transport.receive(data as Buffer);
       else this.#fail("a text message", events);
     });
-    // The WebSocket library answers each ping that it reads. Unread pings of a flooding agent need no answer.
+    // The WebSocket library answers each ping that it reads. If an agent floods the service, further pings are not read
+    // and need no answer.
     socket.on("ping", (data) => this.#count(data.length, 1));
     socket.on("pong", (data) => {
       if (!this.#count(data.length, 1) || this.#answered) return;

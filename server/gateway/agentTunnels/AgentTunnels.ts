@@ -17,7 +17,7 @@ import { Transport2 } from "./Transport2.ts";
 import { TunnelProblems } from "./TunnelProblems.ts";
 
 /**
- * Maximum number of tunnels of pending devices, per namespace and per network. This limit is necessary because any
+ * Maximum number of tunnels of pending devices, per namespace and per network. The limits are necessary because any
  * client can enroll devices.
  */
 const PENDING_PER_TENANT = 200;
@@ -44,8 +44,9 @@ const PROOFS = { atATime: 16, waiting: 1_000 };
 /** Maximum time, in milliseconds, for an agent to prove its private key. */
 const PROOF_TIMEOUT = 20_000;
 /**
- * `every`: minimum interval, in milliseconds, between two audit entries about refused tunnel replacements for the same
- * device. `devices`: maximum number of devices for which the service tracks this interval.
+ * Limits of the audit trail entries about refused tunnel replacements. `every` is the minimum interval, in
+ * milliseconds, between two entries about the same device. `devices` is the maximum number of devices for which the
+ * service tracks this interval.
  */
 const AUDITED = { every: 10 * MINUTE, devices: 10_000 };
 /**
@@ -75,8 +76,8 @@ export class AgentTunnels implements TunnelEvents {
   readonly #prove: Prove;
   readonly #byDevice = new Map<string, AgentTunnel>();
   /**
-   * Tunnels whose agents must prove the device's private key before the tunnel replaces the device's current tunnel,
-   * which this instance or another instance holds.
+   * Tunnels that wait for the proof of the device's private key. After the proof, such a tunnel replaces the device's
+   * current tunnel. This instance or another instance holds the current tunnel.
    */
   readonly #candidates = new Map<string, Set<AgentTunnel>>();
   readonly #proofs = new Semaphore(
@@ -116,8 +117,8 @@ export class AgentTunnels implements TunnelEvents {
 
   /**
    * Prepares the tunnel of a device. A new tunnel replaces another tunnel only if the new tunnel's agent proves that it
-   * has the device's private key. The proof is necessary because the private key is the only secret of an enrollment:
-   * every user who can list devices can read all other data that the agent sends to enroll.
+   * has the device's private key. The private key is the only secret of an enrollment. Every user who can list devices
+   * can read all other data that the agent sends to enroll.
    * @throws NotFoundError the device no longer exists
    * @throws RateLimitedError too many pending devices hold a tunnel, the device opened its current tunnel less than 10
    *   seconds ago, or too many tunnels of the device wait for their proof
@@ -222,7 +223,10 @@ export class AgentTunnels implements TunnelEvents {
     });
   }
 
-  /** Adds a tunnel to the counts of pending devices' tunnels, or subtracts it. */
+  /**
+   * Adds 1 to the numbers of pending devices' tunnels, or subtracts 1. Does nothing for the tunnel of an accepted
+   * device.
+   */
   #count({ device, pending }: AgentTunnel, change: 1 | -1): void {
     if (!pending) return;
     this.#pendingOfTenant.add(device.tenantId, change);

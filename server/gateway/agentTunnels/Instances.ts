@@ -32,26 +32,32 @@ interface PeerAccess {
 
 /** The facts that an instance announces to other instances. */
 export interface InstanceFacts {
-  /** Undefined if the instances of the service cannot connect to each other. */
+  /**
+   * The access to this instance for other instances. Undefined if the instances of the service cannot connect to each
+   * other.
+   */
   readonly peers?: PeerAccess | undefined;
   /**
-   * The schema of the instance, which is the name of the newest migration that the instance's version contains.
-   * Undefined if no other process uses the database.
+   * The schema of the instance: the name of the newest migration that the instance's version contains. Undefined if no
+   * other process uses the database.
    */
   readonly schema: string | undefined;
 }
 
 /** A point in time by both clocks of the process, in milliseconds. */
 interface Moment {
-  /** Time of the monotonic clock, which stops while the machine is suspended. */
+  /** Time of the monotonic clock. This clock stops while the machine is suspended. */
   readonly elapsed: number;
-  /** Time since 1970, which an operator can change. */
+  /** Time of the system clock, since 1970. An operator can change this clock. */
   readonly time: number;
 }
 
 const momentNow = (): Moment => ({ elapsed: performance.now(), time: Date.now() });
 
-/** The database has a schema that is not compatible with this version. */
+/**
+ * The error of an instance that must end, because the schema of the database is not compatible with the instance's
+ * version.
+ */
 export class SupersededError extends OperatorError {
   override readonly name = "SupersededError";
 }
@@ -133,8 +139,8 @@ export class Instances {
 
   /**
    * Returns true if this instance may accept requests and logins although its last heartbeat is too old. First sends a
-   * heartbeat, so that each new migration takes this instance into account. If the database cannot be written, no
-   * migration can begin either, so the instance may still accept reads.
+   * heartbeat, so that each new migration waits for this instance. If the database cannot be written, no migration can
+   * begin either, so the instance may still accept reads.
    */
   async #mayAdmit(): Promise<boolean> {
     if (this.#superseded !== undefined) return false;
@@ -192,7 +198,7 @@ export class Instances {
       sql`SELECT pg_try_advisory_xact_lock_shared(${MIGRATION_LOCK}) AS "free"`,
     );
     if (row?.free !== true) return false;
-    // The schema is read after the lock was free, so that the check covers every migration that held the lock.
+    // The schema is read after the lock was free, so that the check includes every migration that held the lock.
     await this.#checkSchema();
     return true;
   }
@@ -318,8 +324,9 @@ export class Instances {
   }
 
   /**
-   * Closes the sessions and tunnels of instances that have ended, and deletes their rows.
-   * @param which SQL condition for the rows to delete, because an instance may have sent a heartbeat since it was found
+   * Closes the sessions and tunnels of instances that have ended, and deletes the rows of these instances.
+   * @param which SQL condition for the rows to delete. The condition repeats the check that an instance has ended,
+   *   because the instance may have sent a heartbeat since the first check.
    */
   async #clear(ids: string[], which: Sql): Promise<void> {
     const { db, now } = this.#services;

@@ -24,12 +24,15 @@ export interface Transport {
   readonly version: 1 | 2;
   /** Handles bytes that the agent has sent. */
   receive(bytes: Buffer): void;
-  /** Sends a keep-alive if the protocol has its own keep-alives, in addition to the pings of the WebSocket. */
+  /**
+   * Sends a keep-alive of the protocol. Does nothing if the protocol has no keep-alives. The pings of the WebSocket are
+   * separate.
+   */
   keepAlive(): void;
   /**
    * Connects to the SSH server of the agent.
    * @param session the id of the session that needs the connection
-   * @returns the connection, on which the service can begin to send SSH
+   * @returns the connection; the service can send SSH on it immediately
    * @throws UnreachableError the agent does not answer
    */
   connect(session: string): Promise<Duplex>;

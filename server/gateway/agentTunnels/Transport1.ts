@@ -37,7 +37,10 @@ interface Dial {
   failed(reason: string): void;
 }
 
-/** The connections that this instance has announced and that agents must pick up. */
+/**
+ * The announced connections: connections that this instance has announced to agents, and that the agents must pick up.
+ * An agent picks up a connection by opening a WebSocket to the service.
+ */
 export class Dials {
   readonly #instanceId: string;
   readonly #waiting = new Map<string, Dial>();
@@ -49,7 +52,7 @@ export class Dials {
   /**
    * Announces a connection to an agent, and waits until the agent picks it up.
    * @param announce receives the path at which the agent can pick up the connection
-   * @throws UnreachableError the agent does not pick up
+   * @throws UnreachableError the agent does not pick up the connection
    */
   dial(transport: Transport1, announce: (path: string) => void): Promise<Duplex> {
     const id = randomBytes(16).toString("hex");
@@ -62,8 +65,8 @@ export class Dials {
   }
 
   /**
-   * Returns the handler with which an agent picks up an announced connection. Returns undefined if no connection with
-   * this id waits. Each connection can be picked up only once.
+   * Returns the handler of an agent's request to pick up an announced connection. Returns undefined if no connection
+   * with this id is waiting. Each connection can be picked up only once.
    */
   pickUp(id: string): WebSocketHandler | undefined {
     if (!this.#waiting.has(id)) return undefined;
@@ -84,7 +87,7 @@ export class Dials {
     });
   }
 
-  /** Stops waiting for a connection that the agent of a tunnel could not pick up. */
+  /** Stops waiting for a connection, because the agent reported that it could not pick up the connection. */
   failed(transport: Transport1, id: string): void {
     // Without this comparison, an agent could cancel a connection that the agent of another device must pick up.
     if (this.#waiting.get(id)?.transport === transport)
@@ -162,8 +165,8 @@ export class Transport1 implements Transport {
 }
 
 /**
- * Returns the id of the connection if the line reports a failed pickup. Returns undefined for any other line, and null
- * if the line is not JSON.
+ * Returns the id of the connection if the line reports a failed pickup. Returns null if the line is not JSON. Returns
+ * undefined for any other line.
  */
 function failedDial(line: string): string | null | undefined {
   let message: { readonly command?: unknown; readonly connPath?: unknown } | null;

@@ -7,8 +7,9 @@ import { readCredential } from "../../http/access/authenticate.ts";
 import type { Services } from "../../services.ts";
 
 /**
- * `every`: minimum time, in milliseconds, between two log lines about the same device, because agents retry every 10
- * seconds. `devices`: maximum number of devices for which the service stores the time of the last line.
+ * Limits of the log lines about problems. `every` is the minimum time, in milliseconds, between two log lines about the
+ * same device. It is necessary because agents retry every 10 seconds. `devices` is the maximum number of devices for
+ * which the service stores the time of the last line.
  */
 const LOGGED = { every: 10 * MINUTE, devices: 100_000 };
 /** The end of the paths at which agents request a tunnel. The start of the path depends on the agent's version. */

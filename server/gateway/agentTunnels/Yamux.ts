@@ -10,7 +10,7 @@ const TYPE = { data: 0, windowUpdate: 1, ping: 2, goAway: 3 };
 const FLAG = { syn: 1, ack: 2, fin: 4, rst: 8 };
 /** Value of a go-away that reports a protocol violation. */
 const PROTOCOL_ERROR = 1;
-/** Window of a stream: maximum number of bytes that one side has sent and the other side has not read. */
+/** Window of a stream: maximum number of bytes that one side may send before the other side has read them. */
 const WINDOW = 256 * 1024;
 /**
  * Maximum number of data bytes in a sent frame. With short frames, the streams of a tunnel share the connection fairly.
@@ -22,11 +22,14 @@ const STREAMS_MAX = 1000;
 const IGNORABLE_MAX = 16 * WINDOW;
 /** Maximum value of a send window. Each window update adds to the window. */
 const SEND_WINDOW_MAX = 2 ** 32 - 1;
-/** Number of frames without data that an agent may send for each stream, in addition to the limit of the tunnel. */
+/**
+ * Number of frames without data that an agent may send for each stream. These frames do not count toward the limit of
+ * the tunnel.
+ */
 const FRAMES_PER_STREAM = 4;
 /**
- * Minimum value of a window update that does not count as a frame without data. Agents send an update when they have
- * read half a window.
+ * Size, in bytes, from which a window update does not count as a frame without data. Agents send an update when they
+ * have read half a window.
  */
 const COUNTED_UPDATE = 4096;
 /** Size of the blocks that hold data for a slow consumer, in bytes. */
@@ -52,7 +55,7 @@ export class Yamux {
   readonly #link: TunnelLink;
   readonly #streams = new Map<number, YamuxStream>();
   readonly #header = Buffer.alloc(HEADER);
-  /** Number of bytes received of the current header. */
+  /** Number of received bytes of the current header. */
   #filled = 0;
   /** Number of data bytes of the current frame that have not arrived yet, and the stream that receives them. */
   #missing = 0;

@@ -26,8 +26,8 @@ interface LiveLogin extends LoginFacts {
   /** Connection to the device; undefined until the device is connected. */
   stream: Duplex | undefined;
   /**
-   * True after the service has asked the gateway process to end the login. During a database outage, the login's
-   * session stays open for longer.
+   * True after the gateway process has received the request to end the login. During a database outage, the login's
+   * session stays open longer than the login.
    */
   isEnding: boolean;
 }
@@ -38,8 +38,8 @@ interface LiveLogin extends LoginFacts {
  */
 const CHECK_INTERVAL = 500;
 /**
- * Time, in milliseconds, after an expiry time in memory. After this time, a login ends without a check against the
- * database. While the database responds, the check decides earlier, because the stored expiry time may have changed.
+ * Delay, in milliseconds, after which a login ends at an expiry time in memory, without a check against the database.
+ * While the database responds, the check comes first, because the stored expiry time may have changed.
  */
 const GRACE = 1_000;
 /**
@@ -74,7 +74,8 @@ interface UnclosedSession {
  * The logins that go through this instance. A login ends when its session is closed, when its device is no longer
  * accepted, when it reaches its time limit, or when the policy no longer allows it. If the database cannot be read, a
  * login still ends at its time limit and at the known expiry times of its access. If a firewall rule expires during
- * such an outage, the most recently read policy decides, and logins that this policy does not cover end.
+ * such an outage, the policy that was read last allows or ends each login. A login of a namespace whose policy was
+ * never read ends.
  */
 export class LiveLogins {
   readonly #services: Services;
@@ -100,8 +101,8 @@ export class LiveLogins {
   readonly #lastRead = new Map<string, LoginPolicy>();
   #whenNone: (() => void) | undefined;
   /**
-   * Audit entries with an id greater than `after` are treated as changes. `at` is the time from `performance.now()` at
-   * which `after` was set.
+   * The position in the audit trail from which changes are counted. Audit trail entries with an id greater than `after`
+   * are treated as changes. `at` is the time, from `performance.now()`, at which `after` was set.
    */
   #counted = { after: 0, at: Number.NEGATIVE_INFINITY };
 
@@ -297,7 +298,7 @@ export class LiveLogins {
     }
   }
 
-  /** Asks the gateway process to end a login. */
+  /** Sends a request to end a login to the gateway process. */
   #end(uid: string, reason: string): void {
     const login = this.#live.get(uid);
     if (login !== undefined) login.isEnding = true;
@@ -363,9 +364,9 @@ export class LiveLogins {
   }
 
   /**
-   * Ends the logins that the policy no longer allows. The audit trail contains every change of the policy, so one fast
-   * query returns the namespaces whose logins must be checked. The expiry of an object adds no audit entry, so each
-   * login stores the next expiry time.
+   * Ends the logins that the policy no longer allows. The audit trail contains every change to the policy, so one fast
+   * query returns the namespaces whose logins must be checked. The expiry of an object adds no audit trail entry, so
+   * each login stores the next expiry time.
    */
   async #endRefused(): Promise<void> {
     const byTenant = Map.groupBy(this.#live, ([, { tenantId }]) => tenantId);
@@ -419,7 +420,7 @@ export class LiveLogins {
   }
 
   /**
-   * Returns an identifier of each namespace's policy state. The identifier changes with every change of the policy.
+   * Returns an identifier of each namespace's policy state. The identifier changes with every change to the policy.
    */
   async #policies(tenantIds: readonly string[]): Promise<Map<string, string>> {
     const { db } = this.#services;

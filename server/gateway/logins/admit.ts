@@ -21,9 +21,9 @@ import type {
 import { fingerprintOf } from "../ssh/signature.ts";
 
 /**
- * Decides a login by the namespace's keys (rules section 13) and firewall rules (section 14). Reads the keys and rules
- * in one transaction, so that a change applies to the next login. Refuses the login if too many decisions of the
- * namespace are waiting.
+ * Allows or denies a login, according to the namespace's keys (rules section 13) and firewall rules (section 14). Reads
+ * the keys and rules in one transaction, so that a change applies to the next login. Denies the login if too many
+ * decisions of the namespace are waiting.
  */
 export async function admit(services: Services, question: LoginQuestion): Promise<Admission> {
   const { key, firewall } = question;
@@ -46,7 +46,7 @@ export async function admit(services: Services, question: LoginQuestion): Promis
   }
 }
 
-/** Decides a login by the policy of its namespace. */
+/** Allows or denies a login, according to the policy of its namespace. */
 function* admissionBy(
   services: Services,
   policy: Policy & { readonly device: AddressedDevice },
@@ -80,7 +80,7 @@ function* admissionBy(
 }
 
 /**
- * Returns the patterns of the forwarding targets (`host:port`) to which a login may connect. Returns undefined if the
+ * Returns the patterns of the targets (`host:port`) to which a login may forward connections. Returns undefined if the
  * operator has disabled forwarding.
  */
 function* forwardingFor(

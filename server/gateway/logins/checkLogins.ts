@@ -102,8 +102,8 @@ export function* checkLogins(
 }
 
 /**
- * Merges a newly read policy into the policy that was read earlier for other logins of the namespace. The result
- * contains only the devices, keys and members of open logins.
+ * Merges two policies of a namespace. The first one was read earlier for other open logins, and the second one was read
+ * now. The result contains only the devices, keys and members of open logins.
  * @param logins all open logins of the namespace
  */
 export function mergePolicies(

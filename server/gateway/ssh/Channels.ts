@@ -227,9 +227,9 @@ export class Channels implements ConnectionChannels {
 }
 
 /**
- * Connects a client's forwarded connection to the device's connection until both have ended. Only the project's own
- * agent receives the client's EOF immediately. Agents of version 0.19 close both directions of the connection when they
- * receive EOF, so the response would be lost.
+ * Connects a client's forwarded connection to the device's connection until both connections have ended. Forwards the
+ * client's EOF immediately only to the project's own agent. Agents of version 0.19 close both directions of the
+ * connection when they receive EOF, so the response would be lost.
  */
 function join(near: ServerChannel, far: ClientChannel): void {
   ignoreErrors(far);

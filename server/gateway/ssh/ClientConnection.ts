@@ -35,7 +35,7 @@ export class ClientConnection {
   #sshAddress: SshAddress | undefined;
   #tries = 0;
   #queries = 0;
-  /** The last refused key query without a signature, which has not been reported yet. */
+  /** The last key query without a signature that was refused and has not been reported yet. */
   #unproved: (LoginAttempt & { readonly refused: Refusal; readonly reason: string }) | undefined;
   #login: DeviceLogin | undefined;
   #device: Promise<Client> | undefined;
@@ -233,8 +233,8 @@ export class ClientConnection {
   }
 
   #end(reason: string): void {
-    // Without channels, as on a shared connection without sessions, no channel can show the reason. So end the
-    // connection immediately.
+    // If the connection has no channels, as with a shared connection without sessions, it cannot show the reason. So
+    // end the connection immediately.
     if (this.#channels?.end(reason) === 0) {
       this.#leave();
       return;

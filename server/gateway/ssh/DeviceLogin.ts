@@ -170,7 +170,10 @@ export class DeviceLogin implements OpenLogin {
 export interface LoginAttempt {
   readonly entry: "ssh" | "web";
   readonly credential: "key" | "password" | "none";
-  /** For `ssh`, the user name that the client sends; for `web`, the login name on the device. */
+  /**
+   * The user name of the attempt. For `ssh`, this is the user name that the client sends. For `web`, this is the login
+   * name on the device.
+   */
   readonly username: string;
   readonly address: string;
   readonly fingerprint?: string | undefined;
@@ -223,8 +226,8 @@ export async function reportLogin<Result>(
 }
 
 /**
- * Calls a function after a period without activity. Recording an activity does not restart the timer, so frequent
- * activity costs little.
+ * A timer that calls a function after a period without activity. Recording an activity does not restart the timer, so
+ * frequent activity costs little.
  */
 export class IdleTimer {
   readonly #limit: number;

@@ -7,12 +7,12 @@ import type { AdmittedDevice } from "../protocol.ts";
 /** Maximum number of characters of a forwarding target that an error message shows. */
 const TARGET_SHOWN = 100;
 
-/** Matches host names, including host names with underscores, which occur in some networks. */
+/** Matches host names. Also matches host names with underscores, because some networks use them. */
 const HOST_NAME = /^[A-Za-z0-9_.-]{1,255}$/;
 
 class BusyError extends Error {}
 
-/** Decides which connections logins may forward. */
+/** Allows or denies the forwarding of connections for logins. */
 export class ForwardingDecisions {
   readonly #turns = new DecisionTurns(() => new BusyError());
   readonly #patterns = new NamespacePatterns();

@@ -30,9 +30,9 @@ export interface ConnectionChannels {
   add(channel: ServerChannel): void;
   /** Registers a channel that is a shell in a terminal. */
   addTerminal(channel: ServerChannel): void;
-  /** Registers a function that is called once, when the channel or all channels end. */
+  /** Registers a function that is called once: when the channel ends, or when all channels are ended together. */
   atEnd(channel: ServerChannel, call: () => void): void;
-  /** Adds an event of a channel to the session. `seat` is the channel's number in the session. */
+  /** Adds an event of a channel to the session. `seat` is the channel's seat: its number in the session. */
   note(seat: number, type: string, data: EventData): void;
   /** Sets the session's type. The client's first request determines the type; later calls have no effect. */
   describe(type: string, term: string | undefined): void;

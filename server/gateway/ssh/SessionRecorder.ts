@@ -17,18 +17,22 @@ export const BATCH = { characters: 64 * 1024, entries: 256 };
 /** Maximum number of characters of recorded output in one entry. */
 const CHUNK = 16_000;
 /**
- * Maximum size of a session's unwritten entries, including the entries that are being written. Above this size, the
- * device's output waits. Above twice this size, the gateway also stops reading from the client, because the client's
- * requests cause events. The higher limit for the client lets keystrokes reach the device while its output waits.
+ * Maximum number of characters and entries that a session has not written yet. Entries that are being written count
+ * too. Above this size, the device's output waits. Above twice this size, the gateway also stops reading from the
+ * client, because the client's requests cause events. The higher limit for the client lets keystrokes reach the device
+ * while its output waits.
  */
 const WAITING = { characters: 256 * 1024, entries: 256 };
 /** Fixed overhead of an entry, in characters. An entry's size is the length of its text plus this overhead. */
 const OVERHEAD = 128;
-/** Maximum number of gaps with separate counts. Lost data of further seats is added to one of these gaps. */
+/**
+ * Maximum number of gaps of a session that are counted separately. A gap contains the lost data of one seat (channel
+ * number). When this number is reached, lost data of further seats is added to one of these gaps.
+ */
 const GAPS = 64;
 /**
- * Minimum and maximum pause, in milliseconds, before a failed write is repeated. Each pause is twice as long as the
- * previous pause.
+ * Minimum and maximum retry delay of a failed write, in milliseconds. Each delay is twice as long as the previous
+ * delay, up to the maximum.
  */
 const PAUSE = { first: 200, longest: 5_000 };
 
@@ -37,18 +41,21 @@ export interface RecorderOptions {
   /** Whether output is recorded. */
   readonly recording: boolean;
   /**
-   * Called when the session's entries could not be written within the writer's patience. @default the session
-   * continues; output that does not fit into the queue is lost
+   * Called when the session's entries could not be written within the time `patience` of the writer. @default the
+   * session continues; output that does not fit into the queue is lost
    */
   readonly onRecordFailure?: (() => void) | undefined;
 }
 
-/** The functions of the writer of all sessions that a recorder uses. */
+/** The functions of the session writer that a recorder uses. All sessions share one writer. */
 export interface EntryWriter {
   readonly log: Logger;
-  /** Time, in milliseconds, for which a session repeats a write before the setting `session_record_failure` applies. */
+  /**
+   * Patience: time, in milliseconds, for which a session retries a failed write before the setting
+   * `session_record_failure` applies.
+   */
   readonly patience: number;
-  /** True if the waiting entries of all sessions use the writer's whole capacity. */
+  /** True if the waiting entries of all sessions together use the writer's whole capacity. */
   readonly isCrowded: boolean;
   /** Adds a session to the sessions whose entries the writer writes next. */
   add(session: SessionRecorder, urgent: boolean): void;
@@ -57,7 +64,7 @@ export interface EntryWriter {
   countLost(data: LostData): void;
 }
 
-/** A gap that has not been written yet. Further lost data enlarges the gap. */
+/** A gap in the recording that has not been written yet. Further lost data enlarges the gap. */
 type OpenGap = { -readonly [Field in keyof RecordingGap]: RecordingGap[Field] };
 
 const weightOf = (entry: SessionEntry): number =>
@@ -71,8 +78,9 @@ const lengthOf = (data: object): number =>
   Object.values(data).reduce<number>((sum, value) => sum + (typeof value === "string" ? value.length : 8), 0);
 
 /**
- * The events and recorded output of a session, in order, until the writer has written them to the database. A failed
- * write is repeated with the same entries, so that the database recognizes the entries that it has already stored.
+ * The queue of a session's events and recorded output. The queue keeps the entries, in order, until the writer has
+ * written them to the database. A failed write is repeated with the same entries, so that the database recognizes the
+ * entries that it has already stored.
  */
 export class SessionRecorder {
   readonly uid: string;
@@ -80,7 +88,7 @@ export class SessionRecorder {
   readonly #onRecordFailure: (() => void) | undefined;
   readonly #decoders = new Map<string, StringDecoder>();
   #recording: boolean;
-  /** The entries of the current or last write, until that write succeeds. */
+  /** The entries of the current write. If the last write failed, the entries of that write. */
   #taken: readonly SessionEntry[] = [];
   #waiting: SessionEntry[] = [];
   #weight = 0;
@@ -93,9 +101,9 @@ export class SessionRecorder {
   /** Earliest time, by `performance.now()`, at which a failed write is repeated. */
   retryAt = 0;
   #patience: NodeJS.Timeout | undefined;
-  /** True if the entries could not be written within the writer's patience. */
+  /** True if the session is overdue: its entries could not be written within the time `patience` of the writer. */
   #isOverdue = false;
-  /** The open gaps, which no write contains yet, by seat. */
+  /** The open gaps, by seat (channel number). No write contains an open gap yet. */
   readonly #gaps = new Map<number, OpenGap>();
   #notFull = Promise.withResolvers<void>();
   #idle = Promise.withResolvers<void>();
@@ -150,8 +158,8 @@ export class SessionRecorder {
   }
 
   /**
-   * Resolves when the recorder accepts more entries. An overdue recorder accepts all entries, and discards those that
-   * do not fit.
+   * Resolves when the recorder accepts more entries. An overdue recorder never makes the caller wait, and discards the
+   * entries that do not fit.
    */
   async room(): Promise<void> {
     while (this.isFull && !this.#isOverdue) await this.#notFull.promise;
@@ -239,8 +247,8 @@ export class SessionRecorder {
   }
 
   /**
-   * Returns the next entries to write, up to the given numbers of characters and entries, but at least one entry. After
-   * a failed write, returns the same entries again.
+   * Returns the next entries to write, but at most the given numbers of characters and entries. Returns at least one
+   * entry, even if it exceeds the limits. After a failed write, returns the same entries again.
    */
   take(
     characters: number,
@@ -291,13 +299,13 @@ export class SessionRecorder {
   #fail(): void {
     const pause = Math.min(PAUSE.first * 2 ** this.#failures, PAUSE.longest);
     this.#failures += 1;
-    // Randomize the pause, so that the sessions do not all use the database at the same time.
+    // Randomize the retry delay, so that the sessions do not all use the database at the same time.
     this.retryAt = performance.now() + pause * (0.5 + Math.random() / 2);
   }
 
   /**
-   * Skips an entry that the database rejects because of its values. Halves the batch after each rejection, until the
-   * batch contains only the entry that causes the error.
+   * Skips an entry that the database rejects because of its values. To find this entry, halves the batch after each
+   * rejection until the batch contains only one entry.
    */
   #skipRejected(): void {
     const [first] = this.#taken;

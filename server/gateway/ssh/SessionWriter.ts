@@ -7,7 +7,7 @@ import { BATCH, type EntryWriter, type RecorderOptions, SessionRecorder } from "
 /** Time, in milliseconds, for which the writer collects entries before it writes them. */
 const COLLECTING = 200;
 /**
- * Maximum pause after a write, in milliseconds. The limit is necessary because a write to a database that does not
+ * Maximum delay after a write, in milliseconds. The limit is necessary because a write to a database that does not
  * respond fails only after several seconds.
  */
 const LONGEST_REST = 2_000;
@@ -22,21 +22,24 @@ interface WriterOptions {
    * output.
    */
   readonly capacity: number;
-  /** Time, in milliseconds, for which a session repeats a write before the setting `session_record_failure` applies. */
+  /**
+   * Patience: time, in milliseconds, for which a session retries a failed write before the setting
+   * `session_record_failure` applies.
+   */
   readonly patience: number;
 }
 
 /**
- * Writes the entries of this process's sessions in batches. After each write, the writer pauses for as long as the
- * write took, so that other queries can use the database. Sessions take turns in the batches, so that no session delays
- * the other sessions. If a write fails, each session keeps its entries and tries again after a pause.
+ * Writes the entries of this process's sessions in batches. After each write, the writer waits for as long as the write
+ * took, so that other queries can use the database. Sessions take turns in the batches, so that no session delays the
+ * other sessions. If a write fails, each session keeps its entries and tries again after a retry delay.
  */
 export class SessionWriter implements EntryWriter {
   readonly log: Logger;
   readonly patience: number;
   readonly #write: WriteEntries;
   readonly #capacity: number;
-  /** The sessions with unwritten entries, in the order of their turns. */
+  /** The sessions with unwritten entries. The session whose turn is next comes first. */
   readonly #dirty = new Set<SessionRecorder>();
   /** The sessions whose entries are being written. */
   #writing: readonly SessionRecorder[] = [];
@@ -103,7 +106,7 @@ export class SessionWriter implements EntryWriter {
 
   async #run(): Promise<void> {
     this.#running = true;
-    // Write the first entries after a pause immediately. Only later entries are collected.
+    // If the writer was idle, write the first entries immediately. Only later entries are collected.
     await turn();
     while (this.#dirty.size > 0) {
       const begun = performance.now();
@@ -181,7 +184,7 @@ export class SessionWriter implements EntryWriter {
       return;
     }
     // If all writes failed, the writes of the other waiting sessions would fail too. So start the patience timers of
-    // these sessions, although they have not tried to write.
+    // these sessions, although they have not tried to write. A patience timer measures how long a session retries.
     if (results.every((result) => result === failure)) for (const session of this.#dirty) session.watch();
     if (this.#failingSince !== undefined) return;
     this.#failingSince = performance.now();

@@ -15,8 +15,8 @@ import { ssh2 } from "./ssh2.ts";
 const KEEP_ALIVES = 3;
 
 /**
- * The algorithms that clients can choose from. SHA-1 and CBC are excluded. Strict key exchange, which prevents prefix
- * truncation, is supported. Finite-field groups are excluded, because their key exchange costs a server far more than
+ * The algorithms that clients can choose from. SHA-1 and CBC are excluded. Strict key exchange is supported, because it
+ * prevents prefix truncation. Finite-field groups are excluded, because their key exchange costs a server far more than
  * the client (CVE-2002-20001).
  */
 const ALGORITHMS = {

@@ -12,8 +12,8 @@ const MOST = 5_000;
  */
 const EXCHANGES = { ofAll: 128, ofNetwork: 16 };
 /**
- * Time, in milliseconds, after which a key exchange no longer counts toward the limits. After this time, the gateway is
- * only waiting for the client, and uses no CPU time.
+ * Time, in milliseconds, after which a key exchange no longer counts toward the limits. A key exchange that takes
+ * longer is only waiting for the client, and uses no CPU time.
  */
 const EXCHANGE = 3_000;
 
@@ -46,7 +46,7 @@ export class Startups {
   /** All connections, oldest first. */
   readonly #open = new Map<Socket, Startup>();
   readonly #networks = new Map<string, Network>();
-  /** The networks with waiting connections, in the order of their turns. */
+  /** The networks with waiting connections. The network whose turn is next comes first. */
   readonly #waiting = new Set<Network>();
   #exchanges = 0;
 

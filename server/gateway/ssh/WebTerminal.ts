@@ -11,7 +11,7 @@ import { ignoreErrors, passOn, relieved, write } from "./bounds.ts";
 import { DeviceLogin, reportLogin, reportRefusal } from "./DeviceLogin.ts";
 import type { ServiceClient } from "./ServiceClient.ts";
 
-/** Channel number in the recorded entries of a web terminal, which has only one channel. */
+/** Channel number in the recorded entries of a web terminal. A web terminal has only one channel. */
 const SEAT = 0;
 const TERM = "xterm";
 
@@ -53,7 +53,7 @@ export class WebTerminal {
     } catch (error) {
       const isKnown = error instanceof UnreachableError || error instanceof OutageError;
       if (!isKnown) this.#service.log.error({ err: error }, "cannot open a web terminal");
-      // Report that a device cannot be reached only to a browser that has proved its key.
+      // Report that a device cannot be reached only if the browser has proved its key.
       this.#browser.end(isKnown && this.#requested.password === undefined ? failureReason(error) : DENIED);
     }
   }

@@ -44,7 +44,7 @@ type Handler = (protocol: LibraryProtocol, ...values: never[]) => void;
 
 interface LibraryProtocol {
   _onPacket: () => void;
-  /** The key exchange in progress. If none is in progress, the last key exchange. */
+  /** The current key exchange. If no key exchange is in progress, the last one. */
   readonly _kex: object | undefined;
   readonly _handlers: Record<string, Handler>;
   /** Packets that are waiting for the end of a key exchange. Undefined if no key exchange is in progress. */
@@ -90,7 +90,10 @@ export const socketOf = (connection: Client | Connection): Duplex => internalsOf
 export const hasBegunExchange = (connection: Client | Connection): boolean =>
   internalsOf(connection)._protocol._kex !== undefined;
 
-/** Backpressure: pauses reading from a connection while there is at least one reason to pause. */
+/**
+ * A brake for one connection (backpressure): pauses reading from the connection while there is at least one reason to
+ * pause.
+ */
 export class Brake {
   readonly #socket: Duplex;
   readonly #reasons = new Set<string>();
@@ -133,7 +136,7 @@ async function drained(stream: Writable): Promise<void> {
  * number of packets before login, and the number of unread response bytes. Closes the connection if the peer sends more
  * data than a channel's window allows, because the library does not check the window. Rejects very small maximum packet
  * sizes.
- * @param isLoggedIn whether the peer is authenticated; agents are authenticated before SSH begins
+ * @param isLoggedIn returns true if the peer is authenticated; agents are authenticated before SSH begins
  * @param onData called when the peer sends data on a channel
  */
 export function bound(
@@ -232,7 +235,7 @@ async function exchanged(connection: Client | Connection): Promise<void> {
   });
 }
 
-/** States of a channel's sending direction. In these states, the library silently drops written data. */
+/** States of a channel's sending direction in which the library silently drops written data. */
 const SHUT: ReadonlySet<unknown> = new Set(["eof", "closing", "closed"]);
 
 /**
