@@ -48,8 +48,8 @@ Exit codes of all commands:
 /**
  * Runs `gatehouse-server` with the arguments after the command's name.
  * @param io default: the environment and streams of the process
- * @returns the exit code: 0 for success, even if `serve` continues to run; 1 for a failure; 2 for wrong usage; or
- *   another code that the help of the command lists
+ * @returns the exit code. 0: success, also while `serve` continues to run. 1: failure. 2: wrong usage. The help of a
+ *   command lists its other codes.
  */
 export async function main(args: readonly string[], io: CommandIo = process): Promise<number> {
   const program = newProgram(io);
@@ -67,7 +67,7 @@ export async function main(args: readonly string[], io: CommandIo = process): Pr
   }
 }
 
-/** Commander's error for wrong usage of the command. */
+/** The error that Commander throws for wrong usage of the command. */
 class UsageError extends OperatorError {
   override readonly name = "UsageError";
   override readonly exitCode = WRONG_USAGE;

@@ -1,7 +1,8 @@
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
 
 /**
- * Upper bounds of the request time histogram, in seconds. A read takes a few milliseconds, and a login takes about 50.
+ * Upper bounds of the request time histogram, in seconds. A read takes a few milliseconds, and a login takes about 50
+ * milliseconds.
  */
 const BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
@@ -12,15 +13,15 @@ export interface Metrics {
   readonly requests: Counter<"operation" | "status">;
   /** Time until the response, in seconds, by operation. */
   readonly duration: Histogram<"operation">;
-  /** Number of user login steps, by step (password, mfa, saml) and result. */
+  /** Number of user login steps, by step (`password`, `mfa`, `saml`) and result. */
   readonly logins: Counter<"step" | "result">;
   /** Number of lockouts that began. */
   readonly lockouts: Counter;
   /** Number of device reports received. */
   readonly heartbeats: Counter;
-  /** Number of logins to devices, by entry (ssh, web), credential (key, password, none) and result. */
+  /** Number of logins to devices, by entry (`ssh`, `web`), credential (`key`, `password`, `none`) and result. */
   readonly deviceLogins: Counter<"entry" | "credential" | "result">;
-  /** Time, in seconds, from the policy's decision about a login until the device accepted the login. */
+  /** Time, in seconds, from the moment when the policy allowed a login until the device accepted the login. */
   readonly deviceLoginDuration: Histogram<"entry">;
   /** Number of SSH clients' key exchanges that ended before they were complete. */
   readonly refusedExchanges: Counter;
@@ -40,8 +41,8 @@ export interface Metrics {
   /** Number of sessions that this instance deleted because their retention period had ended. */
   readonly deletedSessions: Counter;
   /**
-   * Time, in seconds, by which the oldest recording or session exceeds its retention period, by kind. 0 if none exceeds
-   * it.
+   * Time, in seconds, by which the oldest recording or session exceeds its retention period, by kind. 0 if no recording
+   * or session exceeds it.
    */
   readonly retentionBacklog: Gauge<"kind">;
   /** Size of all recordings in bytes. */

@@ -22,15 +22,12 @@ export interface Services {
   readonly mailer: Mailer;
   /** Returns the current time. Tests replace this function to advance the time. */
   readonly now: () => Date;
-  /**
-   * Returns the time that decides whether access has expired. This time is the same on all instances, and never goes
-   * back.
-   */
+  /** Returns the time by which access expires. This time is the same on all instances, and never goes back. */
   readonly accessTime: () => Date;
   /** Collects device reports that are waiting to be written to the database. */
   readonly heartbeats: { beat(uid: string, time: Date): void; flush(): Promise<void> };
   readonly enrollments: Enrollments;
-  /** Runs the decisions whose cost a tenant controls. */
+  /** Runs the decisions whose cost a tenant controls, such as the evaluation of a namespace's firewall rules. */
   readonly decisions: DecisionTurns;
   /** The compiled patterns of the namespaces. */
   readonly patterns: NamespacePatterns;

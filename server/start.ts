@@ -1,6 +1,6 @@
 // The module that `bin/gatehouse-server.js` runs.
 if (process.argv[2] === "serve") {
-  // Load this module before the other modules, because they start threads.
+  // Load this module before the other modules, because the other modules start threads.
   const { boundMemory } = await import("./process/boundMemory.ts");
   boundMemory();
 }

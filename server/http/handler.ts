@@ -15,8 +15,8 @@ type ResultOf<O extends Operation> = O["success"]["body"] extends z.ZodType
   : undefined;
 
 /**
- * The input of a handler. The type parameters are the parts of the input, not the operation, so that operations with
- * the same parts can share a handler.
+ * The input of a handler. The type parameters are the types of the parts of the input, and not the type of the
+ * operation. So operations with the same parts can share a handler.
  */
 interface RequestContext<Params, Query, Body, Identity> {
   readonly services: Services;
@@ -49,7 +49,10 @@ export type Context<O extends Operation> = RequestContext<
   IdentityOf<O>
 >;
 
-/** The result of an operation that reads a list in pieces. */
+/**
+ * The result of an operation that reads a list in pieces. A piece is a group of items that is read in a separate turn
+ * of the event loop.
+ */
 type PiecesOf<List> = List extends readonly (infer Item)[] ? ListInPieces<Item> : never;
 
 /**
@@ -65,11 +68,11 @@ export type Handler<O extends Operation> = (
 export type WriteContext<O extends Operation, Row = unknown> = Omit<Context<O>, "services"> & {
   readonly services: SqlServices;
   /**
-   * Returns the object's row before the operation, as the lookup of the object's kind returns it.
+   * Returns the object's row before the operation, in the form that the lookup of the object's kind returns.
    * @throws NotFoundError the object does not exist
    */
   found(): Row;
-  // Declared as a property and not as a method, so that the compiler rejects a handler for rows of a different kind.
+  // This is a property and not a method, so that the compiler rejects a handler for rows of a different kind.
   /**
    * Reports the object's row after the operation, or null after a deletion. The service then does not read the row
    * again.

@@ -33,8 +33,8 @@ import { Conversation, openWebSocket, WebSocketHandler } from "./listener/webSoc
 const EDITIONS: readonly Edition[] = ["community", "enterprise", "cloud"];
 
 /**
- * Returns the operations that an instance of the edition serves. Operations of other editions have no route (rules
- * section 19).
+ * Returns the operations that an instance of the edition serves. An operation of a higher edition has no route, unless
+ * the contract declares `routed: "always"` (rules section 19).
  */
 export function servedOperations(operations: Operations, edition: Edition): Operation[] {
   const level = EDITIONS.indexOf(edition);
@@ -130,14 +130,15 @@ async function respond(
     services,
     params,
     query,
-    // The cast is necessary, because the type of the body depends on the operation's schema, which is not known here.
+    // The cast is necessary, because the type of the body depends on the operation's schema, and the compiler has no
+    // type for it here.
     body: body as BodyOf<Operation>,
     identity: request.identity as IdentityOf<Operation>,
     request: request.facts,
     creationKey: readCreationKey(operation, request.headers),
     declaration: readDeclaration(operation, request.headers),
     repeated: () => {},
-    // Create the signal on access, because few handlers need it.
+    // Create the signal when the handler accesses it, because few handlers need the signal.
     get signal() {
       return request.signal;
     },
@@ -174,7 +175,7 @@ function sendList(reply: FastifyReply, list: string | readonly Buffer[]): Fastif
 }
 
 /**
- * Returns the body of a write that returns no object. The body contains a code, which proves to clients that this
+ * Returns the body of a write that returns no object. The body contains a code. The code proves to clients that this
  * service sent the response.
  */
 const acknowledgementOf = ({ method }: Operation) => ({
@@ -204,7 +205,7 @@ function readDeclaration(operation: Operation, headers: IncomingHttpHeaders): De
 }
 
 /**
- * Returns true if the request asks for the lockout guard, and the operation accepts it.
+ * Returns true if the request header requires the lockout guard, and the operation accepts this header.
  * @throws InvalidError the value of the header is not `on`
  */
 function readLockoutGuard(operation: Operation, headers: IncomingHttpHeaders): boolean {
@@ -253,7 +254,7 @@ function setRevision(reply: FastifyReply, revision: string | undefined): void {
   if (revision !== undefined) reply.header("ETag", `"${revision}"`);
 }
 
-/** Returns the revision for the response of an operation that returns an object. */
+/** Returns the revision of the object in an operation's result. Returns undefined if the result has no revision. */
 function revisionIn(result: unknown): string | undefined {
   return (result as { readonly revision?: string } | undefined)?.revision;
 }

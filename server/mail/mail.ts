@@ -20,8 +20,8 @@ export interface Mailer {
 }
 
 /**
- * The mail is invalid, or the mail server did not accept it. The message of this error is logged, so it contains no
- * mail address, mail text or password.
+ * The error of a mail that is invalid, or that the mail server did not accept. The message of this error is logged, so
+ * it contains no mail address, mail text or password.
  */
 export class MailError extends Error {
   override readonly name = "MailError";
@@ -37,8 +37,8 @@ export function messageOf(from: string, { to, subject, text }: Mail): SendMailOp
   if (/\p{Cc}/u.test(subject)) throw new MailError("subject must be one line");
   return {
     from,
-    // Pass the recipient as an object, which the library uses as a single address. The library would parse a string as
-    // a list of addresses.
+    // Pass the recipient as an object, because the library uses an object as a single address. It would parse a string
+    // as a list of addresses.
     to: { name: "", address: to },
     subject,
     text,

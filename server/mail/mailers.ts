@@ -8,7 +8,7 @@ import { MailError, type Mailer, messageOf } from "./mail.ts";
 
 /** Configuration of outgoing mails. */
 export interface MailConfig {
-  /** The mail server. If undefined, the service writes mails to files in the data folder. */
+  /** The configuration of the mail server. If undefined, the service writes mails to files in the data folder. */
   readonly server: SmtpServer | undefined;
   /** Address of the sender, with or without a name. */
   readonly from: string;
@@ -30,8 +30,8 @@ export function mailerOf(config: MailConfig, dataDir: string, log: () => Fastify
 }
 
 /**
- * Maximum number of mail files. The limit is necessary because any client can cause mails, and an operator may never
- * read or delete them.
+ * Maximum number of mail files. The limit is necessary because any client can make the service write mails, and an
+ * operator may never read or delete them.
  */
 const MAIL_FILES = 1000;
 

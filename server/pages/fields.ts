@@ -5,7 +5,7 @@ export interface Field {
   readonly name: string;
   readonly label: string;
   /**
-   * Schema of the field in the operation's request body. The field's hint shows the allowed length from this schema.
+   * Schema of the field in the operation's request body. The allowed length in the field's hint comes from this schema.
    */
   readonly schema: z.ZodType;
   readonly type?: "text" | "email" | "password";

@@ -13,7 +13,7 @@ interface Page {
 }
 
 /**
- * Serves the web pages to which the service's own links lead, such as the links in mails. Serves a page only if the
+ * Serves the web pages that the service's own links open, such as the links in mails. Serves a page only if the
  * instance has all operations that the page calls. Opening a page changes nothing, because mail scanners open every
  * link. A link takes effect only when a user presses the button on the page.
  */

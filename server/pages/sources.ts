@@ -247,7 +247,7 @@ const TOKEN = `<div id="signed-in" data-part hidden>
 
 /**
  * The page to which the browser returns after a login with an identity provider. If the user opens the page without
- * such a login, it describes how to log in.
+ * such a login, the page describes how to log in.
  */
 const LOGIN: LinkedPage = {
   path: "/login",
@@ -258,7 +258,10 @@ const LOGIN: LinkedPage = {
   start: "showLogin",
 };
 
-/** The page to which the browser returns after a login with an identity provider if the user has a second factor. */
+/**
+ * The second-factor page. If a user with a second factor logs in with an identity provider, the browser returns to this
+ * page.
+ */
 const SECOND_STEP: LinkedPage = {
   path: "/mfa-login",
   needs: ["authMfa"],

@@ -32,15 +32,15 @@ export interface Invoice {
   readonly amount: number;
 }
 
-/** The current subscription of a customer, or the latest subscription if all subscriptions have ended. */
+/** The current subscription of a customer. If all subscriptions have ended, the latest subscription. */
 export interface Subscription {
   readonly id: string;
   readonly status: billing.SubscriptionStatus;
   /** End of the current period, as Unix time in seconds. */
   readonly endAt: number;
   /**
-   * All open invoices and the latest other invoices, including invoices of earlier subscriptions. The list contains at
-   * most 100 invoices, the latest first.
+   * The customer's invoices, latest first, at most 100. Contains all open invoices and the latest other invoices,
+   * including invoices of earlier subscriptions.
    */
   readonly invoices: readonly Invoice[];
 }
@@ -56,8 +56,8 @@ interface PaymentGatewayCall {
 /** Options of a call that creates an object. */
 export interface PaymentGatewayCreation extends PaymentGatewayCall {
   /**
-   * Idempotency key, which never expires. If several calls have the same key, only the first call creates an object,
-   * and all calls return that object.
+   * Idempotency key. It never expires. If several calls have the same key, only the first call creates an object, and
+   * all calls return that object.
    */
   readonly idempotencyKey: string;
 }

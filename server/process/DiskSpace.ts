@@ -3,7 +3,9 @@ import type { FastifyBaseLogger } from "fastify";
 import { readRows, sql } from "../db/sql/sql.ts";
 import type { Services } from "../services.ts";
 
-/** Free space below which the service logs a warning, as a share of the file system and in bytes. */
+/**
+ * Minimum free space, as a share of the file system and in bytes. If less space is free, the service logs a warning.
+ */
 const LOW = { share: 0.05, bytes: 512 * 1024 * 1024 };
 
 /** The space of a file system, in bytes. */
@@ -19,9 +21,9 @@ async function spaceOf(folder: string): Promise<Space> {
 }
 
 /**
- * Measures the free space for a SQLite database. This is the free space of the file system, plus the pages in the
- * database file that deletions have freed. The file does not shrink after deletions, but SQLite uses the freed pages
- * first.
+ * Measures the free space for a SQLite database: the free space of the file system, plus the free pages in the database
+ * file. Deletions free pages in the file, but the file does not shrink. SQLite uses the free pages before the file
+ * grows.
  */
 export class DiskSpace {
   readonly #services: Services;

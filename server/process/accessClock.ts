@@ -7,9 +7,9 @@ import type { Services } from "../services.ts";
 const LONGEST_MEASUREMENT = 1000;
 
 /**
- * The clock that decides whether access has expired. On PostgreSQL, all instances use the time of the database. The
- * clock measures that time, and uses the process's monotonic clock between two measurements. On SQLite, only one
- * process uses the database, and the clock uses the time of the host.
+ * The clock by which access expires. On PostgreSQL, all instances use the time of the database. The clock measures that
+ * time, and uses the process's monotonic clock between two measurements. On SQLite, only one process uses the database,
+ * and the clock uses the time of the host.
  *
  * The time never goes back, so that expired access does not become valid again when the clock of a host is set back. If
  * the time is wrongly ahead, a restart of the service corrects it.

@@ -18,7 +18,7 @@ import type { Services } from "../services.ts";
 import type { AccessClock } from "./accessClock.ts";
 import type { DiskSpace } from "./DiskSpace.ts";
 
-/** A task that a process repeats while it runs. */
+/** A chore: a task that a process repeats while it runs. */
 interface Chore {
   readonly name: string;
   /** Interval in milliseconds. */
@@ -34,14 +34,15 @@ interface Chore {
 interface Kept {
   readonly keys: DatabaseSigningKeys;
   readonly clock: AccessClock;
-  /** The free space for the database. Undefined with PostgreSQL. */
+  /** The measurement of the free space for the database. Undefined with PostgreSQL. */
   readonly diskSpace: DiskSpace | undefined;
 }
 
 function choresOf(services: Services, { keys, clock, diskSpace }: Kept, log: FastifyBaseLogger): Chore[] {
   const backlog = new RetentionBacklog(services, log);
   return [
-    // Maximum time until this instance signs with a new key after another instance has rotated the signing key.
+    // This interval is the maximum time until this instance signs with a new key after another instance has rotated the
+    // signing key.
     { name: "signing keys", every: 5 * SECOND, run: () => keys.refresh() },
     { name: "access clock", every: 5 * SECOND, run: () => clock.measure() },
     { name: "billing", every: 10 * MINUTE, run: () => refreshBilling(services) },

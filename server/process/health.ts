@@ -16,15 +16,17 @@ const options = {
 interface HealthOptions {
   readonly database: Pick<Database, "client" | "tryWrite">;
   /**
-   * The SSH gateway. Undefined without an SSH port. The gateway process then serves only web terminals, and a load
-   * balancer must not stop routing API requests because of them.
+   * The SSH gateway. Undefined if the service has no SSH port. Without an SSH port, the gateway process serves only web
+   * terminals. Their problems must not make a load balancer stop routing API requests.
    */
   readonly gateway?: { readonly condition: GatewayCondition } | undefined;
-  /** Returns true from the time when the service begins to stop. @default never */
+  /** Returns true after the service has begun to stop. @default always returns false */
   readonly isStopping?: () => boolean;
 }
 
-/** The reason why a service is not ready, by the condition of its SSH gateway. */
+/**
+ * The reason why a service is not ready, for each condition of its SSH gateway. Undefined for the condition `ready`.
+ */
 const GATEWAY_PROBLEMS: Readonly<Record<GatewayCondition, string | undefined>> = {
   "not started": "the SSH gateway does not listen yet",
   ready: undefined,
@@ -45,7 +47,8 @@ const health: FastifyPluginAsync<HealthOptions> = async (
       request.log.error({ err: error }, message);
       return reply.code(503).send({ message });
     };
-    // Do not log these reasons at each probe, because the log already contains the end and the restart of the process.
+    // Do not log these reasons at each probe, because the log already contains the cause: the stop of the service, or
+    // the end and restart of the gateway process.
     const reason = isStopping()
       ? "the service is being stopped"
       : gateway && GATEWAY_PROBLEMS[gateway.condition];
@@ -66,8 +69,8 @@ const health: FastifyPluginAsync<HealthOptions> = async (
  */
 const MIN_INTERVAL = 5_000;
 /**
- * Time, in milliseconds, for which the failed write of a request makes the service unready. A trial write needs less
- * disk space than other writes, so on PostgreSQL it may succeed although other writes fail.
+ * Time, in milliseconds, for which the service is treated as not ready after a write of a request has failed. A trial
+ * write needs less disk space than other writes, so on PostgreSQL it may succeed although other writes fail.
  */
 const REMEMBERED = 15_000;
 /**

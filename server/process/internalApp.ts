@@ -27,8 +27,8 @@ interface InternalAppOptions extends AppOptions {
 }
 
 /**
- * Builds the app for trusted services on the private network (clients section 7). The app serves the internal
- * operations and no public operations. This function does not start a listener.
+ * Builds the app for trusted services on the private network (clients section 7). The app serves only the internal
+ * operations, and no public operations. This function does not start a listener.
  */
 export async function buildInternalApp(
   services: Services,
@@ -51,8 +51,8 @@ export async function buildInternalApp(
 }
 
 /**
- * Rejects requests without the internal token before any other check, including requests to unknown paths. The status
- * is 403, because a reverse proxy would interpret 401 as a wrong user credential.
+ * Rejects requests without the internal token, also requests to unknown paths, before any other check. The status is
+ * 403, because a reverse proxy would interpret 401 as a wrong user credential.
  */
 function requireInternalToken(app: FastifyInstance, token: string): void {
   app.addHook("onRequest", async (request) => {
@@ -74,7 +74,7 @@ function authenticateForwarded(app: FastifyInstance, services: Services): void {
   });
 }
 
-/** Reads the tenant from the header `X-Tenant-ID`, for operations on a namespace. */
+/** Reads the tenant id from the header `X-Tenant-ID`. Does so only for operations on a namespace. */
 function readTenant(app: FastifyInstance): void {
   app.addHook("onRequest", async (request) => {
     if (request.routeOptions.config.operation?.scope !== "tenant") return;

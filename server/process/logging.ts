@@ -4,7 +4,8 @@ import { stdSerializers } from "pino";
 type LogLevel = "fatal" | "error" | "warn" | "info" | "debug" | "trace" | "silent";
 
 /**
- * Query parameters whose values are logged. The values of other parameters may be secrets (`sign`, `token`, a code).
+ * Query parameters whose values the log shows. The values of other parameters may be secrets, such as `sign`, `token`
+ * or a code.
  */
 const harmless = new Set(["page", "per_page", "filter", "sort_by", "order_by", "status", "agent_version"]);
 
@@ -29,8 +30,8 @@ export function loggedUrl(url: string): string {
 const CONTENTS = ["headers", "body", "query", "params", "cookies"];
 
 /**
- * Names of fields that contain a secret wherever they occur. `code` is not in this list, because errors, exit codes and
- * close codes use this name. An MFA code occurs only in a body.
+ * Names of fields that always contain a secret, in every object. `code` is not in this list, because errors, exit codes
+ * and close codes use this name. An MFA code occurs only in a body.
  */
 const SECRET_NAMES = [
   "password",
@@ -84,7 +85,9 @@ const ERROR_FIELDS = new Set([
  * `meta.driverAdapterError.cause`.
  */
 const CAUSES = ["cause", "meta", "driverAdapterError"];
-/** Maximum number of nested causes, and of the errors in an aggregate error, that the log shows. */
+/**
+ * Maximum number of nested causes that the log shows. The log shows the same number of errors of an aggregate error.
+ */
 const DEPTH = 6;
 
 type LoggedFacts = Record<string, unknown>;
@@ -116,9 +119,9 @@ function factsOf(error: object, depth = DEPTH): LoggedFacts {
 }
 
 /**
- * Hides the user name and the password in each URL of a string, and the passwords in its query. A password may contain
- * `@`, so the host begins after the last `@` before a `/`. The user name is hidden too, because some services expect a
- * token as the user name.
+ * Hides the user name and the password in each URL of a string, and the passwords in the query of each URL. A password
+ * may contain `@`, so the host begins after the last `@` before a `/`. The user name is hidden too, because some
+ * services expect a token as the user name.
  */
 const withoutCredentials = (text: string): string =>
   text.replace(/:\/\/[^\s/]*@/g, `://${hidden}@`).replace(/([?&](?:ssl)?password=)[^\s&]*/gi, `$1${hidden}`);
@@ -127,8 +130,9 @@ const factsOfOne = (error: unknown): LoggedFacts =>
   error instanceof Error ? { message: withoutCredentials(error.message), ...factsOf(error) } : {};
 
 /**
- * Returns an error for the log. The result contains the error's type, the message and stack including those of the
- * causes, and the fields that {@link factsOf} returns. A caught value that is not an error is converted to a string.
+ * Converts an error for the log. The result contains the error's type, message and stack, and the fields that {@link
+ * factsOf} returns. The message and the stack include those of the causes. A caught value that is not an error is
+ * converted to a string.
  */
 function loggedError(caught: unknown): LoggedError {
   const error = caught instanceof Error ? caught : new Error(String(caught));
@@ -145,7 +149,7 @@ function loggedError(caught: unknown): LoggedError {
   };
 }
 
-/** Returns the options of the service's log, which writes lines of JSON to stdout without secrets. */
+/** Returns the options of the service's log. The log writes lines of JSON to stdout, and hides secrets. */
 export function loggerOptions(level: LogLevel): Extract<FastifyServerOptions["logger"], object> {
   return {
     level,

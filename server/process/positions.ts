@@ -14,8 +14,8 @@ interface Position {
 export const UNKNOWN_POSITION: Position = { latitude: 0, longitude: 0 };
 
 /**
- * Maximum number of cached addresses. A small cache is sufficient, because the devices of a fleet report repeatedly
- * from few addresses.
+ * Maximum number of cached addresses. A small cache is sufficient, because the devices of a fleet use few addresses and
+ * report repeatedly.
  */
 const KEPT = 10_000;
 

@@ -53,7 +53,8 @@ export interface RunningService {
   announce(): void;
   /**
    * Resolves when the service must stop because a newer version has migrated the database. The service then runs no
-   * more chores, and stops without a lame-duck time.
+   * more chores, and stops without a lame-duck time. During a lame-duck time, a stopping service still accepts
+   * requests.
    */
   readonly superseded: Promise<OperatorError>;
   /**
@@ -268,16 +269,17 @@ async function closeInTime(servers: readonly FastifyInstance[], milliseconds: nu
 }
 
 /**
- * Notifies systemd that the service listens. As often as the unit's `WatchdogSec` requires, also notifies systemd that
- * the event loop is responsive. Has no effect outside a unit of `Type=notify`.
+ * Sends the notifications of the service to systemd. The first one reports that the service listens. Further ones
+ * report that the event loop is responsive, as often as the unit's `WatchdogSec` requires. Has no effect outside a unit
+ * of `Type=notify`.
  * @returns a function that notifies systemd that the service is stopping
  */
 function reportToSystemd(log: FastifyBaseLogger, environment = process.env): () => void {
   const { NOTIFY_SOCKET, WATCHDOG_USEC } = environment;
   if (!NOTIFY_SOCKET) return () => {};
   let hasFailed = false;
-  // systemd listens on a datagram socket, which Node does not support. So the program `systemd-notify` sends the
-  // messages.
+  // systemd listens on a unix datagram socket. Node does not support such sockets, so the program `systemd-notify`
+  // sends the messages.
   const notify = (...states: readonly string[]) => {
     execFile("systemd-notify", states, { env: environment }, (error) => {
       if (error === null || hasFailed) return;

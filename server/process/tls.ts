@@ -24,7 +24,7 @@ export function readTls({ certFile, keyFile }: TlsFiles): TlsIdentity {
   try {
     createSecureContext(identity);
   } catch (error) {
-    // Show only the code of OpenSSL's error, because the text of the error may quote the file's content.
+    // Show only the code of the OpenSSL error, because the text of the error may quote the file's content.
     const code = error instanceof Error && "code" in error ? ` (${error.code})` : "";
     throw new OperatorError(
       `Cannot use the TLS certificate ${certFile} and the key ${keyFile}${code}: they must be a certificate ` +

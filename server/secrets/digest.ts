@@ -1,6 +1,9 @@
 import { hash, timingSafeEqual } from "node:crypto";
 
-/** Returns the SHA-256 digest, in hex, under which a random secret (API key, MFA token, recovery code) is stored. */
+/**
+ * Returns the SHA-256 digest of a random secret (API key, MFA token, recovery code), in hex. The service stores the
+ * digest instead of the secret.
+ */
 export function digestOf(secret: string): string {
   return hash("sha256", secret);
 }

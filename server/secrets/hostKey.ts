@@ -9,7 +9,7 @@ import { OperatorError } from "../OperatorError.ts";
 
 const ssh2 = loadSsh2(import.meta.url) as typeof import("ssh2");
 
-/** Purpose for which a backup seals the host key. */
+/** The purpose with which a backup encrypts the host key. See the parameter `purpose` of the sealer. */
 export const HOST_KEY_PURPOSE = "SSH host key of a backup";
 
 /** The host key of the SSH listener. Clients recognize the service by this key. */
@@ -25,8 +25,8 @@ export const hostKeyFile = (folder: string, configured?: string): string =>
   configured ?? join(folder, "ssh_host_ed25519_key");
 
 /**
- * Reads the configured host key. If no path is configured, reads the host key in the data folder, which the first start
- * creates.
+ * Reads the configured host key. If no path is configured, reads the host key in the data folder. The first start
+ * creates this key.
  * @param configured path of the configured key
  * @throws OperatorError the file cannot be read or used, or other users may read it
  */

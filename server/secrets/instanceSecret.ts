@@ -9,8 +9,8 @@ import type { Sealer } from "./sealer.ts";
 
 /**
  * Returns the instance secret, which encrypts other secrets in the database. If no secret is configured, returns the
- * secret in the data folder, which the first start creates. If several instances start concurrently on one data folder,
- * one instance creates the secret. All instances that use one database need the same secret.
+ * secret in the data folder. The first start creates this secret. If several instances start concurrently with the same
+ * data folder, one instance creates the secret. All instances that use one database need the same secret.
  * @throws OperatorError users other than the file's owner may read the file
  */
 export function instanceSecret(folder: string, configured: string | undefined): string {
@@ -37,7 +37,7 @@ export function knownSecret(folder: string, configured: string | undefined): str
 }
 
 /**
- * Returns the fingerprint of the instance secret (16 lower-case hex characters), with which operators distinguish
+ * Returns the fingerprint of the instance secret (16 lower-case hex characters). Operators use it to distinguish
  * secrets. The fingerprint does not disclose the secret.
  */
 export const secretFingerprint = (sealer: Sealer): string =>

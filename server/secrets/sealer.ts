@@ -5,7 +5,10 @@ const CIPHER = "aes-256-gcm";
 const NONCE = 12;
 const TAG = 16;
 
-/** Encrypts and decrypts the database secrets that the service itself needs in plaintext. */
+/**
+ * Encrypts and decrypts secrets for storage in the database. Only secrets that the service itself needs in plaintext
+ * are encrypted this way.
+ */
 export interface Sealer {
   /**
    * Encrypts a secret.
@@ -20,8 +23,8 @@ export interface Sealer {
    */
   open(sealed: string, purpose: string): string;
   /**
-   * Returns a keyed digest (64 lower-case hex characters), which cannot be computed without the instance secret. The
-   * digest is always the same for the same text and purpose.
+   * Returns a keyed digest (64 lower-case hex characters). The digest cannot be computed without the instance secret.
+   * The same text and purpose always have the same digest.
    */
   mark(text: string, purpose: string): string;
 }

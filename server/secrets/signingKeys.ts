@@ -24,7 +24,8 @@ export interface SigningKeys {
   readonly privateKey: KeyObject;
   readonly publicKey: KeyObject;
   /**
-   * Returns the public key of a trusted signing key, whether current or older. Returns undefined for an unknown id.
+   * Returns the public key of a trusted signing key: the current key or an older key. Returns undefined for an unknown
+   * id.
    */
   find(kid: string): Promise<KeyObject | undefined>;
 }

@@ -85,7 +85,7 @@ type Environment = Readonly<Record<string, string | undefined>>;
 /** Values of flags, by setting name. */
 export type Flags = Readonly<Partial<Record<SettingName, string>>>;
 
-/** One or more settings are invalid. The message has one line for each invalid setting. */
+/** The error for one or more invalid settings. The message has one line for each invalid setting. */
 export class ConfigError extends OperatorError {
   override readonly name = "ConfigError";
 }
@@ -135,8 +135,8 @@ export function readVariable<T extends z.ZodType>(
 }
 
 /**
- * Returns the location of the database for a value of the setting. The default is the file `gatehouse.db` in the data
- * folder.
+ * Returns the location of the database that the setting's value specifies. The default is the file `gatehouse.db` in
+ * the data folder.
  */
 export function databaseAt(url: string | undefined, dataDir: string, connections: number): DatabaseLocation {
   if (url === undefined) return { file: join(dataDir, "gatehouse.db") };
@@ -325,7 +325,10 @@ function certificatesIn(file: string): readonly string[] {
   }
 }
 
-/** Settings whose values a backup contains, or that a restore reads by itself. */
+/**
+ * Settings that refer to data in the backup, or that a restore reads by itself. The manifest of a backup therefore does
+ * not list them as external.
+ */
 const RESTORED: readonly SettingName[] = ["databaseUrl", "secret", "sshHostKeyFile"];
 
 function externalParts(values: SettingValues): ExternalParts {
@@ -343,7 +346,10 @@ function externalParts(values: SettingValues): ExternalParts {
   };
 }
 
-/** Checks of combinations of settings, and functions that read a part of the configuration from several settings. */
+/**
+ * The functions that process several settings together. Some check a combination of settings, and the others read a
+ * part of the configuration.
+ */
 const PARTS = {
   publicUrl: checkPublicUrl,
   console: checkConsole,

@@ -1,7 +1,8 @@
 import { z } from "zod";
 
 /**
- * A setting, which is an environment variable. Most settings also have a flag of `serve`, which overrides the variable.
+ * A setting of the service. Each setting is an environment variable. Most settings also have a flag of the command
+ * `serve`. The flag overrides the variable.
  */
 export interface Setting<T extends z.ZodType = z.ZodType> {
   readonly variable: string;
@@ -14,14 +15,14 @@ export interface Setting<T extends z.ZodType = z.ZodType> {
   readonly allowed: string;
   readonly fallback?: string;
   /**
-   * True for a secret. Messages hide the value of a secret. The value can also be read from a file, whose path is in
-   * the variable `<variable>_FILE`.
+   * True for a secret. Messages hide the value of a secret. The value can also be read from a file. The variable
+   * `<variable>_FILE` contains the path of this file.
    * @default false
    */
   readonly secret?: boolean;
   /**
-   * Returns the reason why the value is rejected as a flag, if the value must not be visible in the command line.
-   * Returns undefined for all other values.
+   * Returns the reason why the value is rejected as a flag. A value is rejected if it must not be visible in the
+   * command line. Returns undefined for all other values.
    */
   readonly refusedAsFlag?: (text: string) => string | undefined;
   /** Schema that parses the string of the setting into the value that the service uses. */

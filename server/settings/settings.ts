@@ -16,13 +16,16 @@ import {
   smtpUrl,
 } from "./values.ts";
 
-/** Returns the reason why a URL with a password is rejected as a flag. */
+/**
+ * Returns the reason why a URL is rejected as a flag: it contains a password. Returns undefined for a URL without a
+ * password.
+ */
 const passwordInUrl = (text: string) =>
   URL.canParse(text) && new URL(text).password !== ""
     ? "every user of the machine can read a password on the command line"
     : undefined;
 
-/** All settings of the service, in the order of the help. */
+/** All settings of the service, in the order in which the help lists them. */
 export const settings = named({
   dataDir: row({
     value: "folder",

@@ -12,7 +12,7 @@ export const path = z
   .min(1)
   .transform((text) => resolve(text));
 
-/** `host:port`, with a port of at least 1. */
+/** An address in the form `host:port`, with a port of at least 1. */
 export const hostAndPort = z.string().refine((text) => {
   const match = /^(?<host>[A-Za-z0-9.-]+|\[[0-9a-fA-F:.]+\]):(?<port>\d{1,5})$/.exec(text);
   return match !== null && Number(match.groups?.port) >= 1 && Number(match.groups?.port) <= 65535;
@@ -75,7 +75,7 @@ export const listenAddress = z
   })
   .refine(({ port }) => port <= 65535);
 
-/** IP addresses and ranges separated by commas, in their normal form. */
+/** A list of IP addresses and ranges, separated by commas. The schema converts each of them to its normal form. */
 export const addressRanges = z.string().transform((text, context): readonly string[] => {
   const ranges = text.split(",").map((item) => normalRange(item.trim()));
   if (ranges.every((range) => range !== undefined)) return ranges;

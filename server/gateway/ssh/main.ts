@@ -28,7 +28,7 @@ let service: ServiceClient | undefined;
 let entry: SshEntry | undefined;
 const terminals = new Map<RelayTicket, WebTerminal>();
 
-// Exit when the service has ended, because this process can then neither decide nor record logins.
+// Exit when the service has ended, because without the service no login can be allowed or recorded.
 process.on("disconnect", () => process.exit(1));
 // Ctrl+C in a terminal sends a signal to all processes of the group. Ignore the signal here, because the service ends
 // this process.
@@ -111,7 +111,7 @@ async function prove(to: ServiceClient, { ticket, hostKey }: ReachedDevice): Pro
   } catch (error) {
     to.log.error({ err: error }, "cannot report the proof of an agent's private key");
   } finally {
-    // End the connection only after the report, because an earlier end would be treated as a failed proof.
+    // End the connection only after the report, because a connection that ends earlier is treated as a failed proof.
     agent?.end();
   }
 }

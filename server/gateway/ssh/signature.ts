@@ -18,8 +18,8 @@ interface KeySignature {
 }
 
 /**
- * Returns true if a signature is valid, for the types in `LOGIN_KEY_TYPES`. Rejects RSA signatures with SHA-1, because
- * they can be forged.
+ * Returns true if a signature is valid. Supports the key types in `LOGIN_KEY_TYPES`. Rejects RSA signatures with SHA-1,
+ * because they can be forged.
  */
 export function isValidSignature({ key, signature, signed, digest }: KeySignature): boolean {
   try {

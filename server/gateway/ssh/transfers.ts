@@ -18,8 +18,8 @@ export interface Transfer {
 const SHELL_SYNTAX = /[;&|<>()$`\n\r]/;
 
 /**
- * The options of scp at the remote end of a copy. Any other option could run a program, or use the next word as its
- * value.
+ * The scp options that the remote end of a copy may have. Any other option could run a program, or use the next word as
+ * its value.
  */
 const SCP_OPTION = /^-[dfpqrtv]+$/;
 

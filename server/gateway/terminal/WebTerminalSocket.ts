@@ -37,7 +37,7 @@ const fromBrowser = z.discriminatedUnion("kind", [
   }),
 ]);
 
-/** The WebSocket of a terminal in a browser, which passes bytes between the browser and the gateway process. */
+/** The WebSocket of a terminal in a browser. Passes bytes between the browser and the gateway process. */
 export class WebTerminalSocket extends WebSocketHandler {
   readonly #process: GatewayProcess;
   readonly #log: FastifyBaseLogger;
@@ -54,7 +54,10 @@ export class WebTerminalSocket extends WebSocketHandler {
     this.#requested = requested;
   }
 
-  /** Returns the handler of a WebSocket that only shows why the terminal is refused. */
+  /**
+   * Returns the handler of a WebSocket for a refused terminal. The handler shows the reason, and then closes the
+   * WebSocket.
+   */
   static refused(reason: string): WebSocketHandler {
     return webSocketHandler((socket) => {
       socket.on("error", () => {});
@@ -92,8 +95,8 @@ export class WebTerminalSocket extends WebSocketHandler {
   }
 
   /**
-   * Forwards the output of the gateway process, which is the output of the shell, or the reason why no shell was
-   * opened.
+   * Forwards the output of the gateway process to the browser. This output is the output of the shell, or the reason
+   * why no shell was opened.
    */
   #join(socket: WebSocket, stream: Duplex): void {
     this.#stream = stream;

@@ -16,7 +16,10 @@ import type { Admission, Refusal } from "../protocol.ts";
 import { ssh2 } from "../ssh/ssh2.ts";
 import { WebTerminalSocket } from "./WebTerminalSocket.ts";
 
-/** Lifetime of a terminal ticket, in milliseconds. */
+/**
+ * Lifetime of a terminal ticket, in milliseconds. A terminal ticket is a one-time credential with which a browser opens
+ * a terminal.
+ */
 const LIFE = 30_000;
 
 const sealPurpose = (digest: string): string => `web terminal ${digest}`;
@@ -58,7 +61,7 @@ export const openWebTerminal: Handler<PublicOperations["openWebTerminal"]> = asy
 
 /**
  * Returns the user of the token in the request. The operation needs no token, because the password or the key
- * authorizes the login. So an invalid token is treated like no token.
+ * authorizes the login. A request with an invalid token is therefore treated like a request without a token.
  */
 async function userOf(services: Services, { authorization }: RequestFacts): Promise<string | undefined> {
   if (authorization === undefined) return undefined;
@@ -103,8 +106,8 @@ export const streamWebTerminal =
   };
 
 /**
- * Assigns a login to its user if the user is a member of the device's namespace. The session of a member ends when the
- * membership ends.
+ * Adds the user to an allowed login if the user is a member of the device's namespace. The session of a member ends
+ * when the membership ends.
  */
 async function ofMember(
   services: Services,
@@ -137,8 +140,8 @@ async function takeTicket(
 }
 
 /**
- * Decides a login from a web terminal by the same rules as an SSH login. The browser's signature replaces the signature
- * of the SSH protocol.
+ * Allows or denies a login from a web terminal, by the same rules as an SSH login. The browser's signature replaces the
+ * signature of the SSH protocol.
  */
 async function admitTerminal(
   gateway: Gateway,
@@ -164,8 +167,8 @@ async function admitTerminal(
 }
 
 /**
- * Returns true if the signature of a login name is valid. The console signs with SHA-1 for RSA keys, and without a
- * separate digest for Ed25519 keys.
+ * Returns true if the signature of a login name is valid. The console signs with SHA-1 if the key is an RSA key. It
+ * signs without a separate digest if the key is an Ed25519 key.
  */
 function hasSigned(key: Buffer, login: string, signature: string): boolean {
   const parsed = ssh2.utils.parseKey(key);

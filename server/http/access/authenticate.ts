@@ -20,8 +20,8 @@ type WorkloadClaims = TokenClaims & { readonly claims: "workload" };
 export const credentialRefusal = () => new UnauthenticatedError("missing or malformed jwt or API token");
 
 /**
- * The credential in the headers of a request. A later database lookup finds the owner and the validity of the
- * credential.
+ * The credential in the headers of a request. Only a later database lookup finds the owner of the credential, and
+ * checks that the credential is valid.
  */
 export type Credential =
   | { readonly kind: "apikey"; readonly digest: string }

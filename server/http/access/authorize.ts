@@ -35,9 +35,9 @@ const CREDENTIAL_NAMES = {
 const kindOf = (caller: Caller) => (caller.kind === "user" ? "jwt" : caller.kind);
 
 /**
- * Checks by the operation's `auth`, `scope` and `minRole` that the caller may use the operation.
- * @param tenant the `{tenant}` of the path; undefined if the path has no `{tenant}`, or an id that no namespace can
- *   have
+ * Checks that the caller may use the operation, according to the operation's `auth`, `scope` and `minRole`.
+ * @param tenant the `{tenant}` of the path. Undefined if the path has no `{tenant}`, or if no namespace can have this
+ *   id.
  * @param uid the `{uid}` of the path, unvalidated
  * @returns the identity for the handler: a member for an operation on a namespace, otherwise the caller
  * @throws ForbiddenError the credential has the wrong kind, or is for a different namespace or device, or the role is
@@ -131,8 +131,8 @@ const unknownNamespace = () => new NotFoundError("no such namespace");
 declare module "fastify" {
   interface FastifyRequest {
     /**
-     * The authorized sender of the request. Null for a public operation. On the listener for trusted services, the
-     * namespace that the request specifies.
+     * The authorized sender of the request. Null for a public operation. On the listener for trusted services, this is
+     * the namespace that the request specifies, or the sender of the forwarded credential.
      */
     identity: Caller | Member | NamedTenant | null;
     /** The verified credential of the sender. Null if the operation needs no credential. */
@@ -141,7 +141,7 @@ declare module "fastify" {
 }
 
 /**
- * Authenticates the sender of a request by its credential, and authorizes it for the operation.
+ * Authenticates the sender of a request by the request's credential, and authorizes the sender for the operation.
  * @throws UnauthenticatedError, ForbiddenError, NotFoundError see `authenticate` and `authorize`
  */
 export async function identify(

@@ -17,7 +17,8 @@ export interface UserCaller {
   readonly userId: string;
   readonly username: string;
   /**
-   * The user's token version when the token was accepted. The token becomes invalid when the user's version increases.
+   * The token version of the user when the token was accepted. The token becomes invalid when the user's token version
+   * increases.
    */
   readonly tokenVersion: number;
   /** The user's token. Null if a different credential authenticated the user. */
@@ -44,7 +45,7 @@ export interface DeviceCaller {
   /** True if the agent received the token after it proved that it has the device's private key. */
   readonly proven: boolean;
   /**
-   * True if the token has expired. With an expired token, the agent can only open tunnels and request the signature of
+   * True if the token has expired. With an expired token, the agent can only open tunnels and request signatures for
    * logins.
    */
   readonly expired: boolean;
@@ -100,7 +101,7 @@ type NamespaceCallerOf<O extends Operation> =
   | CallerOf<O>
   | ("jwt" extends O["auth"][number] ? WorkloadCaller : never);
 
-/** The identity that a handler receives, which depends on the operation's scope and credentials. */
+/** The identity that a handler receives. Its type depends on the operation's scope and credentials. */
 export type IdentityOf<O extends Operation> = O["scope"] extends "public" | "internal"
   ? null
   : O["scope"] extends "user"
@@ -114,8 +115,8 @@ export type IdentityOf<O extends Operation> = O["scope"] extends "public" | "int
           : Member<NamespaceCallerOf<O>>;
 
 /**
- * Returns the owner by which the service schedules a sender's lists: the namespace, or the user if the credential has
- * no namespace.
+ * Returns the owner of a sender's lists: the namespace, or the user if the credential has no namespace. The service
+ * schedules lists by owner.
  */
 export function ownerOf(identity: Caller | Member | NamedTenant): string {
   const { tenant } = identity;

@@ -15,10 +15,7 @@ export const policyMember = (row: MembershipState): Pick<AccessMember, "isAccept
 export const hasMembershipEnded = (row: MembershipState, at: Date): boolean =>
   hasExpired(policyMember(row), at);
 
-/**
- * Returns true if a user is a member, which means that the user has accepted the invitation and the membership has not
- * expired.
- */
+/** Returns true if a user is a member: the user has accepted the invitation, and the membership has not expired. */
 export const isMember = (row: MembershipState, at: Date): boolean =>
   row.status === "accepted" && !hasMembershipEnded(row, at);
 

@@ -17,7 +17,9 @@ const USER_TOKEN_LIFE = (72 * HOUR) / SECOND;
 /** Lifetime of a device's token, in seconds. Agents receive a new token with each report, every ten minutes. */
 const DEVICE_TOKEN_LIFE = (7 * DAY) / SECOND;
 
-/** The claims of a valid token. */
+/**
+ * The claims of a valid token. Claims are the fields of a JSON Web Token that identify its user, device or workload.
+ */
 export type TokenClaims =
   | {
       readonly claims: "user";
@@ -101,7 +103,7 @@ export function signUserToken(
 }
 
 /**
- * Creates a token for a workload, which is valid for 15 minutes.
+ * Creates a token for a workload. The token is valid for 15 minutes, or until `last` if `last` is earlier.
  * @param last latest time at which the token may expire
  */
 export async function signWorkloadToken(
@@ -123,8 +125,8 @@ function signDeviceToken(services: Services, device: TokenDevice): Promise<strin
   return sign(services, claims, { jti: randomUUID(), end });
 }
 
-// Sign tokens with Node's own function, which runs in Node's thread pool. The library jose uses Web Crypto, which takes
-// 0.04 ms more of the event loop, or an eighth of the time of a device's first report.
+// Sign tokens with Node's own function, which runs in Node's thread pool. The library jose uses Web Crypto, which uses
+// the event loop for 0.04 ms more. This is an eighth of the time of a device's first report.
 const signBytes = promisify(signInPool);
 
 const encode = (part: object): string => Buffer.from(JSON.stringify(part)).toString("base64url");
@@ -152,9 +154,9 @@ async function sign(
 }
 
 /**
- * Returns the claims of a token that this service signed and that is complete and valid now. Returns undefined for any
- * other token.
- * @throws Error the service cannot read the database, which may contain the token's key
+ * Returns the claims of a token that this service signed and that is complete and valid now. Also returns the claims of
+ * an expired device token. Returns undefined for any other token.
+ * @throws Error the service cannot read the token's key from the database
  */
 export async function verifyToken(services: Services, token: string): Promise<TokenClaims | undefined> {
   const kid = keyIdOf(token);
@@ -236,8 +238,8 @@ interface VerifiedToken {
 }
 
 /**
- * Returns a function that returns the cache of a signing key. When a replaced key is garbage-collected, its cached
- * tokens are freed too.
+ * Creates the caches of the signing keys. The returned function returns the cache of a key. When a replaced key is
+ * garbage-collected, its cached tokens are freed too.
  * @param max maximum number of entries per key
  */
 function cachePerKey<Value extends {}>(max: number): (key: KeyObject) => LRUCache<string, Value> {
@@ -255,9 +257,9 @@ function cachePerKey<Value extends {}>(max: number): (key: KeyObject) => LRUCach
 const verifiedBy = cachePerKey<VerifiedToken>(20_000);
 
 /**
- * Returns the cached claims of a token whose signature was already verified with the key, if the token is valid now.
- * Returns undefined otherwise. Only the verification is cached: the service still reads the caller's permissions from
- * the database with every request.
+ * Returns the cached claims of a token if its signature was already verified with the key, and if the token is valid
+ * now. Returns undefined otherwise. Only the verification is cached: the service still reads the caller's permissions
+ * from the database with every request.
  * @param second the current Unix second
  */
 export function recallToken(publicKey: KeyObject, token: string, second: number): TokenClaims | undefined {

@@ -55,7 +55,7 @@ const read = (name: string) =>
   readFileSync(fileURLToPath(import.meta.resolve(`@fastify/swagger-ui/static/${name}`)));
 
 /**
- * Serves `/docs` and `/docs/`, a page that shows the OpenAPI document. All content of the page comes from this
+ * Serves a page that shows the OpenAPI document, at `/docs` and `/docs/`. All content of the page comes from this
  * service.
  */
 export function serveDocumentation(app: FastifyInstance): void {

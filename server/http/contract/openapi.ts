@@ -127,8 +127,8 @@ const content = (schema: Json, mediaType = JSON_TYPE, texts: readonly string[] =
 });
 
 /**
- * Returns the operation id for a path of an operation. Ids must be unique in the document, and the document lists each
- * alias of a path as a separate operation.
+ * Returns the operation id for a path of an operation. The document lists each alias of a path as a separate operation,
+ * and each operation of the document needs a unique id.
  */
 function operationId({ id, aliases }: Operation, path: string): string {
   const alias = aliases.indexOf(path);

@@ -57,7 +57,10 @@ function shapeOf(schema: JsonSchema): JsonSchema {
   return type ? { type } : {};
 }
 
-/** Returns the JSON type of a schema for single values, from its type, constant or list of constants. */
+/**
+ * Returns the JSON type of a schema for single values. If the schema declares no type, derives the type from its
+ * constant or list of constants.
+ */
 function typeOf(schema: JsonSchema): JsonSchema["type"] {
   if (schema.type) return schema.type;
   const example = schema.const ?? schema.enum?.[0];

@@ -20,7 +20,7 @@ const UNPROCESSABLE_BODIES: ReadonlySet<string> = new Set(["recordSession", "sto
 
 /**
  * Operations that also accept text with NUL or lone surrogates, because they store the text as JSON. If these
- * operations rejected such text, the output of a device could prevent the recording of that output.
+ * operations rejected such text, a device could prevent the recording of its output by printing such text.
  */
 const ANY_TEXT: ReadonlySet<string> = new Set(["recordSession", "storeSessionRecord", "addSessionEvent"]);
 
@@ -81,7 +81,7 @@ function pathOfIllegalText(value: unknown): string[] | undefined {
  * Rejects strings that the databases cannot store. `parse` calls this function for every value.
  * @param value value of limited depth, such as the output of a schema
  * @param name prefix of field names in error messages; "" for no prefix
- * @param fieldNames makes the response an array of the names of invalid fields (rules section 8)
+ * @param fieldNames true if the response must be an array of the names of invalid fields (rules section 8)
  * @throws InvalidError, InvalidFieldsError a string contains NUL or a lone surrogate
  */
 export function checkTexts(value: unknown, name: string, fieldNames = false): void {
@@ -95,7 +95,7 @@ export function checkTexts(value: unknown, name: string, fieldNames = false): vo
 /**
  * Validates a value, and returns the schema's output.
  * @param name prefix of field names in error messages; "" for no prefix
- * @param fieldNames makes the response an array of the names of invalid fields (rules section 8)
+ * @param fieldNames true if the response must be an array of the names of invalid fields (rules section 8)
  * @throws WrongTypeError a value has the wrong JSON type
  * @throws InvalidError, InvalidFieldsError a value is missing, is not allowed, or fails {@link checkTexts}
  */
@@ -148,9 +148,10 @@ const noSuchObject = (name: string, rule: string): string =>
 
 /**
  * Validates the body of an operation. A missing body is treated as an empty object, which is valid if the operation has
- * no required fields.
- * @throws WrongTypeError, InvalidError, InvalidFieldsError see {@link parse}. InvalidError also if the service would
- *   ignore a field that is probably a misspelled or misplaced addition ({@link lostAddition}).
+ * no required fields. An addition is a field that this service adds to the API ({@link Additions}).
+ * @throws WrongTypeError, InvalidError, InvalidFieldsError see {@link parse}. Also throws InvalidError or
+ *   InvalidFieldsError if the body has a field that is probably a misspelled or misplaced addition, because the service
+ *   would ignore the field ({@link lostAddition}).
  */
 export function parseBody(operation: Operation, body: unknown): unknown {
   const { id, body: schema } = operation;
@@ -196,9 +197,9 @@ export const isList = ({ query }: Operation): boolean =>
   Object.keys(PAGING).some((name) => name in query.shape);
 
 /**
- * Validates the query by the operation's schema and returns it. Ignores unknown parameters. Treats an empty parameter
- * as absent.
- * @throws WrongTypeError page or per_page is not a whole number
+ * Validates the query against the operation's schema, and returns the query. Ignores unknown parameters. Treats an
+ * empty parameter as absent.
+ * @throws WrongTypeError `page` or `per_page` is not a whole number
  * @throws InvalidError a value is not allowed, or a parameter occurs twice
  */
 export function readQuery<O extends Operation>(operation: O, query: unknown): z.output<O["query"]> {
@@ -220,14 +221,17 @@ function wholeNumber(name: string, text: string): number {
   return Number(text);
 }
 
-/** The fields that this service adds to bodies, by the path of the object that contains them. */
+/**
+ * The additions: fields of request bodies that only this service has, and not other services with this API. The key is
+ * the path of the object that contains the fields.
+ */
 type Additions = ReadonlyMap<string, ReadonlySet<string>>;
 
 type Shape = Readonly<Record<string, z.ZodType>>;
 
 /**
- * A field of a request that the service would ignore, although the client probably intended an addition of this
- * service.
+ * A field of a request that is probably a misspelled or misplaced addition of this service. The service would ignore
+ * the field.
  */
 interface LostField {
   /** Path of the field in the body. */
@@ -238,10 +242,11 @@ interface LostField {
 const additions = new WeakMap<Pick<Operation, "id">, Additions>();
 
 /**
- * Returns a field that looks like an addition of this service but is not a field of the operation. Such a field is a
- * different spelling of an addition, such as `expiresAt`, or an addition of another operation on objects of the same
- * kind. If the service ignored the field, an expiry time or an owner would be lost silently. Other unknown fields are
- * ignored, because clients of other services with this API send them.
+ * Returns a field that looks like an addition of this service but is not a field of the operation. There are two kinds
+ * of such fields. One is a different spelling of an addition, such as `expiresAt`. The other is an addition of another
+ * operation on objects of the same kind. If the service ignored the field, an expiry time or an owner would be lost
+ * silently. Returns undefined for all other unknown fields. The service ignores them, because clients of other services
+ * with this API send them.
  */
 function lostAddition(operation: Operation, body: unknown): LostField | undefined {
   let known = additions.get(operation);

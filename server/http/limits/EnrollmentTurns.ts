@@ -10,9 +10,9 @@ const TOGETHER = 16;
 const WAITING = 1000;
 /** Maximum number of waiting enrollments for each namespace and network. */
 const WAITING_OF_NETWORK = 500;
-/** Length of the pause after a group of enrollments, as a multiple of the time that the group took. */
+/** Delay after a group of enrollments, as a multiple of the time that the group took. */
 const PAUSE = 3;
-/** Maximum length of the pause, in milliseconds. */
+/** Maximum delay after a group of enrollments, in milliseconds. */
 const LONGEST_PAUSE = 1000;
 
 /** The sender of an enrollment. */
@@ -22,8 +22,8 @@ export interface Enrolling {
   /** The network of the client address, see `RequestFacts`. */
   readonly network: string;
   /**
-   * True for a report from an enrolled device. Known devices have a separate queue, so new devices cannot use up the
-   * places of known devices.
+   * True for a report from an enrolled device (a known device). Known devices have a separate queue, so new devices
+   * cannot use up the places of known devices.
    */
   readonly isKnown: boolean;
 }
@@ -35,7 +35,7 @@ interface Waiting {
   begin(): Promise<void>;
 }
 
-/** Waiting enrollments, grouped by owner. The owners take turns. */
+/** Waiting enrollments, grouped by owner. An owner is a namespace or a network. The owners take turns. */
 class Owners {
   /** The enrollments of each owner, in the order of their arrival. The owner whose turn is next comes first. */
   readonly #waiting = new Map<string, Set<Waiting>>();
@@ -68,8 +68,8 @@ class Owners {
 
 /**
  * Runs enrollments in groups. Clients need no credential to send enrollments, so enrollments use at most a quarter of
- * the time: after each group, the pause is three times as long as the group took. On SQLite, all other requests wait
- * while a group is written.
+ * the time: after each group, the service waits three times as long as the group took. On SQLite, all other requests
+ * wait while a group is written.
  *
  * Waiting networks and waiting namespaces have alternate turns. An enrollment is therefore delayed only a little if few
  * networks send enrollments, or if few namespaces receive enrollments. A flood from one network to many namespaces does

@@ -37,8 +37,8 @@ export class Enrollments {
   }
 
   /**
-   * Records that a device of the namespace was accepted, rejected or deleted. The namespace may still be treated as
-   * full for a few seconds, either on other instances or if this method is called before the commit.
+   * Records that a device of the namespace was accepted, rejected or deleted. Other instances may still treat the
+   * namespace as full for a few seconds. This instance may do so too if this method is called before the commit.
    */
   noteFreedQuota(tenantId: string): void {
     this.#full.delete(tenantId);

@@ -52,7 +52,8 @@ export class ListTurns {
    * Creates a scheduler.
    * @param longest maximum expected time of all waiting lists of one owner, in milliseconds; 0 means no limit
    * @param now returns the time of a monotonic clock, in milliseconds
-   * @param pieces the turns of the pieces of large lists
+   * @param pieces schedules the pieces of large lists. A piece is a group of items that is read or serialized in one
+   *   turn of the event loop.
    */
   constructor(
     longest: number,

@@ -4,7 +4,7 @@ import type { MemoryCounts } from "./memoryCounts.ts";
 /**
  * Counts a request in this process.
  * @param most maximum number of requests per window; 0 means no limit
- * @param time in milliseconds since 1970
+ * @param time current time, in milliseconds since 1970
  * @throws RateLimitedError the maximum is exceeded
  */
 export function limitInMemory(counts: MemoryCounts, key: string, most: number, time: number): void {

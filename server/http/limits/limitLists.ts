@@ -8,7 +8,10 @@ import { ownerOf } from "../access/identity.ts";
 import { isList } from "../contract/validation.ts";
 import { ListTurns } from "./ListTurns.ts";
 
-/** Time without a refusal, in milliseconds, after which the log reports that an owner's lists are accepted again. */
+/**
+ * Time without a refused list of an owner, in milliseconds. After this time, the log reports that the owner's lists are
+ * accepted again.
+ */
 const CALM = 10_000;
 
 /**

@@ -21,7 +21,7 @@ export class MemoryCounts {
 
   /**
    * Counts a request with a key.
-   * @param time in milliseconds since 1970
+   * @param time current time, in milliseconds since 1970
    */
   count(key: string, time: number): Counted {
     // All keys share one window, so that the service can clear all counts together.
@@ -44,7 +44,7 @@ export class Exhausted {
   add(key: string, endsAt: number, time: number): void {
     for (const [known, end] of this.#until) {
       // Entries are in insertion order, and the loop stops at the first key whose window has not ended. An ended window
-      // can therefore stay in the cache until all earlier windows have ended, which takes at most the length of one
+      // can therefore stay in the cache until all earlier windows have ended. This takes at most the length of one
       // window.
       if (!hasPeriodEnded(end, time, WINDOW)) break;
       this.#until.delete(known);

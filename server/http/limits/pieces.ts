@@ -1,8 +1,8 @@
 import type { z } from "zod";
 
 /**
- * Size of a piece, in characters or a similar measure. One turn of the event loop reads or serializes a piece of this
- * size in a few milliseconds.
+ * Size of a piece of a list, in characters or a similar measure. A piece is a group of items. One turn of the event
+ * loop reads or serializes a piece of this size in a few milliseconds.
  */
 export const PIECE_CHARACTERS = 128 * 1024;
 
@@ -47,7 +47,7 @@ export class PieceTurns {
   }
 }
 
-/** The turns of all lists of this process. */
+/** Schedules the pieces of all lists of this process. */
 export const pieceTurns = new PieceTurns();
 
 /** Divides items into groups. Each group has at most the given size, or contains a single item. */

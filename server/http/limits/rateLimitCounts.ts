@@ -32,7 +32,10 @@ export async function countInDatabase(
   return counted;
 }
 
-/** Time, in milliseconds, for which an account's network stays known after a login with the correct password. */
+/**
+ * Time, in milliseconds, for which a network is known for an account. A network becomes known when it sends the
+ * account's correct password.
+ */
 const KNOWN = 30 * DAY;
 
 /** Returns the key under which a known network of an account is stored. The key contains a digest of the account. */
@@ -50,7 +53,7 @@ export async function rememberNetwork(
   await db.rateLimit.upsert({ where: { key }, create: { key, ...row }, update: row });
 }
 
-/** Returns true if the network is known for the account because it recently sent the correct password. */
+/** Returns true if the network is known for the account: the network recently sent the account's correct password. */
 export async function isKnownNetwork(
   { db, now }: Services,
   account: string,

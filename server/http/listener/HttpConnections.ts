@@ -5,11 +5,14 @@ import { boundRest, CHUNKS_MAX } from "./requestBodies.ts";
 
 /**
  * Maximum number of requests that wait on a connection while an earlier request is being answered. If a client sends
- * more requests, the connection is destroyed.
+ * more requests, the service closes the connection immediately.
  */
 const WAITING = 32;
 
-/** Maximum number of connections that wait for Node to accept them. This is the default value of `listen`. */
+/**
+ * Maximum number of connections that wait for Node to accept them. This is the default value of Node's function
+ * `listen`.
+ */
 const BACKLOG = 511;
 
 interface PendingRequest {
@@ -40,10 +43,10 @@ export class HttpConnections {
   #closing = false;
 
   /**
-   * The class of a server's request objects. It marks the first request above the limit as an upgrade. A client can
-   * send thousands of requests in one packet, and Node parses all of them before it answers any. Node stops parsing
+   * The class of a server's request objects. Limits the number of requests that Node parses. A client can send
+   * thousands of requests in one packet, and Node would parse all of them before it answers any. Node stops parsing
    * only at a request for a different protocol (an upgrade), and closes the connection if the server does not handle
-   * upgrades.
+   * upgrades. The class therefore marks the first request above the limit as an upgrade.
    */
   readonly Request: typeof IncomingMessage = requestClass(
     (socket) => (this.#states.get(socket)?.waiting.length ?? 0) >= WAITING,
@@ -123,8 +126,8 @@ export class HttpConnections {
   }
 
   /**
-   * Ends each connection after its last response, which has the header `Connection: close`. The header prevents a
-   * client, for example a load balancer, from sending a request on a connection that is about to close.
+   * Ends each connection after its last response. The last response has the header `Connection: close`. The header
+   * prevents a client, for example a load balancer, from sending a request on a connection that is about to close.
    */
   endAfterResponses(): void {
     this.#ending = true;
@@ -179,8 +182,8 @@ function requestClass(isTooMany: (socket: Socket) => boolean): typeof IncomingMe
     declare isUpgrade: boolean | null;
     chunks = 0;
 
-    // Node sets `upgrade` after it has parsed the head of a request. Node reads `upgrade` both before and after it
-    // begins the request.
+    // The property `upgrade` of Node's requests. Node sets it after it has parsed the head of a request. Node reads it
+    // both before and after it begins the request.
     get upgrade(): boolean | null {
       return this.isUpgrade;
     }

@@ -6,9 +6,9 @@ import { ContentTypeError, WrongTypeError } from "../../errors.ts";
 const utf8 = new TextDecoder("utf-8", { fatal: true });
 
 /**
- * Reads JSON bodies. An empty body is treated as absent, whatever its content type is, because clients send
- * `application/json` without a body on PATCH and DELETE. If an operation has no body, the service ignores the body of a
- * request (rules D17, D18).
+ * Reads JSON bodies. An empty body is treated as absent, whatever its content type is, because clients send the content
+ * type `application/json` without a body on PATCH and DELETE. If an operation has no body, the service ignores the body
+ * of a request (rules D17, D18).
  */
 export function readBodies(app: FastifyInstance): void {
   app.removeAllContentTypeParsers();
@@ -45,7 +45,7 @@ const REST = 128 * 1024;
 /** Time, in milliseconds, that a client has to read the response before the service closes the connection. */
 const LINGER = 1000;
 
-/** The connections that are waiting for their next read. */
+/** The connections that are waiting for the service to read from them again. */
 const waiting: Socket[] = [];
 
 /**

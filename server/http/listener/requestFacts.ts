@@ -10,15 +10,15 @@ import type { ServiceSettings } from "../../settings/readConfig.ts";
  * unless a trusted proxy sent the request, because any client can send them (rules section 3).
  */
 export interface RequestFacts {
-  /** The request's id, which is in the X-Request-ID header of the response and in the log. */
+  /** The request's id. The X-Request-ID header of the response and the log contain this id. */
   readonly id: string;
   /** IP address of the client, with IPv4 in dotted form. Empty if the connection is already closed. */
   readonly address: string;
   /** The network to which lockouts and rate limits apply: an IPv4 address, or the /64 of an IPv6 address. */
   readonly network: string;
   /**
-   * Scheme, host and port at which clients reach the service. If they are not configured, the values come from the
-   * request.
+   * Scheme, host and port at which clients reach the service. If no public address is configured, the values come from
+   * the request.
    */
   readonly origin: URL;
   /** Media types of `Accept`, in lower case and without parameters, with their weights (0 to 1). */
@@ -112,9 +112,9 @@ function acceptedTypes(accept: string): Map<string, number> {
 
 /**
  * Returns the client's address from the headers of trusted proxies. X-Real-IP takes precedence, because it is the API's
- * own header for the address (rules section 3: X-Real-IP, else the peer). Without it, the client is the last address of
- * X-Forwarded-For that is not a trusted proxy. A client can forge the entries before that address. If both headers are
- * missing or malformed, the last trusted proxy is treated as the client.
+ * own header for the address (rules section 3: X-Real-IP, else the peer). Otherwise, searches X-Forwarded-For from its
+ * end, and returns the first address that is not a trusted proxy. A client can forge the entries before that address.
+ * If both headers are missing or malformed, the last trusted proxy is treated as the client.
  *
  * A trusted proxy must set or remove both headers. If a proxy appends to X-Forwarded-For but forwards X-Real-IP
  * unchanged, clients can forge their address.
@@ -164,7 +164,10 @@ function readHost(scheme: Scheme, host: string): URL | undefined {
     : undefined;
 }
 
-/** Returns the last entry of a header to which each proxy adds an entry. The nearest proxy added the last entry. */
+/**
+ * Returns the last entry of a header with several entries. Each proxy adds an entry at the end, so the nearest proxy
+ * added the last entry.
+ */
 function nearestOf(headers: IncomingHttpHeaders, name: string): string | undefined {
   return single(headers, name)?.split(",").at(-1)?.trim() || undefined;
 }

@@ -11,14 +11,14 @@ export interface WebSocketLimits {
   /** Maximum number of open WebSockets. */
   readonly most: number;
   /**
-   * Time without messages, in milliseconds, after which the service checks whether more messages can arrive in a
+   * Time without messages, in milliseconds. After this time, the service checks whether more messages can arrive in a
    * conversation.
    */
   readonly silence: number;
 }
 
 const LIMITS: WebSocketLimits = { most: 5000, silence: 5 * MINUTE };
-/** Time without data, in milliseconds, after which TCP checks whether the peer is alive. */
+/** Time without data, in milliseconds. After this time, TCP checks whether the peer is alive. */
 const TCP_KEEPALIVE = 30_000;
 /** Maximum time, in milliseconds, for the peer to complete the closing handshake. */
 const END_TIMEOUT = 1000;
@@ -56,7 +56,10 @@ export class EndOfConversation extends Error {
   }
 }
 
-/** The result of an operation that opens a WebSocket. A conversation handles the messages that the peer sends. */
+/**
+ * A conversation: the result of an operation that opens a WebSocket only to receive text messages. It handles the
+ * messages that the peer sends.
+ */
 export abstract class Conversation {
   /**
    * Handles a text message. The service passes the next message only after this message has been handled.
@@ -106,7 +109,7 @@ const FRAMES_INTERVAL = 30_000;
 /**
  * Disconnects a peer that sends too many frames in 30 seconds. A limit on bytes is not sufficient, because the service
  * handles each frame, even a frame without data.
- * @param most maximum number of counted frames
+ * @param most maximum number of counted frames in 30 seconds
  * @param counts returns true if a frame counts toward the limit. By default, all frames count.
  * @param now returns the time of a monotonic clock, in milliseconds
  */
@@ -291,8 +294,8 @@ class OpenWebSockets {
 /**
  * An open WebSocket of a conversation. While the service handles a message, it does not read from the socket, so only
  * messages that arrived in the same packet can wait here. The service sends no pings, because some clients never read.
- * If such a client closes the connection with unread pings, the connection is reset, which may lose the client's last
- * messages.
+ * If such a client closed the connection with unread pings, the system would reset the connection. The client's last
+ * messages could then be lost.
  */
 class WebSocketConnection {
   readonly #socket: WebSocket;

@@ -42,5 +42,5 @@ function readLink<Name extends string>(
   return undefined;
 }
 
-/** Deletes the parameters of a used link, which are no longer valid. */
+/** Deletes the parameters of a used link, because they are no longer valid. */
 const forgetLink = (): void => history.replaceState(null, "", location.pathname);

@@ -8,7 +8,7 @@ interface Session {
   readonly user: string;
 }
 
-/** Shows the token of a login with an identity provider, or describes how to log in. */
+/** Shows the token of a login with an identity provider. If there is no such login, describes how to log in. */
 async function showLogin(): Promise<void> {
   const { token, missing_assertions: isMissing } = takeParameters();
   if (token !== undefined) {

@@ -2,7 +2,7 @@ import { NotFoundError } from "../../errors.ts";
 import type { Customer } from "../paymentGateway.ts";
 import { type LedgerServices, newId, onceUnderKey } from "./ledgerServices.ts";
 
-/** Creates a customer. Calls with the same key create only one customer. */
+/** Creates a customer. Several calls with the same idempotency key create only one customer. */
 export async function createCustomer(
   { db, now }: LedgerServices,
   { name, email }: { readonly name: string; readonly email: string },

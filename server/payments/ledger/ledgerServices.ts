@@ -11,7 +11,7 @@ export const newId = (prefix: "cus" | "sub" | "in"): string => `${prefix}_${rand
 /**
  * Creates an object with an idempotency key. If an earlier call with the same key created the object, returns that
  * object instead.
- * @param find returns the object with the key, or null if no object has the key
+ * @param find returns the object that was created with the key, or null if no such object exists
  */
 export async function onceUnderKey<T>(find: () => Promise<T | null>, create: () => Promise<T>): Promise<T> {
   const existing = await find();

@@ -4,14 +4,14 @@ import type { LedgerServices } from "./ledgerServices.ts";
 import { LIVING } from "./states.ts";
 
 /**
- * Maximum number of payment methods of a customer. The limit is necessary because each payment method that the owner
- * adds is a database row.
+ * Maximum number of payment methods of a customer. The limit is necessary because a namespace owner can add any number
+ * of payment methods, and each one is a database row.
  */
 const MOST = 10;
 
 /**
- * The format of an id, such as `pm_visa_4242_203010_5f3a`: brand, last digits, and the year and month of the card's
- * expiry.
+ * The format of a payment method's id, such as `pm_visa_4242_203010_5f3a`. The id contains the brand, the last digits
+ * of the card number, and the year and month of the card's expiry.
  */
 const ID =
   /^pm_(?<brand>[a-z]{2,16})_(?<last4>\d{4})_(?<year>20\d\d)(?<month>0[1-9]|1[0-2])_[A-Za-z0-9-]{1,64}$/;

@@ -11,7 +11,7 @@ import { LIVING, RUNNING } from "./states.ts";
 const MOST_INVOICES = 100;
 
 /**
- * Creates a subscription. Calls with the same key create only one subscription.
+ * Creates a subscription. Several calls with the same idempotency key create only one subscription.
  * @throws ConflictError the customer has another subscription that has not ended
  */
 export async function createSubscription(
@@ -52,7 +52,7 @@ export async function readSubscription(
 }
 
 /**
- * Ends a customer's subscription, and creates the last invoice for the current month. If the customer has no invoice
+ * Ends a customer's subscription, and creates the last invoice, for the current month. If no invoice of the customer is
  * above 0, deletes the customer, because any user can create customers.
  */
 export async function endSubscription(services: LedgerServices, customerId: string): Promise<void> {
