@@ -71,8 +71,7 @@ const revisions = new LRUCache<string, string>({
 });
 
 /**
- * Returns the revision of an object, which is a digest of its declared fields. Objects with equal fields have the same
- * revision.
+ * Returns the revision of an object: a digest of its declared fields. Objects with equal fields have the same revision.
  */
 export function revisionOf(declared: Declared): string {
   const text = JSON.stringify(declared);

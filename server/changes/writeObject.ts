@@ -19,7 +19,7 @@ import { recordChange } from "./recordChange.ts";
 
 /**
  * Runs an operation that changes an object as one transaction. The transaction authorizes the caller, checks
- * `If-Match`, runs the operation, and checks the lockout guard if the request asks for it. It also stores the program
+ * `If-Match`, runs the operation, and checks the lockout guard if the request requires it. It also stores the program
  * resource that declares the object, and records the change in the audit trail. If a step fails, the transaction is
  * rolled back.
  * @param objects access to the objects of each kind
@@ -177,8 +177,8 @@ interface Creation<Existing, Created> {
 
 /**
  * Creates an object. If an earlier request with the same Idempotency-Key created the object, returns that object
- * instead. Call this function in the transaction of `writeObject`, which retries once if a concurrent request with the
- * same key created the object first.
+ * instead. Call this function in the transaction of `writeObject`. If a concurrent request with the same key created
+ * the object first, `writeObject` retries once.
  * @throws TakenError another object has the same unique value
  */
 export async function createOnce<Existing, Created>(

@@ -27,15 +27,15 @@ interface Target {
    * writes the configured file.
    */
   readonly configured: string | undefined;
-  /** Time of the restore, which becomes part of the new name of an earlier key. */
+  /** Time of the restore. It becomes part of the new name of an earlier key. */
   readonly time: string;
 }
 
 const CONSEQUENCE = "SSH clients that know the earlier key then report that the host key has changed";
 
 /**
- * The SSH host key of a backup, which a restore writes to the data folder. It replaces any key in that folder, because
- * the first start on a new host creates a key that SSH clients do not know.
+ * The SSH host key of a backup. A restore writes it to the data folder, and replaces any key in that folder. Such a key
+ * may exist because the first start on a new host creates one. SSH clients do not recognize that key.
  */
 export class RestoredHostKey {
   readonly #target: Target;

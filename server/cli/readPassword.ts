@@ -48,8 +48,8 @@ export interface PasswordFlags {
 }
 
 /**
- * Returns a new password, which is generated, read from the first line of stdin, or entered at the terminal. The
- * password is never an argument, because every user of the machine can read the arguments of a process.
+ * Returns a new password. The password is generated, read from the first line of stdin, or entered at the terminal. It
+ * is never an argument, because every user of the machine can read the arguments of a process.
  * @throws OperatorError if stdin has no password, or the two entered passwords differ
  */
 export async function readPassword(io: CommandIo, flags: PasswordFlags): Promise<string> {

@@ -6,7 +6,7 @@ import { z } from "zod";
 import { OperatorError } from "../OperatorError.ts";
 
 /**
- * The manifest of a backup, which describes all parts of a service other than the database that a restore needs. It
+ * The manifest of a backup. It describes the parts of a service that a restore needs in addition to the database. It
  * contains the SSH host key, and names the secrets and files that the backup does not contain. The keys that the
  * service uses to authenticate to agents are part of the database.
  */
@@ -15,8 +15,8 @@ const backupManifest = z.object({
   version: z.string(),
   createdAt: z.iso.datetime(),
   /**
-   * The instance secret, which the backup does not contain. `source` is the path of the secret, or the name of its
-   * setting.
+   * Fingerprint and source of the instance secret. The backup does not contain the secret itself. `source` is the path
+   * of the secret, or the name of its setting.
    */
   secret: z.object({ fingerprint: z.string(), source: z.string() }),
   /** The SSH host key, sealed with the instance secret. Null if the service had no host key. */

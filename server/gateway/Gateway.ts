@@ -40,8 +40,8 @@ interface GatewayOptions extends InstanceFacts {
 }
 
 /**
- * Provides SSH access to devices on one instance: holds the agents' tunnels and the logins through these tunnels, and
- * runs the gateway process, which speaks SSH. Also handles the gateway process's calls to the service.
+ * Provides SSH access to devices on one instance. Holds the agents' tunnels and the logins through these tunnels. Runs
+ * the gateway process, which speaks SSH, and handles its calls to the service.
  */
 export class Gateway {
   readonly services: Services;

@@ -33,7 +33,7 @@ import { Conversation, openWebSocket, WebSocketHandler } from "./listener/webSoc
 const EDITIONS: readonly Edition[] = ["community", "enterprise", "cloud"];
 
 /**
- * Returns the operations that an instance of the edition serves. An operation of a higher edition has no route, unless
+ * Returns the operations that an instance of the edition serves. An operation of a larger edition has no route, unless
  * the contract declares `routed: "always"` (rules section 19).
  */
 export function servedOperations(operations: Operations, edition: Edition): Operation[] {

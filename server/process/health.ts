@@ -127,7 +127,7 @@ class WriteCheck {
 }
 
 /**
- * Adds the routes for probes, which need no login. `/healthz` responds while the process runs. `/readyz` responds with
+ * Adds the routes for probes. Probes need no login. `/healthz` responds while the process runs. `/readyz` responds with
  * 200 only if the service is not stopping, the SSH gateway accepts logins, and the database responds and can be
  * written. Otherwise `/readyz` responds with 503 and the reason.
  */

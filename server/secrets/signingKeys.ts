@@ -43,7 +43,7 @@ interface KeyPair {
 
 const purposeOf = (kid: string): string => `signing key ${kid}`;
 
-/** Returns the id of a key, which is a digest of the public key. */
+/** Returns the id of a key: a digest of the public key. */
 function kidOf(publicKey: KeyObject): string {
   const der = publicKey.export({ type: "spki", format: "der" });
   return createHash("sha256").update(der).digest("base64url").slice(0, 22);
@@ -55,7 +55,7 @@ async function insertKey({ sealer, now }: Surroundings, tx: Transaction, pair: K
   await tx.signingKey.create({ data: { kid, sealed: sealer.seal(pem, purposeOf(kid)), createdAt: now() } });
 }
 
-/** The keys that sign tokens. The keys are stored in the database, which all instances share. */
+/** The keys that sign tokens. The database stores the keys, and all instances share it. */
 export class DatabaseSigningKeys implements SigningKeys {
   readonly #surroundings: Surroundings;
   #keys = new Map<string, KeyPair>();
@@ -129,9 +129,9 @@ export class DatabaseSigningKeys implements SigningKeys {
   }
 
   /**
-   * Creates a new key, which signs all tokens from now on. Tokens signed by older keys stay valid until they expire,
-   * unless the keys are revoked. After a revocation, users must log in again, and agents enroll again with their next
-   * report.
+   * Creates a new key. From now on, this key signs all tokens. Tokens signed by older keys stay valid until they
+   * expire, unless the keys are revoked. After a revocation, users must log in again, and agents enroll again with
+   * their next report.
    * @returns id of the new key
    */
   async rotate({ revoke }: { readonly revoke: boolean }): Promise<string> {

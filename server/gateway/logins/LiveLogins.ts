@@ -106,7 +106,7 @@ export class LiveLogins {
    */
   #counted = { after: 0, at: Number.NEGATIVE_INFINITY };
 
-  /** @param endLogin ends a login in the gateway process, which then calls {@link end} */
+  /** @param endLogin ends a login in the gateway process. The gateway process then calls {@link end}. */
   constructor(
     services: Services,
     log: () => FastifyBaseLogger,

@@ -176,7 +176,7 @@ export class SessionRecorder {
     this.#add({ kind: "authenticated" });
   }
 
-  /** Records the session's type, which the client's first request determines. */
+  /** Records the session's type. The client's first request determines the type. */
   describe(type: string, term: string | undefined): void {
     this.#add({ kind: "described", type, ...(term && { term }) });
   }

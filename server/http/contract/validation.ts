@@ -32,7 +32,8 @@ function jsonType(value: unknown): string {
 }
 
 /**
- * Returns the most specific issue. For a union, returns the issue of the first variant, which is the regular variant.
+ * Returns the most specific issue. For a union, returns the issue of its first variant, because the first variant is
+ * the regular one.
  */
 function innermost(issue: Issue): Issue {
   if (issue.code !== "invalid_union") return issue;

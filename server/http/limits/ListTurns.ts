@@ -11,7 +11,7 @@ const IDLE = 0.1;
 
 /**
  * Maximum number of waiting lists of one owner. This limit is necessary because the expected time does not include
- * large lists, which the service reads and builds in several turns.
+ * large lists. The service reads and builds a large list in several turns.
  */
 const WAITING = 500;
 
