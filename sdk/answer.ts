@@ -59,7 +59,7 @@ export interface RawAnswer {
   readonly text: string;
 }
 
-/** Data about a request and its client that is needed to create an error for the response. */
+/** Facts about a request and about the client that sent it. The error for the response is created from these facts. */
 export interface AnswerContext {
   readonly operation: Operation;
   readonly path: string;
@@ -78,15 +78,15 @@ export interface AnswerContext {
   /** True if the service has accepted the client's API key. */
   readonly isKeyAccepted: boolean;
   readonly maxResponseSize: number;
-  /** Secret values, which the error masks in the server's message. */
+  /** Secret values. The error masks them in the server's message. */
   readonly secrets: readonly string[];
 }
 
 const MESSAGE_LENGTH = 500;
 
 /**
- * Prepares a message from the server for use in an error: truncates the message, masks secrets, and replaces control
- * characters, which terminals would interpret.
+ * Prepares a message from the server for use in an error. Truncates the message, masks secrets, and replaces control
+ * characters, because terminals would interpret them.
  */
 function clean(message: string, secrets: readonly string[]): string {
   const text = withoutControls(maskSecrets(message, secrets)).trim();
@@ -321,7 +321,7 @@ function authenticationError(context: AnswerContext, answer: RawAnswer, details:
 
 const USE_USER = "use a user's credential, not an API key";
 
-/** Returns true for a request with an API key to an operation that only users may call. */
+/** Returns true if a request with an API key calls an operation that only users may call. */
 const requiresUser = ({ operation, token }: AnswerContext): boolean =>
   token === undefined && operation.scope !== "public" && !operation.auth.includes("apikey");
 
@@ -339,7 +339,10 @@ function guardError(headers: ResponseHeaders, details: RequestErrorDetails): Loc
   return new LockoutGuardError("the lockout guard refuses the change (409)", details, lockout);
 }
 
-/** The scheme and host of a redirect, without the path and query, which may contain secrets. */
+/**
+ * Returns the scheme and host of a redirect's target, for an error message. Omits the path and query, because they may
+ * contain secrets.
+ */
 function redirectOf(headers: ResponseHeaders): string {
   const location = headers.location;
   if (!location || !URL.canParse(location)) return "";
@@ -398,7 +401,7 @@ export function bodyOf(context: AnswerContext, answer: RawAnswer): unknown {
 
 const UNREADABLE = new Set(["UND_ERR_RES_EXCEEDED_MAX_SIZE", "UND_ERR_HEADERS_OVERFLOW"]);
 /**
- * Error codes of the HTTP library undici for requests that were not sent, because the client is closed or the request
+ * Error codes of the HTTP library undici for requests that it did not send. Either the client is closed, or the request
  * is invalid.
  */
 const UNSENT = new Set(["UND_ERR_INVALID_ARG", "UND_ERR_CLOSED"]);
@@ -460,8 +463,8 @@ export function failureOf(
   if (proxyError) return ofProxy(proxyError, details);
   const greeting = foreignGreeting(error);
   const isSsh = greeting?.startsWith("SSH-") ?? false;
-  // If the server has already sent an HTTP response, later bytes that are not HTTP may belong to an invalid response
-  // from the service.
+  // Bytes that are not HTTP prove that the port belongs to another service only before the first HTTP response. Later,
+  // such bytes may belong to an invalid response from the service.
   if (greeting !== undefined && (isSsh || !context.isReached)) {
     const outcome = context.unclear ? details.outcome : "none";
     return new ProtocolError(

@@ -61,17 +61,20 @@ export interface Authorizer {
   /** The namespace for calls that do not set a namespace. Undefined until the client has determined the namespace. */
   readonly knownTenant: string | undefined;
   /**
-   * Returns the authorization for requests in `tenant`, by default the credential's own namespace. Returns undefined if
-   * there is no credential.
+   * Returns the authorization for requests in `tenant`. Without `tenant`, the requests are for the credential's own
+   * namespace. Returns undefined if there is no credential.
    */
   authorize(host: AuthorizerHost, tenant?: string): Promise<Authorization | undefined>;
   /** Called when the server has accepted `token`. */
   accepted?(token: string): void;
   /** Called when the server has refused `token`. Returns true if the request can be repeated with a new token. */
   renew?(host: AuthorizerHost, token: string): boolean;
-  /** Returns the caller's identity in `tenant`, by default the credential's own namespace. */
+  /**
+   * Returns the caller's identity in `tenant`. Without `tenant`, returns the identity in the credential's own
+   * namespace.
+   */
   identity(host: AuthorizerHost, tenant?: string): Promise<Identity>;
-  /** Returns the secrets of the credential, which errors must not contain. */
+  /** Returns the secrets of the credential. Errors must not contain them. */
   secrets(): string[];
 }
 
@@ -81,7 +84,7 @@ export class ApiKeyAuthorizer implements Authorizer {
   readonly #key: string;
   readonly #authorization: Authorization;
   /**
-   * A cache with one entry: the namespace of the API key. The entry's own key is a constant, so the cache does not
+   * A cache with one entry: the namespace of the API key. The entry is stored under a constant, so the cache does not
    * contain the secret.
    */
   readonly #own = new PromiseCache<"own", string | undefined>();
@@ -152,8 +155,8 @@ export class ApiKeyAuthorizer implements Authorizer {
   }
 
   /**
-   * Finds the key's namespace through a public key or a device. Both contain the id of their namespace, and the lists
-   * contain only objects of the credential's namespace.
+   * Finds the namespace of the API key through a public key or a device, because both contain the id of their
+   * namespace. The server lists only objects of the API key's namespace.
    */
   async #fromContent(host: AuthorizerHost): Promise<string | undefined> {
     const one = { query: { perPage: 1 } };
@@ -168,8 +171,8 @@ export class ApiKeyAuthorizer implements Authorizer {
   }
 
   /**
-   * Checks whether an API key belongs to a namespace, for servers that refuse to list namespaces for a key. A server
-   * returns the members of a namespace only to a key of that namespace.
+   * Checks whether an API key belongs to a namespace. Used for servers that refuse to list namespaces for an API key. A
+   * server returns the members of a namespace only to an API key of that namespace.
    */
   async #seesMembers(host: AuthorizerHost, tenant: string): Promise<boolean> {
     try {

@@ -65,7 +65,9 @@ interface Shared {
   readonly firstWrite: FirstWrite | undefined;
   /** Called for each successful write. */
   readonly witness: ((answer: WitnessedAnswer) => void) | undefined;
-  /** The version of the server, by the server's address. The cache is empty until a request needs the version. */
+  /**
+   * A cache of the server's version, by the server's address. The cache is empty until a request needs the version.
+   */
   readonly versions: PromiseCache<string, ServerVersion>;
 }
 

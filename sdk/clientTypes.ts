@@ -128,8 +128,8 @@ export interface ClientOptions {
   /** Limits for retries of requests; omitted fields keep their defaults. @default DEFAULT_RETRY */
   readonly retry?: Partial<RetryPolicy>;
   /**
-   * Function that the client calls before every pause between attempts. The function must not throw, because its error
-   * would replace the result of the call.
+   * Function that the client calls before every retry delay. The function must not throw, because its error would
+   * replace the result of the call.
    */
   readonly onWait?: (wait: RetryWait) => void;
   /**
@@ -253,7 +253,7 @@ export interface RequestResult<R extends z.ZodType | undefined> {
   readonly body: R extends z.ZodType ? Camelized<z.output<R>> : undefined;
 }
 
-/** The methods of a client in addition to those of the operations. */
+/** The methods of a client, except the methods of the single operations: see {@link OperationMethods}. */
 export interface ClientCore {
   /** Address of the service, without a trailing slash. */
   readonly url: string;
@@ -355,20 +355,17 @@ export type OperationMethods = {
 /** A client of one service; `createClient` returns it. */
 export type Client = ClientCore & OperationMethods;
 
-/** Performs an operation of the contract with the requests that a different server version requires. */
+/** Performs an operation of the contract on a server version that requires different requests for it. */
 type Perform<Id extends OperationId> = (
   client: Client,
   parts: RequestOf<Id>,
   options: CallOptions,
 ) => Promise<CallResult<Id>>;
 
-/** The operations for which a server version requires other requests than the contract. */
+/** Functions by operation id, for the operations that require different requests on some server versions. */
 export type Performed = { readonly [Id in OperationId]?: Perform<Id> };
 
-/**
- * The operations for which the client changes the request of the contract: renamed query fields, or an additional
- * header.
- */
+/** Functions by operation id that change the request of the contract. They rename query fields or add a header. */
 type Changed = {
   readonly [Id in OperationId]?: (
     parts: RequestOf<Id>,

@@ -61,7 +61,7 @@ function remedyForMissing(flag: string, { path, variables }: ReportingCommand): 
   return variable === undefined ? `See ${path} --help.` : `Set the flag or the variable ${variable}.`;
 }
 
-/** The members of an empty `commander` command that {@link similarNames} uses. */
+/** The part of an empty `commander` command that {@link similarNames} uses. */
 export interface SuggestingCommand {
   option(flags: string): unknown;
   exitOverride(): unknown;
@@ -124,7 +124,7 @@ function invalidText(problem: string): string {
   return problem;
 }
 
-/** The members of a `commander` command that {@link reportUsage} uses. */
+/** The part of a `commander` command that {@link reportUsage} uses. */
 interface UsageCommand {
   readonly commands: readonly UsageCommand[];
   readonly options: readonly { readonly long?: string | undefined; readonly envVar?: string | undefined }[];
@@ -167,7 +167,7 @@ export interface HelpEnd {
   readonly page: string;
 }
 
-/** The member of a `commander` command that {@link addHelpEnd} uses. */
+/** The part of a `commander` command that {@link addHelpEnd} uses. */
 interface HelpCommand {
   addHelpText(position: "after", text: () => string): unknown;
 }
@@ -176,7 +176,8 @@ interface HelpCommand {
  * Returns the URL of a page in the published documentation. The URL of the documentation is `homepage` in package.json.
  * If package.json has no `homepage`, returns the path of the page in this package.
  *
- * The paths are the same in the repository, where this source folder is next to the folder `docs` and package.json.
+ * The relative paths are the same in the package and in the repository: package.json and the folder `docs` are in the
+ * parent folder of this module.
  */
 export function addressOf(page: string, manifest = new URL("../package.json", import.meta.url)): string {
   const { homepage } = JSON.parse(readFileSync(manifest, "utf8")) as { readonly homepage?: string };

@@ -37,7 +37,7 @@ export interface PasswordCredential extends WithSettings {
 
 /**
  * The source of tokens from an OpenID Connect provider:
- * - `github`: a job of GitHub Actions, which requests a new token for each exchange
+ * - `github`: a GitHub Actions job, which requests a new token for each exchange
  * - `token`: a fixed token, such as the token that GitLab gives to a job
  * - `file`: a file in which another program renews the token, such as a projected token of Kubernetes. The client reads
  *   the file for each exchange
@@ -179,9 +179,10 @@ export interface EnvironmentSettings {
  * - GATEHOUSE_CA_FILE, the path of a file.
  * - One credential: GATEHOUSE_API_KEY, GATEHOUSE_TOKEN, GATEHOUSE_USERNAME with GATEHOUSE_PASSWORD (and
  *   GATEHOUSE_TOTP_SECRET for a user with MFA), or GATEHOUSE_OIDC with GATEHOUSE_TENANT.
- * - GATEHOUSE_OIDC is `github`, `gitlab` or `file`. `github` requests tokens with the variables of a job of GitHub
- *   Actions, for the audience in GATEHOUSE_OIDC_AUDIENCE. `gitlab` uses the token in GATEHOUSE_OIDC_TOKEN. `file` reads
- *   the token from the file GATEHOUSE_OIDC_TOKEN_FILE for each exchange.
+ * - GATEHOUSE_OIDC is `github`, `gitlab` or `file`. `github` requests tokens with the variables of a GitHub Actions
+ *   job, for the audience in GATEHOUSE_OIDC_AUDIENCE. `gitlab` uses the token in GATEHOUSE_OIDC_TOKEN. `file` reads the
+ *   token from the file GATEHOUSE_OIDC_TOKEN_FILE for each exchange.
+ *
  * Every variable except GATEHOUSE_CA_FILE also has a `_FILE` form, which contains the path of a file with the value.
  * The settings also contain the proxies from the environment: see {@link proxiesFromEnvironment}.
  * @param env the environment variables; default: those of this process
@@ -333,7 +334,9 @@ function workloadFrom(env: Environment, oidc: string, tenant: string | undefined
   }
 }
 
-/** The claims of a token that the client reads (rules section 2). Only the server can check the signature. */
+/**
+ * The claims that the client reads from a token (rules section 2). Only the server can check the token's signature.
+ */
 export interface TokenClaims {
   readonly tenant?: string;
   readonly userId?: string;

@@ -34,8 +34,9 @@ const ofTag = { ...request, path: "/api/tags/{tag}", params: { tag } } as const;
 const onDevice = { ...request, path: "/api/devices/{uid}/tags/{tag}", params: { uid, tag } } as const;
 
 /**
- * The tag requests of server versions with the difference "tags as objects". The ids are the ids of the contract's
- * operations, because errors and reports contain these ids.
+ * The tag operations of server versions that store tags as objects (the difference "tags as objects"). The ids are the
+ * ids of the contract's operations, because errors and reports contain these ids. Only `createTag` has no operation in
+ * the contract.
  */
 const tags = {
   list: defineOperation({
@@ -326,8 +327,8 @@ const DIFFERENCES: readonly Difference[] = [
 ];
 
 /**
- * Returns true if a call may need a different request on some server versions. The client sends a list of devices in
- * the default order, or with a filter in string form, unchanged to all versions.
+ * Returns true if a call may need a different request on some server versions. A request for a list of devices is the
+ * same for all versions if it uses the default order, or a filter in string form.
  */
 export function differs<Id extends OperationId>(id: Id, parts: RequestOf<Id>): boolean {
   if (id === "getDevices") {
@@ -337,7 +338,7 @@ export function differs<Id extends OperationId>(id: Id, parts: RequestOf<Id>): b
   return DIFFERENCES.some(({ performs, changes }) => performs?.[id] ?? changes?.[id]);
 }
 
-/** Returns true if a dialect has the difference. */
+/** Returns true if a dialect contains the difference with the name `wanted`. */
 export const hasDifference = ({ differences }: Dialect, wanted: DifferenceName): boolean =>
   differences.some(({ name }) => name === wanted);
 
@@ -443,7 +444,7 @@ async function dialectByAnswers(client: Client): Promise<Dialect> {
   }
 }
 
-/** The list of tags, at a path that only versions with the difference "tags as objects" support. */
+/** The operation that lists tags at a path that only versions with the difference "tags as objects" support. */
 const oldTags = defineOperation({
   ...request,
   id: "getTags",

@@ -37,8 +37,8 @@ export function trusted(ca: string): string[] {
 }
 
 /**
- * Returns true if the client sends the requests for a URL to the proxy itself, instead of through a tunnel to the
- * target.
+ * Returns true if the proxy forwards the requests for a URL, because neither the URL nor the proxy uses TLS. Other
+ * requests go through a tunnel from the proxy to the target.
  */
 export const isForwarded = ({ protocol }: URL, proxy: HttpProxy): boolean =>
   protocol === "http:" && proxy.address.startsWith("http:");

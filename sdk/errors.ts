@@ -72,7 +72,7 @@ export class GatehouseError extends Error implements ErrorFacts {
 
   /**
    * Creates an error from its facts.
-   * @param text default: {@link errorText} of the facts
+   * @param text the text of the error. Default: {@link errorText} of the facts
    */
   constructor(facts: ErrorFacts, options?: ErrorOptions, text = errorText(facts)) {
     super(text, options);
@@ -356,7 +356,7 @@ export class ConflictError extends RequestError {
 export class LockoutGuardError extends RequestError {
   protected static override readonly code = "lockout_guard";
   override readonly name = "LockoutGuardError";
-  /** The lockout; undefined if this version of the SDK does not support the lockout that the service sent. */
+  /** The kind of lockout. Undefined if the service sent a kind that this version of the SDK does not support. */
   readonly lockout?: LockoutName;
 
   constructor(detail: string, details: RequestErrorDetails, lockout?: LockoutName) {

@@ -32,8 +32,8 @@ const MISSING = {
 /**
  * Describes a failed access to a file or folder.
  * @param file the path of the file, or a description with the path, such as `the TLS key /etc/key.pem
- * (GATEHOUSE_TLS_KEY_FILE)`
- * @param error the error of Node.js
+ *   (GATEHOUSE_TLS_KEY_FILE)`
+ * @param error the Node.js error
  */
 export function fileFailure(action: "read" | "write", file: string, error: unknown): FileFailure {
   const { code = "", message } = error as Partial<NodeJS.ErrnoException>;

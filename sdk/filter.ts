@@ -12,7 +12,10 @@ interface Property {
   };
 }
 
-/** Comparisons that are joined with "or": an item satisfies the clause if it satisfies at least one of them. */
+/**
+ * A clause of a filter: comparisons that are joined with "or". An item satisfies the clause if it satisfies at least
+ * one of them.
+ */
 type Clause = readonly Property[];
 
 /** Maximum length of a filter that servers accept, in characters of base64. */
@@ -109,8 +112,8 @@ function property(name: string, operator: string, value: Scalar | readonly strin
 /** Creates filters that compare the value of one field. */
 export interface Comparisons {
   /**
-   * With a string: matches fields that contain the string, regardless of letter case. With a list: matches fields that
-   * contain all items of the list.
+   * Matches fields that contain a string or a list. A string is compared regardless of letter case. A field contains a
+   * list if it contains all items of the list.
    */
   contains(value: string | readonly string[]): Filter;
   eq(value: Scalar): Filter;

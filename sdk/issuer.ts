@@ -3,9 +3,9 @@ export const ISSUER_LENGTH = 255;
 
 /**
  * Returns the normalized form of the URL of an OpenID Connect provider: scheme and host in lower case, host in ASCII
- * (punycode), no default port, no dot segments. A URL without a path gets no trailing slash, because issuers are
- * compared with the claim `iss` as strings. Returns undefined if the string is not an `https` URL, or if the URL has a
- * user, query or fragment.
+ * (punycode), no default port, no dot segments. A URL without a path gets no trailing slash, because an issuer is
+ * compared with a token's `iss` claim as a string. Returns undefined if the string is not an `https` URL, or if the URL
+ * has a user, query or fragment.
  */
 export function normalizedIssuer(text: string): string | undefined {
   const url = URL.parse(text);

@@ -25,8 +25,9 @@ function spansOf(text: string, part: string): Span[] {
 }
 
 /**
- * Masks secrets in a string. A match inside one of this project's own sentences is not masked: the sentence is public,
- * so a reader could derive the secret from the masked word. All other occurrences of a secret are masked.
+ * Masks secrets in a string. A match inside one of this project's own sentences, such as an error text, is not masked:
+ * the sentence is public, so a reader could derive the secret from the masked word. All other occurrences of a secret
+ * are masked.
  * @param secrets strings to mask, in any order; empty strings are ignored
  * @param own further sentences of this project that the string may contain
  */

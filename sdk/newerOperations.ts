@@ -282,7 +282,7 @@ export const listInstallKeys = defineOperation({
   },
 });
 
-/** Creates an install key. Only the response to this request contains the key itself. */
+/** Creates an install key. The response contains the key itself. Later, only {@link revealInstallKey} returns it. */
 export const createInstallKey = defineOperation({
   ...installKeys,
   id: "createInstallKey",
@@ -292,7 +292,7 @@ export const createInstallKey = defineOperation({
   success: { body: z.object({ key: z.string(), name: z.string(), created_at: dateTime }) },
 });
 
-/** Changes only the fields of an install key that the request contains. A revoked key cannot be changed. */
+/** Changes an install key. Fields that the request omits do not change. A revoked key cannot be changed. */
 export const updateInstallKey = defineOperation({
   ...installKeys,
   path: "/api/namespaces/install-key/{name}",
@@ -303,7 +303,7 @@ export const updateInstallKey = defineOperation({
   body: installKeyInput.extend({ revoked: z.boolean(), disabled: z.boolean() }).partial(),
 });
 
-/** Returns the key itself of an install key that a user created. */
+/** Returns the key itself of an install key, if a user created the install key. */
 export const revealInstallKey = defineOperation({
   ...installKeys,
   path: "/api/namespaces/install-key/{name}/reveal",

@@ -17,9 +17,9 @@ function totalOf(headers: ResponseHeaders): number | undefined {
 /**
  * Yields the pages of a list. An empty list has one page, so that callers see whether the server sent the total 0. The
  * last page is the page with which the number of items reaches the header `X-Total-Count`. If the server does not send
- * this header, the last page is the first page that is empty or shorter than the previous page. `page` and `perPage`
- * are limited to the bounds of servers (rules section 6). If another client adds or removes items between two requests,
- * an item may move to another page. The result then contains that item twice or not at all.
+ * this header, the last page is the first page that is empty or shorter than the previous page. The function limits
+ * `page` and `perPage` to the range that servers accept (rules section 6). If another client adds or removes items
+ * between two requests, an item may move to another page. The result then contains that item twice or not at all.
  * @param query the query of the first page
  * @param fetch requests the page of a query
  */

@@ -1,6 +1,6 @@
 /**
- * Promises by key. The work for a key starts once, and later calls return the same promise. A promise that rejects is
- * dropped, so that the next call starts the work again. The cache has no limit and no expiry.
+ * A cache of promises by key. The work for a key starts once, and later calls return the same promise. A promise that
+ * rejects is dropped, so that the next call starts the work again. The cache has no limit and no expiry.
  */
 export class PromiseCache<K, T> {
   readonly #promises = new Map<K, Promise<T>>();

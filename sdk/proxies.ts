@@ -14,6 +14,7 @@ export class HttpProxy {
   readonly authorization: Secret | undefined;
 
   /**
+   * Creates a proxy from its URL.
    * @param text the URL of the proxy: `http://[user:password@]host[:port]`, the same with `https://`, or `host:port`.
    *   Percent-encode special characters in the user name and password
    * @throws ConfigurationError if the string has a different form. The error does not contain the string, which may

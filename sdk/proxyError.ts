@@ -10,14 +10,14 @@ import {
 import type { HttpProxy } from "./proxies.ts";
 
 /**
- * A proxy did not open the connection to the target of a request. Nothing was sent to the target. The error contains
- * the address of the proxy without user name and password.
+ * Thrown when a proxy did not open the connection to the target of a request. Nothing was sent to the target. The error
+ * contains the address of the proxy without user name and password.
  */
 export class ProxyError extends Error implements Failure {
   override readonly name = "ProxyError";
   /**
-   * `ERR_PROXY_REFUSED`: the proxy refuses the request. `ERR_PROXY_UNREACHABLE`: there is no connection to the proxy, or
-   * the proxy cannot connect to the target.
+   * Code of the failure. `ERR_PROXY_REFUSED`: the proxy refuses the request. `ERR_PROXY_UNREACHABLE`: there is no
+   * connection to the proxy, or the proxy cannot connect to the target.
    */
   readonly code: "ERR_PROXY_REFUSED" | "ERR_PROXY_UNREACHABLE";
   readonly reason: "proxy_refused" | "unreachable" | "untrusted";
@@ -27,6 +27,7 @@ export class ProxyError extends Error implements Failure {
   readonly remedy: string;
 
   /**
+   * Creates the error for a failed connection through a proxy.
    * @param target the URL of the service
    * @param failure the status of the proxy's response, or the error if there is no response
    */

@@ -20,15 +20,15 @@ export interface RetryPolicy {
   /** Maximum number of attempts of a call; 1 disables retries. @default no limit */
   readonly attempts?: number;
   /**
-   * Maximum total time of a call, including all attempts and pauses, in milliseconds. Without this limit, an attempt
-   * that begins within `budget` can still take one minute.
+   * Maximum total time of a call, including all attempts and retry delays, in milliseconds. Without this limit, an
+   * attempt that begins within `budget` can still take one minute.
    * @default no limit
    */
   readonly deadline?: number;
-  /** Maximum length of the first pause, in milliseconds. The maximum doubles with each further pause. @default 250 */
+  /** Maximum first retry delay, in milliseconds. The maximum doubles with each further retry. @default 250 */
   readonly baseDelay: number;
   /**
-   * Maximum length of any pause, in milliseconds, unless the server requests a longer pause with `Retry-After`.
+   * Maximum of any retry delay, in milliseconds, unless the server requests a longer delay with `Retry-After`.
    * @default 10000
    */
   readonly maxDelay: number;
@@ -42,11 +42,11 @@ export const DEFAULT_RETRY: RetryPolicy = {
   maxDelay: 10_000,
 };
 
-/** A pause before a request is repeated. */
+/** The delay before a request is repeated. */
 export interface RetryWait {
   /** The error of the last attempt. */
   readonly error: RequestError;
-  /** Length of the pause, in milliseconds. */
+  /** The retry delay, in milliseconds. */
   readonly ms: number;
   /** Remaining time of the budget, in milliseconds. */
   readonly left: number;
@@ -89,8 +89,8 @@ export const LOGIN_OPERATIONS: ReadonlySet<string> = new Set([
 export const CODE_OPERATIONS: ReadonlySet<string> = new Set(["enableMfa"]);
 
 /**
- * Statuses of temporary failures, such as those of a proxy or a starting server, after which the client repeats a
- * request. The status 500 is not included, because the server would fail again.
+ * Statuses after which the client repeats a request. They indicate temporary failures, such as those of a proxy or a
+ * starting server. The status 500 is not included, because the server would fail again.
  */
 const PASSING_STATUSES = [502, 503, 504];
 
@@ -122,9 +122,9 @@ interface Failed {
 }
 
 /**
- * Returns the pause before the next attempt, in milliseconds; undefined if the budget is too small for another attempt.
- * The pause is a random part of a maximum that doubles with each attempt (full jitter). The pause is never shorter than
- * the server requests, and never longer than the remaining budget.
+ * Returns the retry delay before the next attempt, in milliseconds. Undefined if the budget is too small for another
+ * attempt. The delay is a random part of a maximum that doubles with each attempt (full jitter). The delay is never
+ * shorter than the server requests, and never longer than the remaining budget.
  */
 export function pauseAfter(
   { attempt, left, retryAfter = 0 }: Failed,

@@ -128,7 +128,7 @@ export class Transport {
 
   /**
    * Waits before the next attempt. Returns false if `stopWaiting` aborts.
-   * @throws TransportError when the caller aborts during the pause
+   * @throws TransportError when the caller aborts during the retry delay
    */
   async #pause(ms: number, signal: AbortSignal | undefined, last: RequestError): Promise<boolean> {
     const { stopWaiting } = this.#options;

@@ -74,7 +74,7 @@ export function unknownVariables(
     .filter((name) => name.startsWith(PREFIX) && !known.has(name))
     .sort()
     .map((variable) => {
-      // The names are compared without the prefix, which would make all of them similar.
+      // The names are compared without the prefix, because the common prefix would make all names similar.
       const similar = similarNames(
         withoutPrefix(variable).toUpperCase(),
         suggested.map(withoutPrefix),

@@ -22,7 +22,7 @@ import {
 import { isLoopbackHost } from "./loopback.ts";
 import { sharedWhilePending } from "./promises.ts";
 
-/** The session of a workload in one namespace, with the times of this machine's clock in milliseconds since 1970. */
+/** The session of a workload in one namespace. All times are from this machine's clock, in milliseconds since 1970. */
 interface Session {
   readonly token: string;
   /** Time from which the client renews the session. */
@@ -45,7 +45,10 @@ class WorkloadSession {
   readonly #source: OidcSource;
   #session: Session | undefined;
   readonly #renew = sharedWhilePending((host: AuthorizerHost) => this.#renewed(host, this.#session));
-  /** The last exchanged token, and the nonce with which the server accepts the same token again. */
+  /**
+   * The token of the last exchange, and the nonce that was sent with it. With the same nonce, the server accepts the
+   * same token again.
+   */
   #exchanged: { readonly token: string; readonly nonce: string } | undefined;
   #refusal: AuthenticationError | undefined;
   #isAccepted = false;
@@ -142,7 +145,7 @@ class WorkloadSession {
   }
 }
 
-/** True if the server does not have the operation. */
+/** True if the error shows that the server does not have the operation. */
 const isUnsupported = ({ status }: RequestError): boolean => status === 404 || status === 405;
 
 /**
@@ -243,8 +246,8 @@ async function oidcToken(host: AuthorizerHost, source: OidcSource): Promise<stri
 }
 
 /**
- * The sessions of all workloads of this process, by a digest of the service, the namespace and the source. All clients
- * share the sessions, so that one exchange serves all clients.
+ * The sessions of all workloads of this process. The key of the map is a digest of the service, the namespace and the
+ * source. All clients share the sessions, so that one exchange serves all clients.
  */
 const sessions = new Map<string, WorkloadSession>();
 

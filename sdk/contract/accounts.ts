@@ -8,8 +8,8 @@ const part = "Authentication and users";
 const ofUser = { part, auth: ["jwt"], scope: "user" } as const;
 const byMail = { part, edition: "cloud", auth: ["none"], scope: "public" } as const;
 
-// In the specification, resendEmail accepts only user names of 3 to 20 characters. With that limit, users with a longer
-// name could never request a new activation mail.
+// In the specification, `resendEmail` accepts only user names of 3 to 20 characters. With that limit, users with a
+// longer name could never request a new activation mail.
 const account = z.union([username, email]).describe("Username or e-mail");
 
 /** A token that was sent by mail: 128 random bits in the form of a UUID of any version. */

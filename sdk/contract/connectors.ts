@@ -35,7 +35,7 @@ export const connector = model(
     address: z.string(),
     port: z.int(),
     // In the specification, the model also has an optional field `tls`. This service never returns that field, because
-    // the field contains a private key, which no client needs to read.
+    // it contains a private key and no client needs to read the key.
     status: z.object({ state: z.enum(["connected", "disconnected"]), message: z.string() }),
     revision,
   }),

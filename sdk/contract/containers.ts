@@ -4,7 +4,7 @@ import type { Operation } from "./operation.ts";
 const ofContainers = (text: string) => text.replaceAll(/\bdevice(s?)\b/g, "container$1");
 
 /**
- * Returns the container operation that corresponds to an operation of devices, with a path under `/api/containers`. A
+ * Returns the container operation that corresponds to a device operation. Its path is under `/api/containers`. A
  * container is a device with the platform `connector` and has the operations of a device (rules section 7).
  */
 function containerOperation<const Id extends string, O extends Operation>(

@@ -3,8 +3,8 @@ import { declaration, declaredBy, declaredByText, defineOperation, type ObjectKi
 import { tenantId } from "./schemas.ts";
 
 /**
- * The kinds of objects that can have a declaration. A tag cannot have a declaration, because the database has no row
- * for a tag.
+ * The kinds of objects that can have a declaration. A declaration identifies the program resource that declares the
+ * object. A tag cannot have a declaration, because the database has no row for a tag.
  */
 export const CLAIMED_KINDS = [
   "namespace",

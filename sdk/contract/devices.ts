@@ -23,7 +23,7 @@ const common = { part, auth: ["jwt", "apikey"], scope: "namespace" } as const;
 const write = { ...common, object: "device", minRole: "operator" } as const;
 const writeTags = { ...write, object: "deviceTags" } as const;
 
-/** States of a device, including those of its enrollment. */
+/** Statuses of a device, including the statuses during its enrollment. */
 export const DEVICE_STATUSES = ["accepted", "rejected", "pending", "removed", "unused"] as const;
 
 const deviceInfo = z.object({
@@ -108,7 +108,7 @@ export const deviceName = z
   .max(64)
   .regex(/^[a-zA-Z0-9_-]+$/, "may contain letters, digits, _ and -");
 
-// JSON Schemas that express the `refine` rule of authDevice's body in the OpenAPI document, because JSON Schema cannot
+// JSON Schemas that express the `refine` rule of the body of `authDevice` in the OpenAPI document. JSON Schema cannot
 // contain the rule's function.
 const HAS_HOSTNAME = { required: ["hostname"], properties: { hostname: { minLength: 1 } } };
 const HAS_MAC = {

@@ -52,7 +52,8 @@ export const firewallRule = model(
   }),
 );
 
-// Stored revisions depend on the order of these fields.
+// Do not reorder these fields. A different order would change the revisions of objects, so stored revisions would no
+// longer match.
 const settings = z.object({
   action,
   active: z.boolean().describe("Whether the rule is active. The firewall skips inactive rules"),

@@ -26,9 +26,9 @@ export const getInstallScript = defineOperation({
     preferred_identity: z
       .string()
       .max(IDENTITY_MAX)
-      // The script that users see must be the script that runs. Terminals interpret control characters, and some other
-      // characters hide or reverse text. The expression lists the characters, because not all JSON Schema validators
-      // support Unicode classes.
+      // The script that a terminal displays must be the script that runs. Terminals interpret control characters, and
+      // some other characters hide or reverse text. The expression lists the characters, because not all JSON Schema
+      // validators support Unicode classes.
       .regex(
         // biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern rejects control characters
         /^[^\u0000-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]*$/,

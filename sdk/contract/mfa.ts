@@ -5,8 +5,8 @@ import { totpCode, userSession } from "./users.ts";
 
 const part = "Authentication and users";
 
-// Any string is valid, because a client may create its own recovery codes for enableMfa, in a different format than the
-// codes of generateMfa.
+// Any string is valid, because a client may create its own recovery codes for `enableMfa`, in a different format than
+// the codes of `generateMfa`.
 const recoveryCode = z.string().min(1).max(64);
 const identifier = z.string().min(1).max(254).describe("Username or e-mail");
 const mailedCode = z.string().min(1).max(64);

@@ -51,7 +51,7 @@ export const member = model(
     type: z.enum(["personal", "team"]).describe("The type of the namespace"),
     status: z.enum(["accepted", "pending"]).describe("The status of the membership"),
     email: z.string().describe("The e-mail address of the user's account"),
-    // Clients read `expires_at` as the expiry of an invitation, which differs from the expiry of the membership.
+    // The expiry of the membership has its own field, because clients read `expires_at` as the expiry of an invitation.
     access_expires_at: accessEnd.describe(
       "The time when the membership expires; omitted if the membership does not expire",
     ),
@@ -156,7 +156,8 @@ export const namespace = model(
     owner: userId,
     tenant_id: tenantId,
     members: z.array(member).describe("The members of the namespace, including the owner"),
-    // Stored revisions depend on the order of the settings.
+    // Do not reorder the settings. A different order would change the revisions of objects, so stored revisions would
+    // no longer match.
     settings: z.object({
       session_record: z.boolean(),
       connection_announcement: z.string(),

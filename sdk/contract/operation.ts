@@ -58,7 +58,7 @@ export type Scope =
   | "tenant"
   | "forwarded";
 
-/** Scopes in which an operation for users also accepts workloads, because the operation acts on a namespace. */
+/** Scopes whose operations act on a namespace. In these scopes, an operation for users also accepts workloads. */
 const WORKLOAD_SCOPES: readonly Scope[] = ["namespace", "path", "member"];
 
 /** Scopes of the internal listener. */
@@ -111,15 +111,16 @@ export interface Operation<
   /** The smallest edition that contains the operation. @default "community" */
   readonly edition: Edition;
   /**
-   * If `always`, instances of smaller editions have a route for the operation too, which returns an error.
+   * The instances that have a route for the operation. `by edition`: only instances whose edition contains the
+   * operation. `always`: all instances; in smaller editions, the route returns an error.
    * @default "by edition"
    */
   readonly routed: "always" | "by edition";
   readonly auth: readonly A[];
   readonly scope: S;
   /**
-   * The weakest role that may call the operation. Null if the scope of the operation does not use roles. If the scope
-   * uses roles and the value is null, the service rejects all callers.
+   * The weakest role that may call the operation. Null for a scope that does not use roles. If the scope uses roles,
+   * null has the effect that the service rejects all callers.
    * @default null
    */
   readonly minRole: Role | null;
@@ -194,8 +195,8 @@ export const JSON_TYPE = "application/json";
 export const MALFORMED = "the request is malformed";
 
 /**
- * Default size limit of a request body. A public key of 32 KiB, which is the largest value in most requests, fits in
- * the body together with the other fields.
+ * Default size limit of a request body. A body has space for a public key of 32 KiB and the other fields. In most
+ * requests, such a key is the largest possible value.
  */
 const BODY_LIMIT = 64 * 1024;
 
@@ -233,8 +234,8 @@ const LOCKOUT_REFUSED =
   "the lockout guard refuses the write; the response header Gatehouse-Lockout-Guard contains the kind of lockout";
 
 /**
- * Returns the errors of an operation: its own errors, 500, 401 or 403 depending on the scope, 412 if the operation
- * accepts `If-Match`, and 409 if it accepts the lockout guard.
+ * Returns the errors of an operation: its own errors and the common errors. Every operation has 500. Depending on the
+ * scope, 401, 403 or both are added. `If-Match` adds 412, and the lockout guard adds 409.
  */
 function errorsOf(
   operation: Pick<Operation, "scope" | "object" | "method" | "creates" | "minRole">,
@@ -375,9 +376,9 @@ export const takesLockoutGuard = (
   IDENTITIES.some((kind) => kind === operation.object);
 
 /**
- * Header of a write request that contains the program resource that declares the object. The value is a hint for users:
- * any client with write access can send any value, and no decision depends on it. Only this service supports the
- * header. Other servers ignore it.
+ * Header of a write request. Its value identifies the program resource that declares the object. The value is a hint
+ * for users: any client with write access can send any value, and no decision depends on it. Only this service supports
+ * the header. Other servers ignore it.
  */
 export const DECLARED_BY = "Gatehouse-Declared-By";
 

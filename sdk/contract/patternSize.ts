@@ -8,7 +8,7 @@ export const PATTERN_SIZE_MAX = 2000;
  * Maximum total cost of the distinct patterns in a namespace's firewall rules, in instructions. The total cost is the
  * sum of `patternCost` from the module `policy`. Literal patterns cost nothing. Evaluating the most expensive patterns
  * for one login takes less than a second of CPU time. If the rules of a namespace exceed the maximum because an older
- * server stored them, a change of the rules must not increase their total cost.
+ * server stored them, a change to the rules must not increase their total cost.
  */
 export const FIREWALL_PATTERNS_MAX = 150_000;
 

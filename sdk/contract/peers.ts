@@ -4,9 +4,9 @@ import { defineOperation } from "./operation.ts";
 import { uid } from "./schemas.ts";
 
 /**
- * Operations that one instance of the service calls on another instance. `openDeviceStream` opens a connection to a
- * device whose tunnel is on the other instance. `passPickUp` forwards an agent's connection: the agent connected to
- * this instance, but the connection that it accepts is waiting on the other instance.
+ * Operations that one instance of the service calls on another instance. The caller of `openDeviceStream` needs a
+ * connection to a device whose tunnel is on the called instance. The caller of `passPickUp` received an agent's request
+ * to accept a connection that the called instance announced.
  */
 const ofPeer = { part: "Private network", auth: ["internal"], scope: "internal", method: "GET" } as const;
 const peerStream = { success: { status: 101 }, bodyLimit: STREAM_MESSAGE_MAX } as const;

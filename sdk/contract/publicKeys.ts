@@ -54,7 +54,8 @@ export const publicKey = model(
   }),
 );
 
-// Stored revisions depend on the order of these fields.
+// Do not reorder these fields. A different order would change the revisions of objects, so stored revisions would no
+// longer match.
 const settings = {
   name: z.string().min(1).max(255),
   username: pattern.describe("Pattern on the login name"),

@@ -15,7 +15,9 @@ export function model<T extends z.ZodType>(id: string, description: string, sche
 /** Metadata key of fields that other servers with this API do not have. The OpenAPI document also contains the key. */
 export const ADDITION = "x-addition";
 
-/** Marks a field of a request body that other servers with this API do not have. */
+/**
+ * Marks a field of a request body as an addition of this service: other servers with this API do not have the field.
+ */
 export const addition = <T extends z.ZodType>(schema: T): T =>
   schema.meta({ ...schema.meta(), [ADDITION]: true });
 
@@ -23,16 +25,16 @@ export const addition = <T extends z.ZodType>(schema: T): T =>
 export const dateTime = z.iso.datetime({ offset: false });
 
 /**
- * The time at which the access that an object gives expires. Servers of version 0.19 do not have this field. In
- * responses, the field is omitted if the access does not expire.
+ * The expiry time of the access that an object gives. Servers of version 0.19 do not have this field. In responses, the
+ * field is omitted if the access does not expire.
  */
 export const accessEnd = dateTime
   .optional()
   .describe("The time when the access expires; omitted if the access does not expire");
 
 /**
- * The time at which the access that an object gives expires, in a request. If an update omits the field, the time does
- * not change, so that a client that does not support the field cannot prolong the access. Null removes the time.
+ * The expiry time of the access that an object gives, in a request. If an update omits the field, the time does not
+ * change, so that a client that does not support the field cannot prolong the access. Null removes the time.
  */
 export const requestedEnd = z.iso
   .datetime({ offset: true })
@@ -148,8 +150,9 @@ export const pattern = patternText.superRefine((text, context) => {
 });
 
 /**
- * Checks patterns of {@link patternText} in a list: first their total size, then the syntax of each pattern. The size
- * is checked first, because the syntax check of a large pattern takes milliseconds.
+ * Checks a list of items that contain patterns of the schema {@link patternText}: first the total size of the patterns,
+ * then the syntax of each pattern. The size is checked first, because the syntax check of a large pattern takes
+ * milliseconds.
  * @param max maximum sum of the sizes of the patterns
  */
 export function checkPatterns<Field extends string>(

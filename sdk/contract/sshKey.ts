@@ -2,7 +2,7 @@ import { createHash, createPublicKey } from "node:crypto";
 
 type FieldCheck = (field: Buffer) => boolean;
 
-/** The required fields of an SSH key blob, after the name of the key type. */
+/** The fields that an SSH key blob must have after the name of the key type. */
 interface SshKeyForm {
   /** One check for each field of the blob, in order. */
   readonly fields: readonly FieldCheck[];

@@ -12,7 +12,7 @@ const TAKEN = "another workload of the namespace has the name";
 
 /** Maximum number of trusted workloads in a namespace. Each token exchange compares the token with all of them. */
 export const TRUSTED_WORKLOADS_MAX = 100;
-/** Maximum number of claims that a trusted workload requires. */
+/** Maximum number of claims that a trusted workload can require of a token. */
 const CLAIMS_MAX = 16;
 /** Maximum length of a workload's session, in minutes: one day. */
 export const SESSION_MINUTES_MAX = 24 * 60;
@@ -58,7 +58,8 @@ type ClaimValues = Record<string, string>;
 const claims: z.ZodType<ClaimValues, ClaimValues> = z
   .preprocess(
     (value: ClaimValues, context) => {
-      // A record ignores the key `__proto__`, so the workload would require fewer claims than its declaration lists.
+      // A zod record ignores the key `__proto__`. Without this check, the workload would require fewer claims than the
+      // request contains.
       if (Object.hasOwn(Object(value), "__proto__")) context.addIssue("must not have the claim __proto__");
       return value;
     },
@@ -71,7 +72,8 @@ const claims: z.ZodType<ClaimValues, ClaimValues> = z
     "Required claims of the token, by name. In a value, * matches any string without a slash, and ** matches any string",
   );
 
-// Stored revisions depend on the order of these fields.
+// Do not reorder these fields. A different order would change the revisions of objects, so stored revisions would no
+// longer match.
 const settings = z.object({
   name: z
     .string()
@@ -86,7 +88,7 @@ const settings = z.object({
     .regex(/^[\x21-\x7e]{1,255}$/, "must have 1 to 255 visible ASCII characters")
     .describe("Required value of the token's `aud` claim, for example the URL of this service"),
   claims,
-  // Every operation that writes a workload needs the role administrator, so no caller can grant a role above the
+  // Every operation that writes a workload needs the role `administrator`, so no caller can grant a role above the
   // caller's own role.
   role: role.exclude(["owner"]).describe("Role of the workload in the namespace"),
   max_session_minutes: z

@@ -11,7 +11,7 @@ const common = { part, edition: "enterprise", auth: ["jwt", "apikey"], scope: "n
 /** Maximum lifetime of a tunnel that expires, in seconds (models section 10). */
 export const TUNNEL_TTL_MAX = 9_223_372_036;
 
-/** Address of a tunnel: 128 random bits in hexadecimal, which are one label of the tunnel's host name. */
+/** Address of a tunnel: 128 random bits in hexadecimal. The address is one label of the tunnel's host name. */
 export const tunnelAddress = z.string().regex(/^[0-9a-f]{32}$/, "must be 32 lower-case hex characters");
 const port = z.int().min(1).max(65_535);
 
