@@ -16,7 +16,7 @@ const account = z.union([username, email]).describe("Username or e-mail");
 export const mailToken = z
   .string()
   .regex(/^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i, "must be a uuid")
-  .describe("From the mail");
+  .describe("Token from the mail");
 
 export const registerUser = defineOperation({
   id: "registerUser",
@@ -24,7 +24,7 @@ export const registerUser = defineOperation({
   summary:
     "Create an account. With the `sig` of an invitation, the account is confirmed immediately, and the " +
     "response is a session. Otherwise the response is empty, and the user confirms the account by mail. " +
-    "Editions other than cloud require `sig`",
+    "Editions other than `cloud` require `sig`",
   method: "POST",
   path: "/api/register",
   edition: "enterprise",
@@ -46,7 +46,7 @@ export const registerUser = defineOperation({
   success: { body: userSession, mayBeEmpty: true },
   errors: {
     400: "array of invalid field names",
-    401: "sig not valid for this e-mail address, or missing in an edition other than cloud",
+    401: "`sig` not valid for this e-mail address, or missing in an edition other than `cloud`",
     409: "array of the names of fields whose values are already in use",
   },
 });
@@ -64,9 +64,9 @@ export const validateAccount = defineOperation({
   repeatable: false,
   limit: { kind: "login" },
   errors: {
-    400: "email or token missing or malformed",
+    400: "`email` or `token` missing or malformed",
     401: "listed in the specification; this service does not return this status",
-    404: "token unknown, used or expired for this e-mail address",
+    404: "`token` used, expired or unknown for this e-mail address",
   },
 });
 
@@ -85,7 +85,7 @@ export const resendEmail = defineOperation({
     "account does not exist",
   path: "/api/user/resend_email",
   errors: {
-    400: "username missing or malformed",
+    400: "`username` missing or malformed",
     401: "listed in the specification; this service does not return this status",
   },
 });
@@ -97,7 +97,7 @@ export const recoverPassword = defineOperation({
     "Send a mail with a link to set a new password. The response is the same if the account does not exist",
   path: "/api/user/recover_password",
   errors: {
-    400: "username missing or malformed",
+    400: "`username` missing or malformed",
     401: "listed in the specification; this service does not return this status",
     404: "unknown user; this service does not return this status, but newer services do",
   },
@@ -115,8 +115,8 @@ export const updateRecoverPassword = defineOperation({
   body: z.object({ password, token: mailToken }),
   limit: { kind: "login", account: "token" },
   errors: {
-    400: "password not 5 to 30 characters long, or token missing",
-    401: "token wrong, used or expired",
+    400: "`password` not 5 to 30 characters long, or `token` missing",
+    401: "`token` wrong, used or expired",
   },
 });
 
@@ -124,7 +124,7 @@ export const updateUserData = defineOperation({
   ...ofUser,
   id: "updateUserData",
   summary:
-    "Change the calling user, except the password (older form of updateUser). New addresses take effect " +
+    "Change the calling user, except the password (older form of `updateUser`). New addresses take effect " +
     "after their confirmation",
   method: "PATCH",
   path: "/api/users/{id}/data",
@@ -133,7 +133,7 @@ export const updateUserData = defineOperation({
   success: { body: pendingAddresses, mayBeEmpty: true },
   errors: {
     400: "array of invalid field names",
-    403: "called with an API key, or id is not the caller's id",
+    403: "called with an API key, or `id` is not the caller's id",
     404: "user no longer exists",
     409: "array of the names of fields whose values are already in use",
   },
@@ -143,7 +143,7 @@ export const updateUserPassword = defineOperation({
   ...ofUser,
   id: "updateUserPassword",
   summary:
-    "Change the calling user's password (older form of updateUser), and log the user out of all other clients",
+    "Change the calling user's password (older form of `updateUser`), and log the user out of all other clients",
   method: "PATCH",
   path: "/api/users/{id}/password",
   params: { id: userId },
@@ -151,10 +151,10 @@ export const updateUserPassword = defineOperation({
   // limits.
   body: z.object({ current_password: z.string().min(1).max(1024), new_password: password }),
   errors: {
-    400: "a field is missing or has an invalid length, both passwords are equal, or current_password is wrong",
-    403: "called with an API key, or id is not the caller's id",
+    400: "a field is missing or has an invalid length, both passwords are equal, or `current_password` is wrong",
+    403: "called with an API key, or `id` is not the caller's id",
     404: "user no longer exists",
-    429: "too many wrong values of current_password; X-Account-Lockout contains the Unix time at which the lockout ends",
+    429: "too many wrong values of `current_password`; `X-Account-Lockout` contains the Unix time at which the lockout ends",
   },
 });
 

@@ -24,10 +24,10 @@ export const confirmAddress = defineOperation({
   // user's attempts. The limit is sufficient, because attackers cannot guess the token.
   limit: { kind: "login" },
   errors: {
-    400: "a field missing or malformed, password or code wrong, or code missing for a user with MFA",
-    401: "id or token wrong, used or older than 24 hours",
+    400: "a field is missing or malformed, `password` or `code` is wrong, or `code` is missing for a user with MFA",
+    401: "`id` or `token` wrong, or `token` used or older than 24 hours",
     403: "the user logs in with an identity provider and has no password",
     409: "the address is in use by another user, or is the user's other address",
-    429: "too many wrong passwords or codes; X-Account-Lockout contains the Unix time at which the lockout ends. Or too many requests; Retry-After contains the seconds to wait",
+    429: "too many wrong passwords or codes; `X-Account-Lockout` contains the Unix time at which the lockout ends. Or too many requests; `Retry-After` contains the seconds to wait",
   },
 });

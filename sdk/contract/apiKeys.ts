@@ -14,7 +14,7 @@ import {
 
 const part = "API keys";
 const ROLE_TOO_HIGH =
-  "role below administrator, the requested role is higher than the caller's role, or called with an API key";
+  "role below `administrator`, the requested role is higher than the caller's role, or called with an API key";
 const UNKNOWN = "no key with that name in the namespace";
 
 const write = {
@@ -47,8 +47,8 @@ export const apiKeyCreated = model(
     ...shape,
     created_by: userId
       .optional()
-      .describe("Id of the user who created the key; some servers send user_id instead"),
-    user_id: userId.optional().describe("The same value as created_by; some servers use this name"),
+      .describe("Id of the user who created the key; some servers send `user_id` instead"),
+    user_id: userId.optional().describe("The same value as `created_by`; some servers use this name"),
   }),
 );
 
@@ -78,10 +78,10 @@ export const createApiKey = defineOperation({
   idempotencyKey: true,
   success: { body: apiKeyCreated },
   errors: {
-    400: "name not 3 to 20 characters long or contains white space, expires_at not -1, 30, 60, 90 or 365, key not a uuid v4, or role unknown",
+    400: "`name` is not 3 to 20 characters long or contains white space, `expires_at` is not -1, 30, 60, 90 or 365, `key` is not a version 4 UUID, or `role` is unknown",
     403: ROLE_TOO_HIGH,
     404: "namespace unknown",
-    409: "name or key already in use in the namespace",
+    409: "`name` or `key` already in use in the namespace",
   },
 });
 
@@ -96,7 +96,7 @@ export const listApiKeys = defineOperation({
   minRole: "observer",
   query: { ...paging, order_by: sorting.order_by, sort_by: sorting.sort_by },
   success: { headers: [TOTAL_COUNT], body: z.array(apiKey) },
-  errors: { 400: "order_by neither asc nor desc", 403: "the user's token is not for a namespace" },
+  errors: { 400: "`order_by` neither `asc` nor `desc`", 403: "the user's token is not for a namespace" },
 });
 
 export const updateApiKey = defineOperation({
@@ -108,7 +108,7 @@ export const updateApiKey = defineOperation({
   params: { key: z.string().min(1).max(64) },
   body: z.object({ name: name.optional(), role: optionalRole }),
   errors: {
-    400: "name or role invalid",
+    400: "`name` or `role` invalid",
     403: ROLE_TOO_HIGH,
     404: UNKNOWN,
     409: "another key has the new name",
@@ -122,5 +122,5 @@ export const deleteApiKey = defineOperation({
   method: "DELETE",
   path: "/api/namespaces/api-key/{key}",
   params: { key: z.string().min(1).max(64) },
-  errors: { 403: "role below administrator, or called with an API key", 404: UNKNOWN },
+  errors: { 403: "role below `administrator`, or called with an API key", 404: UNKNOWN },
 });

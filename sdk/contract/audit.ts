@@ -6,7 +6,7 @@ const part = "Audit trail";
 
 export const auditEntry = model(
   "AuditEntry",
-  "A change of an object, and the actor of the change",
+  "A change to an object, and the actor of the change",
   z.object({
     id: z.int().describe("Id of the entry. Later entries have higher ids"),
     at: dateTime,
@@ -20,7 +20,9 @@ export const auditEntry = model(
       name: z.string().describe("Name of the actor at the time of the change"),
     }),
     address: z.string().describe("Address of the client; empty for an operator of the service"),
-    request_id: z.string().describe("X-Request-ID of the response, which the service's log also contains"),
+    request_id: z
+      .string()
+      .describe("`X-Request-ID` of the response. The service's log contains the same value"),
     operation: z.string(),
     object: z.object({ kind: z.string(), id: z.string() }),
     before: z.unknown().describe("Declared fields before the change; null if the object was created"),
@@ -48,13 +50,17 @@ export const getAuditTrail = defineOperation({
     ...paging,
     since: dateTime.optional().describe("Only changes at or after this time"),
     until: dateTime.optional().describe("Only changes before this time"),
-    kind: z.string().max(64).optional().describe("Only changes of this kind of object: device, publicKey, …"),
-    object: z.string().max(255).optional().describe("Only changes of the object with this id"),
+    kind: z
+      .string()
+      .max(64)
+      .optional()
+      .describe("Only changes to objects of this kind: `device`, `publicKey`, …"),
+    object: z.string().max(255).optional().describe("Only changes to the object with this id"),
   },
   success: { headers: [TOTAL_COUNT], body: z.array(auditEntry) },
   errors: {
-    400: "a time is not RFC 3339 in UTC",
-    403: "role below administrator, or the credential is for another namespace",
+    400: "a time is not in RFC 3339 format in UTC",
+    403: "role below `administrator`, or the credential is for another namespace",
     404: "namespace unknown",
   },
 });

@@ -4,12 +4,12 @@ import { defineOperation } from "./operation.ts";
 import { dateTime, model, TOTAL_COUNT, uid } from "./schemas.ts";
 
 const part = "Billing";
-const BELOW_OWNER = "caller's role is below owner";
-const REFUSED = "role below owner, or the payment gateway refuses the request";
+const BELOW_OWNER = "caller's role is below `owner`";
+const REFUSED = "role below `owner`, or the payment gateway refuses the request";
 const UNKNOWN = "the namespace has no customer, or the object is unknown to the payment gateway";
 const INVALID = "request invalid";
 const UNPAID = "there are open invoices, or there is no payment method";
-const FAILED = "the payment gateway failed; the body is {message, code}";
+const FAILED = "the payment gateway failed; the body is `{message, code}`";
 
 /** States of a subscription (models section 12). */
 export const SUBSCRIPTION_STATUSES = [
@@ -43,8 +43,8 @@ export const billingError = model(
     code: z
       .string()
       .describe(
-        "card_declined, expired_card, incorrect_cvc, incorrect_number, processing_error, or another code " +
-          "of the payment gateway",
+        "`card_declined`, `expired_card`, `incorrect_cvc`, `incorrect_number`, `processing_error`, or another " +
+          "code of the payment gateway",
       ),
   }),
 );
@@ -59,7 +59,7 @@ export const customer = model(
     payment_methods: z.array(
       z.object({
         id: z.string(),
-        number: z.string().describe("Card number, of which only the last 4 digits are visible"),
+        number: z.string().describe("Card number. Only the last 4 digits are visible"),
         brand: z.string(),
         exp_month: z.int(),
         exp_year: z.int(),
@@ -82,7 +82,7 @@ export const subscription = model(
       z.object({
         id: z.string(),
         status: z.enum(["draft", "open", "paid", "uncollectible", "voided"]),
-        currency: z.string().describe("usd or brl"),
+        currency: z.string().describe("`usd` or `brl`"),
         amount: z.int().describe("In minor units of the currency, such as cents"),
       }),
     ),
@@ -194,7 +194,7 @@ export const choiceDevices = defineOperation({
       .refine((list) => new Set(list).size === list.length, "must not repeat a device"),
   }),
   errors: {
-    400: "choices missing, more than 3 devices, a repeated device, or a device that the namespace has not accepted",
+    400: "`choices` is missing, has more than 3 devices, repeats a device, or contains a device that the namespace has not accepted",
     403: BELOW_OWNER,
   },
   repeatable: true,
@@ -273,7 +273,8 @@ export const evaluateBilling = defineOperation({
   ...common,
   id: "evaluateBilling",
   summary:
-    "Check whether billing allows the namespace to accept another device, and users to connect to its devices",
+    "Check whether billing allows the namespace to accept another device, and whether it allows users to " +
+    "connect to the namespace's devices",
   method: "POST",
   path: "/api/billing/evaluate",
   aliases: ["/internal/billing/evaluate"],
@@ -295,10 +296,10 @@ export const reportBilling = defineOperation({
   minRole: "operator",
   query: report,
   errors: {
-    400: "action not device_accept or namespace_delete",
+    400: "`action` neither `device_accept` nor `namespace_delete`",
     402: "billing refuses the action",
     ...paymentGatewayErrors,
-    403: "role below operator, or the payment gateway refuses the request",
+    403: "role below `operator`, or the payment gateway refuses the request",
   },
   repeatable: true,
 });

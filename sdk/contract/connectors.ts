@@ -4,9 +4,9 @@ import { defineOperation } from "./operation.ts";
 import { model, paging, revision, TOTAL_COUNT, tenantId } from "./schemas.ts";
 
 const part = "Devices and agents";
-const BELOW_ADMINISTRATOR = "caller's role is below administrator";
+const BELOW_ADMINISTRATOR = "caller's role is below `administrator`";
 const UNKNOWN = "no such connector";
-const INVALID = "a field is invalid, or secure is true and tls is missing";
+const INVALID = "a field is invalid, or `secure` is true and `tls` is missing";
 
 const common = { part, edition: "cloud", auth: ["jwt", "apikey"], scope: "namespace" } as const;
 
@@ -61,7 +61,7 @@ const tls = z
   })
   .nullish()
   .describe(
-    "Certificates of the connection. Required if secure is true. Otherwise, the service does not store the certificates",
+    "Certificates of the connection. Required if `secure` is true. If `secure` is not true, the service does not store the certificates",
   );
 
 export const connectorCreate = defineOperation({
@@ -90,7 +90,7 @@ export const connectorList = defineOperation({
     enable: z
       .enum(["true", "false"])
       .optional()
-      .describe("Only enabled connectors (true) or disabled connectors (false)"),
+      .describe("`true`: only enabled connectors; `false`: only disabled connectors"),
     ...paging,
   },
   success: { headers: [TOTAL_COUNT], body: z.array(connector) },

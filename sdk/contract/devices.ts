@@ -16,7 +16,7 @@ import {
 } from "./schemas.ts";
 
 const part = "Devices and agents";
-const BELOW_OPERATOR = "caller's role is below operator";
+const BELOW_OPERATOR = "caller's role is below `operator`";
 const UNKNOWN = "no such device in the namespace";
 
 const common = { part, auth: ["jwt", "apikey"], scope: "namespace" } as const;
@@ -31,7 +31,7 @@ const deviceInfo = z.object({
   pretty_name: z.string().max(255),
   version: z.string().max(64).describe("Agent version"),
   arch: z.string().max(64),
-  platform: z.string().max(64).describe("native, docker, bundle, connector, …"),
+  platform: z.string().max(64).describe("`native`, `docker`, `bundle`, `connector`, …"),
 });
 
 export const device = model(
@@ -47,8 +47,8 @@ export const device = model(
     public_key: z
       .string()
       .describe(
-        "Public key of the device, PEM. Empty for observers, because the device authenticates to the " +
-          "service with this key",
+        "Public key of the device, PEM. Empty for observers: the device authenticates to the service with " +
+          "this key, so observers must not read it",
       ),
     tenant_id: tenantId,
     last_seen: dateTime,
@@ -56,7 +56,7 @@ export const device = model(
     namespace: z.string().describe("Namespace name"),
     status: z.enum(DEVICE_STATUSES),
     status_update_at: dateTime.describe("The time when the status last changed"),
-    status_updated_at: dateTime.describe("The same value as status_update_at; older clients use this name"),
+    status_updated_at: dateTime.describe("The same value as `status_update_at`; older clients use this name"),
     created_at: dateTime,
     remote_addr: z.string().describe("The IP address of the agent's last report"),
     position: z
@@ -95,7 +95,7 @@ export const deviceAuth = model(
       .string()
       .describe(
         "Public key that the service uses to log in to agents (base64, as in authorized_keys). Agents pin " +
-          "this key. Present only after a proof",
+          "this key. Present only if the agent sent a valid `proof`",
       )
       .optional(),
   }),
@@ -183,12 +183,12 @@ export const authDevice = defineOperation({
     ),
   success: { body: deviceAuth },
   errors: {
-    400: "required field missing or invalid, or neither hostname nor identity.mac",
+    400: "a required field is missing or invalid, or `hostname` and `identity.mac` are both missing",
     401: "listed in the specification; this service does not return this status, because the operation requires no token",
     403:
       "the device is new, and the namespace has reached its maximum number of pending devices; " +
       "the proof is wrong; or the namespace requires a proof",
-    404: "tenant_id unknown",
+    404: "`tenant_id` unknown",
   },
   repeatable: true,
   // The default limit is too small for a report with a thousand session uids and a public key.
@@ -262,7 +262,7 @@ export const getDevices = defineOperation({
   },
   success: { headers: [TOTAL_COUNT], body: z.array(device) },
   errors: {
-    400: "filter is not base64 of a valid filter array",
+    400: "`filter` is not base64 of a valid filter array",
     403: "the user's token is not for a namespace",
   },
 });
@@ -289,7 +289,7 @@ export const deleteDevice = defineOperation({
   object: "device",
   minRole: "administrator",
   params: { uid },
-  errors: { 403: "caller's role is below administrator", 404: UNKNOWN },
+  errors: { 403: "caller's role is below `administrator`", 404: UNKNOWN },
 });
 
 export const updateDevice = defineOperation({
@@ -301,10 +301,10 @@ export const updateDevice = defineOperation({
   params: { uid },
   body: z.object({ name: deviceName.optional(), public_url: z.boolean().optional() }),
   errors: {
-    400: "name not 1 to 64 characters of a-z A-Z 0-9 _ -",
+    400: "`name` not 1 to 64 characters of a-z, A-Z, 0-9, _ and -",
     403: BELOW_OPERATOR,
     404: UNKNOWN,
-    409: "name already in use in the namespace",
+    409: "`name` already in use in the namespace",
   },
 });
 
@@ -317,7 +317,7 @@ export const renameDevice = defineOperation({
   params: { uid },
   body: z.object({ name: deviceName }),
   errors: {
-    400: "name missing or invalid",
+    400: "`name` missing or invalid",
     403: BELOW_OPERATOR,
     404: UNKNOWN,
     409: "another accepted device has that name",
@@ -327,10 +327,10 @@ export const renameDevice = defineOperation({
 
 const acceptErrors = {
   402: "cloud: device limit reached or billing refuses",
-  403: "role below operator, or (community/enterprise) the namespace has reached max_devices",
+  403: "role below `operator`, or (community/enterprise) the namespace has reached `max_devices`",
   404: UNKNOWN,
   409: "another accepted device has the same name",
-  424: "cloud: the payment gateway failed; the body is {message, code}",
+  424: "cloud: the payment gateway failed; the body is `{message, code}`",
 };
 
 export const acceptDevice = defineOperation({
@@ -347,12 +347,12 @@ export const acceptDevice = defineOperation({
 export const updateDeviceStatus = defineOperation({
   ...write,
   id: "updateDeviceStatus",
-  summary: "Change the status of a device: accept, reject, pending or unused",
+  summary: "Change the status of a device: `accept`, `reject`, `pending` or `unused`",
   method: "PATCH",
   path: "/api/devices/{uid}/{status}",
   params: { uid, status: z.enum(["accept", "reject", "pending", "unused"]) },
   errors: {
-    400: "status not one of accept, reject, pending, unused; or the change is not allowed from the current state",
+    400: "`status` not one of `accept`, `reject`, `pending` and `unused`, or the change is not allowed from the current status",
     ...acceptErrors,
   },
 });
@@ -367,8 +367,8 @@ export const createDeviceTag = defineOperation({
   body: z.object({ tag }),
   idempotencyKey: true,
   errors: {
-    400: "tag missing, not alphanumeric, or not 3 to 255 characters long",
-    403: "role below operator, or the device already has 3 tags",
+    400: "`tag` missing, not alphanumeric, or not 3 to 255 characters long",
+    403: "role below `operator`, or the device already has 3 tags",
     404: UNKNOWN,
     409: "the device already has the tag",
   },
@@ -383,7 +383,7 @@ export const updateDeviceTags = defineOperation({
   params: { uid },
   body: z.object({ tags }),
   errors: {
-    400: "tags missing, not 1 to 3 tags, duplicate tags, or an invalid tag",
+    400: "`tags` missing, not 1 to 3 tags, duplicate tags, or an invalid tag",
     403: BELOW_OPERATOR,
     404: UNKNOWN,
   },

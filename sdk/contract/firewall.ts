@@ -18,7 +18,7 @@ import {
 } from "./schemas.ts";
 
 const part = "Firewall rules";
-const NOT_ADMINISTRATOR = "caller's role is below administrator";
+const NOT_ADMINISTRATOR = "caller's role is below `administrator`";
 const UNKNOWN = "no such rule in the namespace";
 
 /** Highest priority of a rule: the maximum value of a 32-bit column. The specification has no maximum. */
@@ -62,8 +62,8 @@ const settings = z.object({
     .min(0)
     .max(PRIORITY_MAX)
     .describe("Of the rules that match a login, the rule with the highest priority decides"),
-  source_ip: pattern.describe("Pattern on the client's address"),
-  username: pattern.describe("Pattern on the login name"),
+  source_ip: pattern.describe("Pattern that the client's address must match"),
+  username: pattern.describe("Pattern that the login name must match"),
   filter,
   expires_at: addition(
     requestedEnd.describe(
@@ -73,8 +73,8 @@ const settings = z.object({
 });
 
 const INVALID =
-  "field missing, invalid regular expression, negative priority, not exactly one of filter.hostname " +
-  "and filter.tags, or expires_at is not in the future";
+  "a field is missing, a regular expression is invalid, `priority` is negative, `filter` does not have " +
+  "exactly one of `hostname` and `tags`, or `expires_at` is not in the future";
 
 const TOO_COSTLY = `the total cost of the patterns of the namespace's rules would exceed ${FIREWALL_PATTERNS_MAX}`;
 
@@ -161,8 +161,8 @@ export const addFirewallRuleTag = defineOperation({
   method: "POST",
   body: z.object({ tag }),
   errors: {
-    400: "tag invalid, or the rule has a hostname filter",
-    403: "role below administrator, or the rule already has 3 tags",
+    400: "`tag` invalid, or the rule has a `hostname` filter",
+    403: "role below `administrator`, or the rule already has 3 tags",
     404: "no such rule, or the tag does not exist in the namespace",
     409: "the filter already has the tag",
   },
@@ -175,7 +175,7 @@ export const removeFirewallRuleTag = defineOperation({
   method: "DELETE",
   body: z.object({ tag }),
   errors: {
-    400: "tag missing, the rule has a hostname filter, or the tag is the last tag in the filter",
+    400: "`tag` missing, the rule has a `hostname` filter, or the tag is the last tag in the filter",
     403: NOT_ADMINISTRATOR,
     404: "no such rule, or its filter does not have the tag",
   },
@@ -188,7 +188,7 @@ export const updateFirewallRuleTags = defineOperation({
   method: "PUT",
   body: z.object({ tags }),
   errors: {
-    400: "not 1 to 3 different, valid tags, or the rule has a hostname filter",
+    400: "`tags` not 1 to 3 different, valid tags, or the rule has a `hostname` filter",
     403: NOT_ADMINISTRATOR,
     404: "no such rule, or a tag does not exist",
   },

@@ -19,7 +19,7 @@ export const resolveDevice = defineOperation({
   query: { uid: uid.optional(), hostname: deviceName.optional() },
   success: { body: device },
   errors: {
-    400: "uid and hostname both missing, or one of them invalid",
+    400: "`uid` and `hostname` both missing, or one of them invalid",
     403: NO_NAMESPACE,
     404: "no match in the namespace",
   },
@@ -31,7 +31,7 @@ export const stats = model(
   "Stats",
   "The number of devices and the number of sessions of a namespace. Containers count as devices",
   z.object({
-    registered_devices: count.describe("Accepted devices"),
+    registered_devices: count.describe("Number of accepted devices"),
     online_devices: count.describe("Number of accepted devices that are online"),
     pending_devices: count,
     rejected_devices: count,

@@ -65,9 +65,9 @@ export const authRequest = defineOperation({
   scope: "forwarded",
   id: "authRequest",
   summary:
-    "Identify the caller by the token or API key of the request, and return headers: X-Tenant-ID (except " +
-    "for a user without a namespace); X-Role for API keys, workloads and users with a namespace; X-ID and " +
-    "X-Username for users; X-Api-Key, always `true`, for API keys; X-Device-UID for devices; X-Workload-ID for workloads",
+    "Identify the caller by the token or API key of the request, and return headers: `X-Tenant-ID` (except " +
+    "for a user without a namespace); `X-Role` for API keys, workloads and users with a namespace; `X-ID` and " +
+    "`X-Username` for users; `X-Api-Key`, always `true`, for API keys; `X-Device-UID` for devices; `X-Workload-ID` for workloads",
   method: "GET",
   path: "/internal/auth",
   success: { headers: IDENTITY_HEADERS },
@@ -81,7 +81,7 @@ export const createUserToken = defineOperation({
   path: "/internal/auth/token/{id}",
   params: { id: userId },
   success: { body: userSession },
-  errors: { 403: "X-Internal-Token missing or wrong, or the user is not confirmed", 404: "no such user" },
+  errors: { 403: "`X-Internal-Token` missing or wrong, or the user is not confirmed", 404: "no such user" },
 });
 
 export const lookupDevice = defineOperation({
@@ -140,11 +140,11 @@ export const createPrivateKey = defineOperation({
   ...common,
   id: "createPrivateKey",
   summary:
-    "Create a 4096-bit RSA key pair. authSshPublicKey can sign with this key pair during the next 60 seconds",
+    "Create a 4096-bit RSA key pair. `authSshPublicKey` can sign with this key pair during the next 60 seconds",
   method: "POST",
   path: "/internal/sshkeys/private-keys",
   success: { body: privateKey },
-  errors: { 503: "too many key pairs are being created; Retry-After contains the seconds to wait" },
+  errors: { 503: "too many key pairs are being created; `Retry-After` contains the seconds to wait" },
 });
 
 export const evaluateFirewall = defineOperation({
@@ -156,20 +156,20 @@ export const evaluateFirewall = defineOperation({
   path: "/internal/firewall/rules/evaluate",
   edition: "enterprise",
   query: login,
-  errors: { 403: "X-Internal-Token missing or wrong, or a rule denies the login", 404: UNKNOWN_DEVICE },
+  errors: { 403: "`X-Internal-Token` missing or wrong, or a rule denies the login", 404: UNKNOWN_DEVICE },
 });
 
 const ofTenant = { ...common, scope: "tenant", edition: "cloud", method: "POST" } as const;
-const NO_TENANT = "X-Tenant-ID missing, or not the id of a namespace";
-const UNKNOWN_TENANT = "no namespace with the id of X-Tenant-ID";
-const PAYMENT_GATEWAY_FAILED = "the payment gateway failed; the body is {message, code}";
+const NO_TENANT = "`X-Tenant-ID` missing, or not the id of a namespace";
+const UNKNOWN_TENANT = "no namespace with the id in `X-Tenant-ID`";
+const PAYMENT_GATEWAY_FAILED = "the payment gateway failed; the body is `{message, code}`";
 
 export const evaluateNamespaceBilling = defineOperation({
   ...ofTenant,
   id: "evaluateNamespaceBilling",
   summary:
-    "Check whether billing allows the namespace in X-Tenant-ID to accept another device, and users to " +
-    "connect to its devices",
+    "Check whether billing allows the namespace in `X-Tenant-ID` to accept another device, and whether it " +
+    "allows users to connect to the namespace's devices",
   path: "/internal/billing/evaluate",
   success: { body: billingEvaluation },
   errors: { 400: NO_TENANT, 404: UNKNOWN_TENANT, 424: PAYMENT_GATEWAY_FAILED },
@@ -179,11 +179,11 @@ export const evaluateNamespaceBilling = defineOperation({
 export const reportNamespaceBilling = defineOperation({
   ...ofTenant,
   id: "reportNamespaceBilling",
-  summary: "Check whether billing allows an action of the namespace in X-Tenant-ID",
+  summary: "Check whether billing allows an action of the namespace in `X-Tenant-ID`",
   path: "/internal/billing/report",
   query: report,
   errors: {
-    400: `${NO_TENANT}, or action not device_accept or namespace_delete`,
+    400: `${NO_TENANT}, or \`action\` neither \`device_accept\` nor \`namespace_delete\``,
     402: "billing refuses the action",
     404: UNKNOWN_TENANT,
     424: PAYMENT_GATEWAY_FAILED,
@@ -192,7 +192,7 @@ export const reportNamespaceBilling = defineOperation({
 });
 
 const UNKNOWN_SESSION = "no such session";
-const sessionType = z.string().min(1).max(64).describe("web, term, none, …");
+const sessionType = z.string().min(1).max(64).describe("`web`, `term`, `none`, …");
 
 export const createSession = defineOperation({
   ...common,
@@ -201,7 +201,7 @@ export const createSession = defineOperation({
   method: "POST",
   path: "/internal/sessions",
   body: z.object({
-    uid: uid.describe("Chosen by the caller"),
+    uid: uid.describe("Uid that the caller chooses"),
     device_uid: uid,
     username: z.string().max(255).describe("Login name on the device"),
     ip_address: z.string().refine((text) => isIP(text) !== 0, "must be an IPv4 or IPv6 address"),
@@ -261,7 +261,7 @@ export const addSessionEvent = defineOperation({
   params: { uid },
   body: sessionEvent,
   errors: {
-    403: "X-Internal-Token missing or wrong, or the session has reached its maximum number of events",
+    403: "`X-Internal-Token` missing or wrong, or the session has reached its maximum number of events",
     404: UNKNOWN_SESSION,
   },
 });
@@ -281,11 +281,11 @@ export const streamSessionEvents = defineOperation({
   id: "streamSessionEvents",
   summary:
     "Open a WebSocket for the events of a session, which need not exist yet. Each text message is a JSON " +
-    "object with `type`, `timestamp`, `seat` and `data`, which is an object or the base64 of a payload. " +
+    "object with `type`, `timestamp`, `seat` and `data`. The value of `data` is an object or the base64 of a payload. " +
     "The service stores each event as `addSessionEvent` does, and records the `output` of a `pty-output` " +
     "event as `storeSessionRecord` does. The service ignores messages that it is not allowed to store. After" +
-    " a malformed message, the service closes the WebSocket with 1007. After a message for an unknown " +
-    "session, the service closes it with 1008",
+    " a malformed message, the service closes the WebSocket with the code 1007. After a message for an unknown " +
+    "session, the service closes it with the code 1008",
   method: "GET",
   path: "/internal/sessions/{uid}/events",
   params: { uid },
@@ -310,7 +310,7 @@ export const storeSessionRecord = defineOperation({
   params: recordSession.params.shape,
   body: z.preprocess((body) => (isEmpty(body) ? undefined : body), recordChunk.optional()),
   errors: {
-    403: "X-Internal-Token missing or wrong, recording is off, the session has ended, or the recording has reached its maximum length",
+    403: "`X-Internal-Token` missing or wrong, recording is off, the session has ended, or the recording has reached its maximum length",
     404: UNKNOWN_SESSION,
     422: "a body field is missing, has the wrong type or differs from the path",
   },

@@ -23,7 +23,7 @@ export const generateInvitationLink = defineOperation({
   part: "Namespaces and members",
   summary:
     "Invite a user, and return the link instead of sending it by mail. A new link invalidates the " +
-    "previous link. In editions other than cloud, a user with an account becomes a member immediately",
+    "previous link. In editions other than `cloud`, a user with an account becomes a member immediately",
   method: "POST",
   path: "/api/namespaces/{tenant}/members/invites",
   edition: "enterprise",
@@ -36,8 +36,8 @@ export const generateInvitationLink = defineOperation({
   body: z.object({ email, role, access_expires_at: membershipEnd }),
   success: { body: invitationLink },
   errors: {
-    400: "email or role missing or invalid, or access_expires_at is not in the future",
-    403: "role below administrator, the requested role is owner or higher than the caller's role, 100 invitations are open, or called with an API key",
+    400: "`email` or `role` missing or invalid, or `access_expires_at` not in the future",
+    403: "role below `administrator`, the requested role is `owner` or above the caller's role, 100 invitations are open, or called with an API key",
     404: "namespace unknown",
     409: "already a member",
   },
@@ -56,7 +56,7 @@ export const lookupUserStatus = defineOperation({
   query: { sig },
   limit: { kind: "login" },
   success: { body: userStatus },
-  errors: { 403: "sig wrong", 404: "namespace or user unknown, or the user has no open invitation" },
+  errors: { 403: "`sig` wrong", 404: "namespace or user unknown, or the user has no open invitation" },
 });
 
 export const acceptInvite = defineOperation({
@@ -71,8 +71,8 @@ export const acceptInvite = defineOperation({
   params: { tenant: tenantId },
   body: z.object({ sig }),
   errors: {
-    400: "sig missing",
-    403: "sig wrong, sig from the invitation of another user, or called with an API key",
+    400: "`sig` missing",
+    403: "`sig` wrong or from the invitation of another user, or called with an API key",
     404: "namespace or pending member unknown, or invitation expired",
   },
 });

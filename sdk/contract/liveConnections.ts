@@ -28,7 +28,7 @@ const tunnel = {
   errors: {
     400: NO_WEB_SOCKET,
     404: "the device no longer exists",
-    429: "the namespace or the source address has reached its maximum number of tunnels of pending devices, another tunnel of the device awaits its proof, or a proven tunnel was opened less than 10 seconds ago",
+    429: "the namespace or the source address has reached its maximum number of tunnels of pending devices, another tunnel of the device still waits for the proof of the device's private key, or a tunnel with such a proof was opened less than 10 seconds ago",
   },
 } as const;
 
@@ -36,8 +36,8 @@ export const deviceConnection = defineOperation({
   ...tunnel,
   id: "deviceConnection",
   summary:
-    "Open the tunnel of a device's agent (transport 1). The tunnel is a WebSocket of binary messages, which contain " +
-    "lines of JSON, each with a `command`. A newer tunnel of the same device replaces the older tunnel. Each pong is treated as a report",
+    "Open the tunnel of a device's agent (transport 1). The tunnel is a WebSocket of binary messages. The messages " +
+    "contain lines of JSON, and each line has a `command`. A newer tunnel of the same device replaces the older tunnel. Each pong is treated as a report",
   path: "/ssh/connection",
   bodyLimit: TUNNEL_LINE_MAX,
 });
@@ -46,8 +46,8 @@ export const agentConnection = defineOperation({
   ...tunnel,
   id: "agentConnection",
   summary:
-    "Open the tunnel of a device's agent (transport 2). The tunnel is a WebSocket of binary messages, whose bytes are " +
-    "a yamux connection. Apart from this format, the operation is like `deviceConnection`",
+    "Open the tunnel of a device's agent (transport 2). The tunnel is a WebSocket of binary messages. The bytes of " +
+    "the messages form a yamux connection. Apart from this format, the operation is like `deviceConnection`",
   path: "/agent/connection",
   bodyLimit: STREAM_MESSAGE_MAX,
 });
@@ -86,12 +86,14 @@ export const openWebTerminal = defineOperation({
       .string()
       .max(1024)
       .optional()
-      .describe("Password of the login. Omit it if fingerprint and signature are set"),
+      .describe("Password of the login. Omit it if `fingerprint` and `signature` are set"),
     fingerprint: z
       .string()
       .max(255)
       .optional()
-      .describe("Fingerprint of the public key of the login. Requires signature; omit it if password is set"),
+      .describe(
+        "Fingerprint of the public key of the login. Requires `signature`. Omit it if `password` is set",
+      ),
     signature: z.string().max(8192).optional().describe("Signature, base64"),
   }),
   success: { body: terminalToken },

@@ -11,7 +11,7 @@ const recoveryCode = z.string().min(1).max(64);
 const identifier = z.string().min(1).max(254).describe("Username or e-mail");
 const mailedCode = z.string().min(1).max(64);
 
-const LOCKED = "too many wrong codes; X-Account-Lockout contains the Unix time at which the lockout ends";
+const LOCKED = "too many wrong codes; `X-Account-Lockout` contains the Unix time at which the lockout ends";
 const LOCKED_NETWORK = LOCKED.replace("codes", "codes from the caller's network");
 /** Operations for callers who cannot log in. */
 const open = {
@@ -38,15 +38,15 @@ export const disableMfa = defineOperation({
       .max(64)
       .optional()
       .describe(
-        "An unused code, or a code that recoverMfa consumed less than 10 minutes ago; an empty string is treated as absent",
+        "An unused code, or a code that `recoverMfa` consumed less than 10 minutes ago; an empty string is treated as absent",
       ),
   }),
   // The client must not repeat the request: the code can be used only once, so if the first attempt took effect, a
   // second attempt fails.
   repeatable: false,
   errors: {
-    400: "not exactly one of code and recovery_code sent, or MFA not enabled",
-    403: "code wrong, recovery code unknown or used, or called with an API key",
+    400: "the request does not have exactly one of `code` and `recovery_code`, or MFA is not enabled",
+    403: "`code` wrong, `recovery_code` unknown or used, or called with an API key",
     429: LOCKED,
   },
 });
@@ -56,14 +56,14 @@ export const recoverMfa = defineOperation({
   id: "recoverMfa",
   summary:
     "Log in with a recovery code. The code cannot be used for another login, but can disable MFA once " +
-    "until the time in X-Expires-At",
+    "until the time in `X-Expires-At`",
   method: "POST",
   path: "/api/user/mfa/recover",
   body: z.object({ identifier, recovery_code: recoveryCode }),
   success: { headers: ["X-Expires-At"], body: userSession },
   errors: {
-    400: "identifier or recovery_code missing",
-    401: "unknown user, MFA not enabled, or code unknown or used",
+    400: "`identifier` or `recovery_code` missing",
+    401: "unknown user, MFA not enabled, or `recovery_code` unknown or used",
     429: LOCKED_NETWORK,
   },
 });
@@ -78,11 +78,11 @@ export const requestResetMfa = defineOperation({
   path: "/api/user/mfa/reset",
   body: z.object({ identifier }),
   errors: {
-    400: "identifier missing",
+    400: "`identifier` missing",
     // Rules section 10 lists the status 404 for an unknown user. This service does not return 404, because the status
     // would reveal which users have an account (rules section 11, password recovery).
-    401: "on other servers, the user is unknown or has no MFA. This service returns 200 for every identifier",
-    429: "too many requests for the user from the caller's network; X-Account-Lockout contains the Unix time at which the lockout ends",
+    401: "on other servers, the user is unknown or has no MFA. This service returns 200 for every `identifier`",
+    429: "too many requests for the user from the caller's network; `X-Account-Lockout` contains the Unix time at which the lockout ends",
   },
 });
 

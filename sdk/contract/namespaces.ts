@@ -98,7 +98,7 @@ const ownSettings = {
       .enum(["optional", "required"])
       .optional()
       .describe(
-        "Whether devices must prove that they have their private key when they enroll and report; default: optional",
+        "Whether devices must prove that they have their private key when they enroll and report; default: `optional`",
       ),
   ),
   session_max_minutes: addition(
@@ -114,7 +114,7 @@ const ownSettings = {
       .enum(["all", "default", "terminals"])
       .optional()
       .describe(
-        "Sessions that session_record records. `all`: all shells and commands; `default`: all shells and " +
+        "Sessions that `session_record` records. `all`: all shells and commands; `default`: all shells and " +
           "commands except file transfers; `terminals`: only terminals",
       ),
   ),
@@ -132,7 +132,7 @@ const ownSettings = {
       .optional()
       .describe(
         "The reaction when the service cannot store the output and events of a session for too long. `continue`: the " +
-          "session continues, and its recording has a gap; `end`: the session ends. Default: continue",
+          "session continues, and its recording has a gap; `end`: the session ends. Default: `continue`",
       ),
   ),
   ssh_forwarding: addition(
@@ -163,11 +163,11 @@ export const namespace = model(
       connection_announcement: z.string(),
       ...ownSettings,
     }),
-    max_devices: z.int().describe("-1: no limit"),
-    device_count: z.int().describe("Accepted devices"),
-    devices_count: z.int().describe("The same value as device_count; older clients use this name"),
+    max_devices: z.int().describe("Maximum number of accepted devices; -1: no limit"),
+    device_count: z.int().describe("Number of accepted devices"),
+    devices_count: z.int().describe("The same value as `device_count`; older clients use this name"),
     created_at: dateTime,
-    billing: z.union([namespaceBilling, z.null()]).describe("null without a customer"),
+    billing: z.union([namespaceBilling, z.null()]).describe("Null if the namespace has no customer"),
     type: z.enum(["personal", "team"]).describe("The type of the namespace"),
     revision,
     declared_by: declaredBy,
@@ -194,7 +194,7 @@ export const getNamespaces = defineOperation({
   scope: "user",
   query: filtering,
   success: { headers: [TOTAL_COUNT], body: z.array(namespace) },
-  errors: { 400: "filter is not base64 of a valid filter array" },
+  errors: { 400: "`filter` is not base64 of a valid filter array" },
 });
 
 export const createNamespace = defineOperation({
@@ -215,9 +215,9 @@ export const createNamespace = defineOperation({
   idempotencyKey: true,
   success: { body: namespace },
   errors: {
-    400: "name missing or not a host-name label",
-    403: "the user has reached max_namespaces, or the operation was called with an API key",
-    409: "name already in use",
+    400: "`name` missing or not a host-name label",
+    403: "the user has reached `max_namespaces`, or the operation was called with an API key",
+    409: "`name` already in use",
   },
 });
 
@@ -255,10 +255,10 @@ export const editNamespace = defineOperation({
   }),
   success: { body: namespace },
   errors: {
-    400: "name invalid or announcement longer than 4096 characters",
-    403: "caller's role is below administrator",
+    400: "`name` invalid, or `connection_announcement` longer than 4096 characters",
+    403: "caller's role is below `administrator`",
     404: "namespace unknown",
-    409: "name already in use",
+    409: "`name` already in use",
   },
 });
 
@@ -272,9 +272,9 @@ export const deleteNamespace = defineOperation({
   errors: {
     400: MALFORMED,
     402: "cloud: billing refuses the deletion",
-    403: "caller's role is below owner",
+    403: "caller's role is below `owner`",
     404: "namespace unknown",
-    424: "cloud: the payment gateway failed; the body is {message, code}",
+    424: "cloud: the payment gateway failed; the body is `{message, code}`",
   },
 });
 
@@ -312,8 +312,8 @@ export const inviteMember = defineOperation({
   idempotencyKey: true,
   success: { body: namespace },
   errors: {
-    400: "email or role missing or invalid, or access_expires_at is not in the future",
-    403: "role below administrator, the requested role is owner or higher than the caller's role, (cloud) 100 invitations are open, or called with an API key",
+    400: "`email` or `role` missing or invalid, or `access_expires_at` not in the future",
+    403: "role below `administrator`, the requested role is `owner` or above the caller's role, (cloud) 100 invitations are open, or called with an API key",
     404: "namespace unknown, caller not a member, or (community/enterprise) no user with that e-mail address",
     409: "already a member, or (cloud) a pending invitation is still valid",
   },
@@ -328,8 +328,8 @@ export const updateMember = defineOperation({
   params: { tenant: tenantId, uid: userId },
   body: z.object({ role: role.optional(), access_expires_at: membershipEnd }),
   errors: {
-    400: "role unknown, or access_expires_at is not a time",
-    403: "role below administrator, the requested role is owner or higher than the caller's role, the member is the owner, or called with an API key",
+    400: "`role` unknown, or `access_expires_at` not a time",
+    403: "role below `administrator`, the requested role is `owner` or above the caller's role, the member is the owner, or called with an API key",
     404: "namespace or member unknown",
   },
   repeatable: true,
@@ -345,7 +345,7 @@ export const removeMember = defineOperation({
   success: { body: namespace },
   errors: {
     400: MALFORMED,
-    403: "role below administrator, the member is the owner or has a higher role than the caller, or called with an API key",
+    403: "role below `administrator`, the member is the owner or has a higher role than the caller, or called with an API key",
     404: "namespace or member unknown",
   },
 });
@@ -353,14 +353,14 @@ export const removeMember = defineOperation({
 export const setSessionRecord = defineOperation({
   ...change,
   id: "setSessionRecord",
-  summary: "Turn session recording on or off (older form of editNamespace)",
+  summary: "Turn session recording on or off (older form of `editNamespace`)",
   method: "PUT",
   path: "/api/users/security/{tenant}",
   minRole: "administrator",
   body: z.object({ session_record: z.boolean().default(false) }),
   errors: {
     400: MALFORMED,
-    403: "caller's role is below administrator",
+    403: "caller's role is below `administrator`",
     404: "namespace unknown",
   },
 });

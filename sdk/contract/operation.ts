@@ -231,7 +231,7 @@ export const acceptedCredentials = (operation: Pick<Operation, "auth" | "scope">
 const CREDENTIAL_REFUSED = "JWT or API key missing, malformed, expired or unknown";
 
 const LOCKOUT_REFUSED =
-  "the lockout guard refuses the write; the response header Gatehouse-Lockout-Guard contains the kind of lockout";
+  "the lockout guard refuses the write; the response header `Gatehouse-Lockout-Guard` contains the kind of lockout";
 
 /**
  * Returns the errors of an operation: its own errors and the common errors. Every operation has 500. Depending on the
@@ -243,11 +243,11 @@ function errorsOf(
 ): Record<number, string> {
   const { scope } = operation;
   const common: Record<number, string> = { 500: "internal error" };
-  if (INTERNAL_SCOPES.includes(scope)) common[403] = "X-Internal-Token missing or wrong";
+  if (INTERNAL_SCOPES.includes(scope)) common[403] = "`X-Internal-Token` missing or wrong";
   if (scope === "forwarded" || (scope !== "public" && !INTERNAL_SCOPES.includes(scope))) {
     common[401] = CREDENTIAL_REFUSED;
   }
-  if (takesIfMatch(operation)) common[412] = "the object's revision differs from If-Match";
+  if (takesIfMatch(operation)) common[412] = "the object's revision differs from `If-Match`";
   const errors = { ...common, ...own };
   if (takesLockoutGuard(operation)) errors[409] = [own[409] ?? [], LOCKOUT_REFUSED].flat().join(", or ");
   return errors;
@@ -394,7 +394,7 @@ export const declaredByHeader = z
   .regex(new RegExp(`^(?=.{1,${LONGEST}}$)${PART}/${PART}/${PART}$`), { error: ALLOWED, abort: true })
   .refine((text) => partsOf(text)?.every((part) => !/\p{Cc}/u.test(part)) ?? false, ALLOWED)
   .describe(
-    "project/stack/resource of the program that declares the object, each part percent-encoded. The value" +
+    "`project/stack/resource` of the program that declares the object, each part percent-encoded. The value" +
       " is a hint for users: the service shows it with the object and in the audit trail, and no decision " +
       "depends on it",
   );

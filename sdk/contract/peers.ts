@@ -17,7 +17,7 @@ export const openDeviceStream = defineOperation({
   id: "openDeviceStream",
   summary:
     "Open a connection to the SSH server of a device's agent for another instance of the service. This instance " +
-    "must have the device's tunnel. The connection is a WebSocket of binary messages, whose bytes are SSH",
+    "must have the device's tunnel. The connection is a WebSocket of binary messages. The bytes of the messages are the SSH protocol",
   path: "/internal/devices/{uid}/stream",
   params: { uid },
   query: { session: z.string().regex(/^[0-9a-f]{64}$/, "must be the id of a session") },

@@ -22,7 +22,7 @@ import {
 
 const part = "Public keys";
 const NO_NAMESPACE = "the user's token is not for a namespace";
-const NOT_ADMINISTRATOR = "caller's role is below administrator";
+const NOT_ADMINISTRATOR = "caller's role is below `administrator`";
 
 const common = { part, auth: ["jwt", "apikey"], scope: "namespace" } as const;
 const write = { ...common, object: "publicKey", minRole: "administrator" } as const;
@@ -47,7 +47,7 @@ export const publicKey = model(
     owner_email: email
       .optional()
       .describe(
-        "The e-mail address of the owner's account. Returned only in lists for administrators, and only if the owner is not a member. If the owner becomes a member, the key admits logins again",
+        "The e-mail address of the owner's account. Returned only in lists for administrators, and only if the owner is not a member. If the owner becomes a member again, the key admits logins again",
       ),
     revision,
     declared_by: declaredBy,
@@ -58,7 +58,7 @@ export const publicKey = model(
 // longer match.
 const settings = {
   name: z.string().min(1).max(255),
-  username: pattern.describe("Pattern on the login name"),
+  username: pattern.describe("Pattern that the login name must match"),
   filter,
   expires_at: addition(requestedEnd),
   owner: addition(
@@ -80,7 +80,7 @@ export const getPublicKeys = defineOperation({
   minRole: "observer",
   query: filtering,
   success: { headers: [TOTAL_COUNT], body: z.array(publicKey) },
-  errors: { 400: "filter is not base64 of a valid filter array", 403: NO_NAMESPACE },
+  errors: { 400: "`filter` is not base64 of a valid filter array", 403: NO_NAMESPACE },
 });
 
 export const createPublicKey = defineOperation({
@@ -97,7 +97,7 @@ export const createPublicKey = defineOperation({
   idempotencyKey: true,
   success: { body: publicKey },
   errors: {
-    400: "field missing, invalid regular expression, not exactly one of filter.hostname and filter.tags, data is not an OpenSSH public key or has the type ssh-dss, with which clients cannot log in, expires_at is not in the future, or owner is not a member",
+    400: "a field is missing, a regular expression is invalid, `filter` does not have exactly one of `hostname` and `tags`, `data` is not an OpenSSH public key or has the type `ssh-dss` (clients cannot log in with this type), `expires_at` is not in the future, or `owner` is not a member",
     403: NOT_ADMINISTRATOR,
     404: "a filter tag does not exist in the namespace",
     409: "a key with the same fingerprint already exists in the namespace",
@@ -114,7 +114,7 @@ export const updatePublicKey = defineOperation({
   body: z.object(settings),
   success: { body: publicKey },
   errors: {
-    400: "field missing, invalid regular expression, not exactly one of filter.hostname and filter.tags, or owner is not a member",
+    400: "a field is missing, a regular expression is invalid, `filter` does not have exactly one of `hostname` and `tags`, or `owner` is not a member",
     403: NOT_ADMINISTRATOR,
     404: "no such key in the namespace, or a filter tag does not exist",
   },
@@ -139,8 +139,8 @@ export const addPublicKeyTag = defineOperation({
   params: { fingerprint },
   body: z.object({ tag }),
   errors: {
-    400: "tag invalid, or the key has a hostname filter",
-    403: "role below administrator, or the key already has 3 tags",
+    400: "`tag` invalid, or the key has a `hostname` filter",
+    403: "role below `administrator`, or the key already has 3 tags",
     404: "no such key, or the tag does not exist in the namespace",
     409: "the filter already has the tag",
   },
@@ -155,9 +155,9 @@ export const updatePublicKeyTags = defineOperation({
   params: { fingerprint },
   body: z.object({ tags }),
   errors: {
-    400: "not 1 to 3 different, valid tags",
+    400: "`tags` not 1 to 3 different, valid tags",
     403: NOT_ADMINISTRATOR,
-    404: "no such key, the key has a hostname filter, or a tag does not exist",
+    404: "no such key, the key has a `hostname` filter, or a tag does not exist",
   },
 });
 
@@ -169,7 +169,7 @@ export const removePublicKeyTag = defineOperation({
   path: "/api/sshkeys/public-keys/{fingerprint}/tags/{tag}",
   params: { fingerprint, tag },
   errors: {
-    400: "the key has a hostname filter, or the tag is the last tag in the filter",
+    400: "the key has a `hostname` filter, or the tag is the last tag in the filter",
     403: NOT_ADMINISTRATOR,
     404: "no such key, or its filter does not have the tag",
   },

@@ -21,5 +21,5 @@ export const getSamlAuthUrl = defineOperation({
   scope: "public",
   limit: { kind: "login" },
   success: { body: samlUrl },
-  errors: { 501: "SAML is off, or the edition is community" },
+  errors: { 501: "SAML is off, or the edition is `community`" },
 });

@@ -245,7 +245,7 @@ const filterParameter = z
   .max(16_384)
   .optional()
   .describe(
-    "Base64 of a JSON array of property and operator items. Maximum: 100 items, 100 compared values, and " +
+    "Base64 of a JSON array of `property` and `operator` items. Maximum: 100 items, 100 compared values, and " +
       "20 searches in strings, lists or counts",
   );
 /** Query fields of a list with a filter. */
@@ -257,7 +257,7 @@ export const sorting = {
     .max(64)
     .optional()
     .describe("Field to sort by. For an unknown field, the service uses the default order"),
-  order_by: z.enum(["asc", "desc"]).optional().describe("Default: desc"),
+  order_by: z.enum(["asc", "desc"]).optional().describe("Default: `desc`"),
 };
 
 /** Response header of a paginated list: the number of items in the whole list. */
@@ -298,7 +298,7 @@ export const revision = z
   .string()
   .optional()
   .describe(
-    "Revision of the object, which changes only with the declared fields. A response that contains only " +
+    "Revision of the object. It changes only with the declared fields. A response that contains only " +
       "this object has the revision as its ETag",
   );
 

@@ -6,7 +6,7 @@ import { addition, dateTime, model, paging, TOTAL_COUNT, tenantId, uid, userId }
 const part = "Sessions";
 const UNKNOWN = "no such session in the namespace";
 const NOTHING_RECORDED = "no such session, or the seat has no recording";
-const BELOW_ADMINISTRATOR = "caller's role is below administrator";
+const BELOW_ADMINISTRATOR = "caller's role is below `administrator`";
 
 const common = { part, auth: ["jwt", "apikey"], scope: "namespace" } as const;
 
@@ -75,18 +75,18 @@ export const session = model(
       ),
     authenticated: z.boolean(),
     recorded: z.boolean().describe("Whether the session has a recording"),
-    type: z.string().describe("web, term, none, …"),
+    type: z.string().describe("`web`, `term`, `none`, …"),
     term: z.string().describe("Terminal type"),
     position: z
       .object({ latitude: z.number(), longitude: z.number() })
-      .describe("Geographic position of ip_address"),
+      .describe("Geographic position of `ip_address`"),
     // Only this service has the field `key_fingerprint`, which is not part of the specification.
     key_fingerprint: z
       .string()
       .optional()
       .describe(
         "Fingerprint of the public key that authenticated the login. Omitted if a password authenticated " +
-          "the login, and by other servers",
+          "the login. Other servers always omit it",
       ),
     user_id: userId.optional().describe("User whose login opened the session in a browser"),
     // `types` has a list for each seat, as in the specification. Other servers send one flat list of types (rules D7).
@@ -101,7 +101,7 @@ export const session = model(
 );
 
 /** Output stream of a command. All output of a terminal is `stdout`. */
-const stream = z.enum(["stdout", "stderr"]).optional().describe("Default: stdout");
+const stream = z.enum(["stdout", "stderr"]).optional().describe("Default: `stdout`");
 
 const chunk = {
   uid: uid.describe("Uid of the session, as in the path"),
@@ -167,7 +167,7 @@ export const getSession = defineOperation({
   },
   success: { body: session },
   errors: {
-    400: "events_after is not a whole number",
+    400: "`events_after` is not a whole number",
     403: "the user's token is not for a namespace",
     404: UNKNOWN,
   },
@@ -176,7 +176,7 @@ export const getSession = defineOperation({
 export const setSessionAuthenticated = defineOperation({
   id: "setSessionAuthenticated",
   part,
-  summary: "Store whether the login of a session succeeded. The value true makes the session active",
+  summary: "Store whether the login of a session succeeded. The value `true` makes the session active",
   method: "POST",
   path: "/api/sessions/{uid}",
   // Trusted services call `updateSession` on the internal listener instead of this operation.
@@ -185,7 +185,7 @@ export const setSessionAuthenticated = defineOperation({
   minRole: "administrator",
   params: { uid },
   body: z.object({ authenticated: z.boolean() }),
-  errors: { 400: "authenticated is not a boolean", 403: BELOW_ADMINISTRATOR, 404: UNKNOWN },
+  errors: { 400: "`authenticated` is not a boolean", 403: BELOW_ADMINISTRATOR, 404: UNKNOWN },
   repeatable: true,
 });
 
@@ -199,7 +199,7 @@ export const closeSession = defineOperation({
   params: { uid },
   body: z.object({ device: uid.describe("Uid of the session's device") }),
   errors: {
-    400: "device missing, or not 64 hex characters",
+    400: "`device` missing, or not 64 hex characters",
     403: BELOW_ADMINISTRATOR,
     404: "no such session of that device in the namespace",
   },
@@ -222,7 +222,7 @@ export const recordSession = defineOperation({
   errors: {
     400: MALFORMED,
     403:
-      "role below administrator, recording is off, the session has ended, or the recording has reached " +
+      "role below `administrator`, recording is off, the session has ended, or the recording has reached " +
       "its maximum length; or the caller is a device without a proof of its key, or a device whose " +
       "session the gateway records",
     404: UNKNOWN,

@@ -3,7 +3,7 @@ import { defineOperation } from "./operation.ts";
 import { TOTAL_COUNT, tag } from "./schemas.ts";
 
 const part = "Devices and agents";
-const BELOW_OPERATOR = "caller's role is below operator";
+const BELOW_OPERATOR = "caller's role is below `operator`";
 
 const common = { part, auth: ["jwt", "apikey"], scope: "namespace" } as const;
 const write = {

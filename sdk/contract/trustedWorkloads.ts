@@ -4,9 +4,9 @@ import { declaredBy, defineOperation } from "./operation.ts";
 import { dateTime, model, paging, revision, role, TOTAL_COUNT, tenantId, userId } from "./schemas.ts";
 
 const part = "Trusted workloads";
-const NOT_ALLOWED = "role below administrator, or called with an API key";
+const NOT_ALLOWED = "role below `administrator`, or called with an API key";
 const INVALID =
-  "a field is missing or invalid: issuer not an https URL in its normalized form, no claim, or max_session_minutes out of range";
+  "a field is missing or invalid: `issuer` is not an https URL in its normalized form, `claims` is empty, or `max_session_minutes` is out of range";
 const UNKNOWN = "no such workload in the namespace";
 const TAKEN = "another workload of the namespace has the name";
 
@@ -28,7 +28,7 @@ const requiredValue = z
     `must have at most ${WILDCARDS_MAX} wildcards`,
   );
 
-const ISSUER = "URL of the OpenID Connect provider, exactly as in the claim iss of its tokens";
+const ISSUER = "URL of the OpenID Connect provider, exactly as in the `iss` claim of its tokens";
 
 /** The issuer of a new or changed workload. */
 const issuer = z
@@ -69,7 +69,7 @@ const claims: z.ZodType<ClaimValues, ClaimValues> = z
       .refine((value) => Object.keys(value).length <= CLAIMS_MAX, `must have at most ${CLAIMS_MAX} claims`),
   )
   .describe(
-    "Required claims of the token, by name. In a value, * matches any string without a slash, and ** matches any string",
+    "Required claims of the token, by name. In a value, `*` matches any string without a slash, and `**` matches any string",
   );
 
 // Do not reorder these fields. A different order would change the revisions of objects, so stored revisions would no
@@ -101,7 +101,7 @@ const settings = z.object({
     .boolean()
     .default(false)
     .describe(
-      "Whether each token can be exchanged only once. The claim jti identifies a token. Use true only for providers that issue a new token for each request",
+      "Whether each token can be exchanged only once. The `jti` claim identifies a token. Use true only for providers that issue a new token for each request",
     ),
 });
 
@@ -190,7 +190,7 @@ export const updateTrustedWorkload = defineOperation({
   ...byId,
   id: "updateTrustedWorkload",
   summary:
-    "Replace the settings of a trusted workload. A change of the issuer, the audience or the claims ends the workload's sessions",
+    "Replace the settings of a trusted workload. A change to `issuer`, `audience` or `claims` ends the workload's sessions",
   method: "PUT",
   body: settings.strict(),
   success: { body: trustedWorkload },
@@ -212,7 +212,7 @@ export const exchangeWorkloadToken = defineOperation({
   scope: "public",
   id: "exchangeWorkloadToken",
   summary:
-    "Exchange a token of an OpenID Connect provider for a session of the trusted workload that it matches",
+    "Exchange a token of an OpenID Connect provider for a session of the trusted workload that the token matches",
   method: "POST",
   path: "/api/auth/workload",
   body: z.strictObject({
@@ -232,8 +232,8 @@ export const exchangeWorkloadToken = defineOperation({
   errors: {
     400: "a field is missing or invalid",
     401: "no trusted workload of the namespace matches the token, or the token is invalid, expired or already used",
-    429: "too many requests; Retry-After contains the seconds to wait",
-    503: "the keys of the OpenID Connect provider cannot be read; Retry-After contains the seconds to wait",
+    429: "too many requests; `Retry-After` contains the seconds to wait",
+    503: "the keys of the OpenID Connect provider cannot be read; `Retry-After` contains the seconds to wait",
   },
 });
 

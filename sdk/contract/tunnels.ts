@@ -3,7 +3,7 @@ import { defineOperation } from "./operation.ts";
 import { dateTime, model, paging, revision, TOTAL_COUNT, tenantId, uid, ZERO_DATE } from "./schemas.ts";
 
 const part = "Devices and agents";
-const BELOW_ADMINISTRATOR = "caller's role is below administrator";
+const BELOW_ADMINISTRATOR = "caller's role is below `administrator`";
 const UNKNOWN_DEVICE = "no such device in the namespace";
 
 const common = { part, edition: "enterprise", auth: ["jwt", "apikey"], scope: "namespace" } as const;
@@ -67,8 +67,8 @@ export const createTunnel = defineOperation({
   idempotencyKey: true,
   success: { body: tunnel },
   errors: {
-    400: "host, port or ttl invalid",
-    403: "role below administrator, or the device has reached its maximum number of tunnels",
+    400: "`host`, `port` or `ttl` invalid",
+    403: "role below `administrator`, or the device has reached its maximum number of tunnels",
     404: UNKNOWN_DEVICE,
   },
 });

@@ -60,11 +60,11 @@ const loginShape = {
   limit: { kind: "login", account: "username" },
   success: { headers: ["X-Account-Lockout", "X-MFA-Token"], body: userSession },
   errors: {
-    400: "username or password missing",
-    401: "unknown user or wrong password: X-Account-Lockout is 0. Or the password is right and the user has MFA: X-MFA-Token contains a uuid",
+    400: "`username` or `password` missing",
+    401: "unknown user or wrong password: `X-Account-Lockout` is 0. Or the password is right and the user has MFA: `X-MFA-Token` contains a uuid",
     403: "account not confirmed yet",
     422: "body is not valid JSON",
-    429: "the user is locked out for the caller's source address; X-Account-Lockout contains the Unix time at which the lockout ends. Or too many requests; Retry-After contains the seconds to wait",
+    429: "the user is locked out for the caller's source address; `X-Account-Lockout` contains the Unix time at which the lockout ends. Or too many requests; `Retry-After` contains the seconds to wait",
   },
 } as const;
 
@@ -101,15 +101,15 @@ export const authMfa = defineOperation({
   aliases: ["/api/mfa/auth"],
   edition: "enterprise",
   body: z.object({
-    token: z.uuid().describe("Value of X-MFA-Token"),
+    token: z.uuid().describe("Value of `X-MFA-Token`"),
     code: z.string().regex(/^\d{6}$/, "must be 6 digits"),
   }),
   limit: { kind: "login", account: "token" },
   success: { body: userSession },
   errors: {
-    400: "token or code missing",
-    401: "token unknown or older than 30 minutes, or TOTP code wrong",
-    429: "too many wrong codes; X-Account-Lockout contains the Unix time at which the lockout ends",
+    400: "`token` or `code` missing",
+    401: "`token` unknown or older than 30 minutes, or `code` wrong",
+    429: "too many wrong codes; `X-Account-Lockout` contains the Unix time at which the lockout ends",
   },
 });
 
@@ -117,7 +117,7 @@ export const generateMfa = defineOperation({
   ...ofUser,
   id: "generateMfa",
   summary:
-    "Create a TOTP secret and recovery codes. The service stores the secret and the codes only when enableMfa is called",
+    "Create a TOTP secret and recovery codes. The service stores the secret and the codes only when `enableMfa` is called",
   method: "GET",
   path: "/api/user/mfa/generate",
   edition: "enterprise",
@@ -138,8 +138,8 @@ export const enableMfa = defineOperation({
     recovery_codes: z.array(z.string().min(8).max(64)).min(1).max(16),
   }),
   errors: {
-    400: "field missing, no recovery e-mail set, or MFA already enabled",
-    401: "no valid JWT, or TOTP code does not match the secret",
+    400: "a field is missing, the user has no recovery e-mail address, or MFA is already enabled",
+    401: "no valid JWT, or `code` does not match `secret`",
     403: "called with an API key",
   },
 });
@@ -202,8 +202,8 @@ export const updateUser = defineOperation({
   id: "updateUser",
   summary:
     "Change the calling user. An empty string leaves a field unchanged. A new e-mail or recovery e-mail " +
-    "address takes effect immediately if the request contains current_password and, for a user with MFA, " +
-    "code. Otherwise, the address takes effect after the user confirms it, and the response lists the " +
+    "address takes effect immediately if the request contains `current_password` and, for a user with MFA, " +
+    "`code`. Otherwise, the address takes effect after the user confirms it, and the response lists the " +
     "address. The first recovery e-mail address of a user without MFA always takes effect immediately. A " +
     "new password logs the user out of all other clients. The token of this request expires within one hour",
   method: "PATCH",
@@ -226,11 +226,11 @@ export const updateUser = defineOperation({
   }),
   success: { body: pendingAddresses, mayBeEmpty: true },
   errors: {
-    400: 'array of invalid field names; wrong current_password gives ["password"] if password is set',
+    400: 'array of invalid field names; a wrong `current_password` gives `["password"]` if `password` is set',
     403: "called with an API key",
     404: "user no longer exists",
     409: "array of the names of fields whose values are already in use",
-    429: "too many wrong values of current_password or code; X-Account-Lockout contains the Unix time at which the lockout ends. Or too many requested addresses; Retry-After contains the seconds to wait",
+    429: "too many wrong values of `current_password` or `code`; `X-Account-Lockout` contains the Unix time at which the lockout ends. Or too many requested addresses; `Retry-After` contains the seconds to wait",
   },
 });
 
@@ -246,9 +246,9 @@ export const setup = defineOperation({
   body: z.object({ name: z.string().min(3).max(20), email, username, password }),
   limit: { kind: "login" },
   errors: {
-    400: "sign missing, or a field invalid",
-    403: "sign wrong, or setup already done",
-    409: "username, email or namespace name already in use",
+    400: "`sign` missing, or a field invalid",
+    403: "`sign` wrong, or setup already done",
+    409: "`username`, `email` or namespace name already in use",
   },
 });
 
