@@ -6,7 +6,6 @@ import { createHash } from "node:crypto";
 import {
   accessSync,
   constants,
-  cpSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -178,12 +177,32 @@ async function exclusively(work) {
   }
 }
 
-/** Copies the documentation pages to the package `sdk`, so that `--help` can refer to installed files. */
+const DOCUMENTATION = ["concepts", "get-started", "guides", "operate", "reference", "tutorials"];
+
+/** Returns the Markdown pages of a folder of documentation, by path. A missing folder has no pages. */
+function pagesIn(folder) {
+  const files = DOCUMENTATION.flatMap((part) =>
+    existsSync(join(folder, part))
+      ? readdirSync(join(folder, part), { recursive: true }).map((file) => join(part, file))
+      : [],
+  );
+  const pages = files.filter((file) => file.endsWith(".md")).sort();
+  return Object.fromEntries(pages.map((page) => [page, readFileSync(join(folder, page), "utf8")]));
+}
+
+/**
+ * Copies the documentation pages to the package `sdk`, so that `--help` can refer to installed files. Changes nothing if
+ * the copies are current, because a run as a different user may not be allowed to replace them.
+ */
 function copyDocumentation() {
-  const isPage = (file) => statSync(file).isDirectory() || file.endsWith(".md");
-  rmSync(join(root, "sdk/docs"), { recursive: true, force: true });
-  for (const folder of ["concepts", "get-started", "guides", "operate", "reference", "tutorials"])
-    cpSync(join(root, "docs", folder), join(root, "sdk/docs", folder), { recursive: true, filter: isPage });
+  const pages = pagesIn(join(root, "docs"));
+  const copies = join(root, "sdk/docs");
+  if (JSON.stringify(pages) === JSON.stringify(pagesIn(copies))) return;
+  rmSync(copies, { recursive: true, force: true });
+  for (const [page, text] of Object.entries(pages)) {
+    mkdirSync(dirname(join(copies, page)), { recursive: true });
+    writeFileSync(join(copies, page), text);
+  }
 }
 
 async function build() {

@@ -23,7 +23,9 @@ const pointer = (folder: string): string => join(folder, "admin.sock.path");
  */
 export async function prepareSocketPath(folder: string): Promise<string> {
   if (await serviceListens(folder)) {
-    throw new OperatorError(`Another gatehouse-server process is using the data folder ${folder}. Stop it first`);
+    throw new OperatorError(
+      `Another gatehouse-server process is using the data folder ${folder}. Stop it first`,
+    );
   }
   removeSocket(folder);
   const path = placeSocket(folder, SOCKET, "administration socket");

@@ -135,7 +135,7 @@ describe.runIf(gitOnPath)(
       expect(rejected.code).not.toBe(0);
       // A job of another branch gets the role observer, and a job of another repository gets no session.
       const branch = await job("apply", undefined, { event: "push", claims: { ref: "refs/heads/eve" } });
-      expectEnd(branch, 1, "permission denied");
+      expectEnd(branch, 1, "Permission denied");
       const elsewhere = await job("apply", undefined, {
         event: "push",
         claims: { repository: "eve/access" },
@@ -159,7 +159,7 @@ describe.runIf(gitOnPath)(
     it("fails without the permission id-token: write", async () => {
       const env = { ACTIONS_ID_TOKEN_REQUEST_URL: "" };
       const run = await job("review", undefined, { event: "workflow_dispatch", env });
-      expectEnd(run, 1, "ACTIONS_ID_TOKEN_REQUEST_URL: GATEHOUSE_OIDC is github");
+      expectEnd(run, 1, "ACTIONS_ID_TOKEN_REQUEST_URL is not set, but GATEHOUSE_OIDC is github");
     });
 
     it("reports a failing policy test in the comment, and exits with 2", async () => {

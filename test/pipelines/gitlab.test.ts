@@ -146,7 +146,7 @@ describe.runIf(gitOnPath)(
       expect(await usernames()).toEqual(["^x$"]);
       await fleet.client.updatePublicKey({ params, body: { name: "ana", username: "^root$", filter } });
       const branch = await job("apply", undefined, { ref: "eve", ref_protected: "false" });
-      expectEnd(branch, 1, "permission denied");
+      expectEnd(branch, 1, "Permission denied");
       const fork = await job("apply", undefined, { project_path: "eve/access" });
       expectEnd(fork, 1, 'project_path "eve/access"');
       const done = await job("apply");

@@ -222,7 +222,9 @@ describe.each(engines)("a plan with the $label", ({ engine, available }) => {
     const plan = await stack.preview({ values: true });
     const planned = namespaceAfter(today, plan);
     expect(planned.notEvaluated).toEqual([]);
-    expect(planned.unknown).toEqual([expect.stringContaining("whether ana@example.com has an account on the service")]);
+    expect(planned.unknown).toEqual([
+      expect.stringContaining("whether ana@example.com has an account on the service"),
+    ]);
     expect(planned.duplicates).toEqual([]);
     expect(planned.notes).toEqual([
       'Namespace "trials" creates a namespace, which has no objects yet',

@@ -119,7 +119,9 @@ describe("in identity mode", () => {
       facts,
     );
     const { failures } = await runBody(bodyOf([where('one.key.name === "ana"')]), facts);
-    expect(failures).toMatchObject([{ message: expect.stringContaining("use `principal` instead of `key`") }]);
+    expect(failures).toMatchObject([
+      { message: expect.stringContaining("use `principal` instead of `key`") },
+    ]);
   });
 
   test("examples of refused logins contain the policy that denies, or the cause", async () => {

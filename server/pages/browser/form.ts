@@ -67,7 +67,7 @@ interface FieldErrors {
 }
 
 /**
- * Parses the errors in a response. The body is either a message such as `name: text; name, name: text`, or an array
+ * Parses the errors in a response. The body is either a message such as `name must be a string; name or email: text`, or an array
  * with the names of fields whose values are taken (status 409) or invalid.
  */
 function errorsOf(form: HTMLFormElement, answer: Answer): FieldErrors {
@@ -84,8 +84,8 @@ function errorsOf(form: HTMLFormElement, answer: Answer): FieldErrors {
   const fields: [string, string][] = [];
   const others: string[] = [];
   for (const part of messageOf(answer).split("; ")) {
-    const [, names = "", text = ""] = /^([a-z_]+(?:, [a-z_]+)*): (.+)$/.exec(part) ?? [];
-    const known = names.split(", ").filter((name) => inputOf(form, name));
+    const [, names = "", text = ""] = /^([a-z_]+(?:(?:, | or )[a-z_]+)*):? (.+)$/.exec(part) ?? [];
+    const known = names.split(/, | or /).filter((name) => inputOf(form, name));
     if (known.length === 0) others.push(part ? sentence(part) : reasonOf(answer));
     for (const name of known) fields.push([name, text]);
   }
