@@ -140,7 +140,7 @@ describe.runIf(gitOnPath)(
         event: "push",
         claims: { repository: "eve/access" },
       });
-      expectEnd(elsewhere, 1, /the server refused the token of the workload .* repository "eve\/access"/);
+      expectEnd(elsewhere, 1, /[Tt]he server refused the token of the workload .* repository "eve\/access"/);
       expect(await usernames()).toEqual({ ana: "^root$" });
       github.emptyPullLookups = 2;
       const done = await job("apply", undefined, { event: "push" });

@@ -84,7 +84,7 @@ function errorsOf(form: HTMLFormElement, answer: Answer): FieldErrors {
   const fields: [string, string][] = [];
   const others: string[] = [];
   for (const part of messageOf(answer).split("; ")) {
-    const [, names = "", text = ""] = /^([a-z_]+(?:(?:, | or )[a-z_]+)*):? (.+)$/.exec(part) ?? [];
+    const [, names = "", text = ""] = /^([a-z_]+(?:(?:, | or )[a-z_]+)*)(?::| is)? (.+)$/.exec(part) ?? [];
     const known = names.split(/, | or /).filter((name) => inputOf(form, name));
     if (known.length === 0) others.push(part ? sentence(part) : reasonOf(answer));
     for (const name of known) fields.push([name, text]);
