@@ -146,7 +146,7 @@ export const providerMutants: readonly Mutant[] = mutantsOf({
     },
     "test/review/guards/planProblems.test.ts > out of band": {
       "An update reverts no change that another actor made.":
-        "return [-error ? [`${title}: ${error.message}`] : -][];",
+        "return [-error ? [`${title}: ${error.textIn()}`] : -][];",
     },
     "test/review/guards/planProblems.test.ts > contradictory rules": {
       "An allow rule and a deny rule have different priorities.":

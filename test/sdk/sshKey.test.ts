@@ -142,7 +142,7 @@ describe("a public key line", () => {
   test.each(["A", "AAAA===", "====", "AA=A", "AA-_", "AAAA*"])(
     "is rejected with %j in place of its base64 part",
     (blob) => {
-      expect(() => parseSshPublicKey(`ssh-ed25519 ${blob}`)).toThrow("must contain the key in base64");
+      expect(() => parseSshPublicKey(`ssh-ed25519 ${blob}`)).toThrow("must contain the base64-encoded key");
     },
   );
 });

@@ -71,7 +71,7 @@ test("copies a snapshot of a running service, and reports the missing rows", asy
   const locks = "SELECT 1 FROM pg_locks JOIN pg_database ON pg_database.oid = database";
   const waiting = async () =>
     (await blocker.query(`${locks} WHERE NOT granted AND datname = current_database()`)).rowCount;
-  await expect.poll(waiting).toBe(1);
+  await expect.poll(waiting, { timeout: 60_000 }).toBe(1);
   await service.createUser({ username: "late", password: "hunter22" });
   await blocker.query("COMMIT");
   const incomplete = await running;
