@@ -116,7 +116,7 @@ export class ResourceError extends GatehouseError {
  * the resource, since engines print the title of the resource before the message.
  */
 export const engineText = (error: unknown): string =>
-  error instanceof ResourceError ? withCode(error.textIn(pulumiWords), error) : printedError(error);
+  error instanceof ResourceError ? withCode(error.textIn(), error) : printedError(error);
 
 const written = ({ field, value, detail, remedy }: ResourceFault, words: Words) => ({
   field,

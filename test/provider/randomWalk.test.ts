@@ -285,12 +285,9 @@ async function up(stack: WalkStack, choices: Choices): Promise<void> {
   const before = await service.snapshot();
   const outcomes = predict(stack, before);
   expect(stepsOf(outcomes)).toEqual(steps);
-  const failures: unknown[] = await stack.harness.up(stack.resources).then(
-    (done) => {
-      expect(done).toEqual(steps);
-      return [];
-    },
-    (error: AggregateError) => error.errors,
+  await stack.harness.up(stack.resources).then(
+    (done) => expect(done).toEqual(steps),
+    (error: unknown) => expect(error).toBeInstanceOf(AggregateError),
   );
   const after = await service.snapshot();
   // The preview showed the creation of an object that an earlier creation of the same resource left behind.
@@ -300,7 +297,7 @@ async function up(stack: WalkStack, choices: Choices): Promise<void> {
   const without = (snapshot: Snapshot) => new Map([...snapshot].filter(([key]) => !taken.includes(key)));
   const shown = planned.map((one) => one.shown);
   expect(unshownChanges(without(before), without(after), shown, stack.name)).toEqual([]);
-  checkErrors(outcomes, failures);
+  checkErrors(outcomes, stack.harness.failures);
   await checkObjects(stack, outcomes, before, after);
   forgetDeleted(after);
   checkEntries(stack, outcomes, before, await service.newEntries());
@@ -349,12 +346,14 @@ function checkEntries(
 }
 
 /** Checks that the run failed exactly for the resources for which the model predicts an error. */
-function checkErrors(outcomes: readonly PredictedStep[], failures: readonly unknown[]): void {
+function checkErrors(outcomes: readonly PredictedStep[], failures: Harness["failures"]): void {
   const expected = outcomes.filter(({ errors }) => errors.length > 0);
-  const texts = failures.map(String);
+  const texts = failures.map(([name, error]) => `${name}: ${error}`);
   const open = [...texts];
   for (const { shown, errors } of expected) {
-    const index = open.findIndex((text) => errors.some((code) => text.includes(`[${code}]`)));
+    const index = open.findIndex(
+      (text) => text.startsWith(`${shown.name}: `) && errors.some((code) => text.includes(`[${code}]`)),
+    );
     if (index < 0)
       throw new Error(`${shown.op} ${shown.name}: expected ${errors}, found ${texts.join("\n")}`);
     open.splice(index, 1);

@@ -33,6 +33,9 @@ export class Harness {
   /** The id of the state. In real states it is an output of a StateIdentity resource. */
   #stateId = randomUUID();
 
+  /** The errors of the last run, with the names of the resources that failed. */
+  failures: readonly (readonly [name: string, error: unknown])[] = [];
+
   constructor(env: Env | (() => Env), stack = "stack") {
     this.#env = env;
     this.#stack = stack;
@@ -126,12 +129,11 @@ export class Harness {
   ): Promise<Steps> {
     const frontEnd = await this.#open(replace, force);
     const steps: Steps = [];
-    const deletions: (() => Promise<void>)[] = [];
-    const errors: unknown[] = [];
-    const remove = (name: string, { type, id, outputs }: Entry) => {
-      deletions.unshift(() => frontEnd.delete({ type, name }, id, outputs));
-      return name;
-    };
+    const deletions: [name: string, run: () => Promise<void>][] = [];
+    const failures: [name: string, error: unknown][] = [];
+    this.failures = failures;
+    const remove = (name: string, { type, id, outputs }: Entry) =>
+      deletions.unshift([name, () => frontEnd.delete({ type, name }, id, outputs)]);
     const one = async (name: string, type: string, args: Values) => {
       const resource = { type, name };
       const old = this.state.get(name);
@@ -169,25 +171,31 @@ export class Harness {
     const removeRest = () => {
       for (const [name, entry] of this.state) {
         if (program[name]) continue;
-        steps.push(`delete ${remove(name, entry)}`);
-        const step = deletions.shift();
+        steps.push(`delete ${name}`);
+        remove(name, entry);
+        const [, step] = deletions.shift() ?? [];
         // Engines keep an object in the state if its deletion fails.
-        deletions.unshift(async () => {
-          await step?.();
-          this.state.delete(name);
-        });
+        deletions.unshift([
+          name,
+          async () => {
+            await step?.();
+            this.state.delete(name);
+          },
+        ]);
       }
     };
     const finish = async () => {
       const pending = deletions.splice(0);
-      if (real) for (const step of pending) await step().catch((error: unknown) => errors.push(error));
+      if (!real) return;
+      for (const [name, step] of pending)
+        await step().catch((error: unknown) => failures.push([name, error]));
     };
     // Terraform first deletes the objects that the program no longer declares.
     if (isTerraform) removeRest();
     await finish();
     for (const [name, { type, args }] of Object.entries(program)) {
       await one(name, type, args).catch((error: unknown) => {
-        errors.push(error);
+        failures.push([name, error]);
         if (!(error instanceof StateChangedError)) return;
         if (error.now) this.state.set(name, { type, ...error.now });
         else this.state.delete(name);
@@ -195,6 +203,7 @@ export class Harness {
     }
     if (!isTerraform) removeRest();
     await finish();
+    const errors = failures.map(([, error]) => error);
     if (errors.length > 0) throw new AggregateError(errors, errors.map(String).join("\n"));
     return steps.sort();
   }
