@@ -1,7 +1,7 @@
 // `npm run docs:pictures`: makes the pictures of the documents from a real run, with the service of the demo.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
@@ -41,7 +41,7 @@ function changeProgram(file: string): void {
 /** Copies a file to a text file, which browsers show instead of downloading it. Returns the path of the copy. */
 function asText(folder: string, name: string): string {
   const copy = join(folder, `${name}.txt`);
-  writeFileSync(copy, readFileSync(join(folder, name)));
+  copyFileSync(join(folder, name), copy);
   return copy;
 }
 
